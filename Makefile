@@ -1,0 +1,37 @@
+# Set-up and daily commands. Everything comes from PyPI; nothing outside .venv is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: setup test lint bench reproduce clean
+
+setup: $(VENV)/.dev
+
+$(VENV)/.core: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) --editable ".[dev]"
+	touch $@
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Ten times the daily number of random models, drawn anew, and everything marked slow.
+bench: $(VENV)/.dev
+	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
+
+reproduce: $(VENV)/.core
+	@for domain in inventory-control betting-game deep-sea-treasure; do \
+	  for alpha in 0.02 0.2; do $(BIN)/prudent solve $$domain --alpha $$alpha || exit 1; done; done
+
+clean:
+	rm -rf $(VENV) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,65 @@
+"""Prudent: plans for people who must not have a bad day.
+
+First the best bad tail (CVaR of the total cost), then, among all plans that attain it, the best average;
+exact, with bounds, on stochastic shortest path problems.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Names are imported when first used: `import prudent` and `prudent --help` load neither numba nor SciPy.
+# No module is called like a function here, or importing it would hide the function.
+_HOME = {
+    "SSP": "prudent.model",
+    "Distribution": "prudent.risk",
+    "ModelError": "prudent.errors",
+    "Plan": "prudent.plan",
+    "PrudentError": "prudent.errors",
+    "build": "prudent.building",
+    "domains": "prudent.domains",
+    "evaluate": "prudent.evaluation",
+    "from_arrays": "prudent.building",
+    "load": "prudent.files",
+    "save": "prudent.files",
+    "solve": "prudent.solving",
+}
+__all__ = [  # noqa: RUF022 (the order of a first visit)
+    "SSP",
+    "build",
+    "from_arrays",
+    "load",
+    "save",
+    "domains",
+    "solve",
+    "Plan",
+    "evaluate",
+    "Distribution",
+    "PrudentError",
+    "ModelError",
+    "__version__",
+]
+
+if TYPE_CHECKING:
+    from prudent import domains
+    from prudent.building import build, from_arrays
+    from prudent.errors import ModelError, PrudentError
+    from prudent.evaluation import evaluate
+    from prudent.files import load, save
+    from prudent.model import SSP
+    from prudent.plan import Plan
+    from prudent.risk import Distribution
+    from prudent.solving import solve
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'prudent' has no attribute {name!r}")
+    home = import_module(_HOME[name])
+    value = globals()[name] = home if name == "domains" else getattr(home, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
