@@ -1,0 +1,211 @@
+"""An SSP from what people have: a successor function, or arrays."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prudent.errors import ModelError, PrudentError
+from prudent.model import SHOWN, SSP, FloatArray, IntArray
+from prudent.progress import Progress
+
+__all__ = ["build", "from_arrays", "merge_outcomes"]
+
+Outcomes = Iterable[tuple[float, Hashable, float]]
+Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
+
+
+def build(
+    initial: Hashable | Mapping[Any, float],
+    actions: Successors,
+    goals: Iterable[Hashable] | None = None,
+    *,
+    name: str = "model",
+) -> SSP:
+    """Explore a model from its start and return it as an :class:`~prudent.SSP`.
+
+    Parameters
+    ----------
+    initial : hashable or mapping
+        The first state, or ``{state: probability}`` for a first chance step.
+    actions : callable
+        ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or
+        ``None`` at a goal.  Outcomes with equal next state and cost are merged.
+    goals : iterable of states, optional
+        When given, a state without actions that is not among them is an error, and so is a goal with
+        actions.
+    name : str
+        What messages and reports call the model.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> def actions(state):
+    ...     if state == "home":
+    ...         return {}
+    ...     return {"walk": [(1.0, "home", 30)], "bus": [(0.9, "home", 10), (0.1, "home", 60)]}
+    >>> prudent.build("work", actions)
+    <SSP model: 2 states, 2 actions, 3 outcomes>
+    """
+    if isinstance(initial, Mapping):
+        start = dict(initial)
+    else:
+        start = {initial: 1.0}
+    goal_set = None if goals is None else set(goals)
+    index: dict[Hashable, int] = {}
+    queue: list[Hashable] = []
+
+    def number(state: Hashable) -> int:
+        found = index.get(state)
+        if found is None:
+            found = index[state] = len(queue)
+            queue.append(state)
+        return found
+
+    first = [number(state) for state in start]
+    action_count: list[int] = []
+    outcome_count: list[int] = []
+    action_names: list[Hashable] = []
+    probability: list[float] = []
+    successor: list[int] = []
+    cost: list[float] = []
+    problems: list[str] = []
+
+    with Progress(f"exploring {name}", unit="states") as progress:
+        for state in queue:  # grows while it is read
+            options = _options(actions, state)
+            if goal_set is not None:
+                problems.extend(_goal_problem(state, bool(options), state in goal_set))
+            action_count.append(len(options))
+            for action, outcomes in options.items():
+                action_names.append(action)
+                merged = _merged(state, action, outcomes)
+                outcome_count.append(len(merged))
+                for (target, price), mass in merged.items():
+                    successor.append(number(target))
+                    cost.append(price)
+                    probability.append(mass)
+            progress.at(len(action_count))
+    if problems:
+        raise ModelError(problems[:SHOWN])
+    return SSP(
+        action_start=_starts(action_count),
+        outcome_start=_starts(outcome_count),
+        probability=np.array(probability),
+        successor=np.array(successor, dtype=np.int64),
+        cost=np.array(cost),
+        initial_state=np.array(first, dtype=np.int64),
+        initial_probability=np.array([_number(p, "initial probability") for p in start.values()]),
+        state_names=tuple(queue),
+        action_names=tuple(action_names),
+        name=name,
+    )
+
+
+def from_arrays(
+    action_start: ArrayLike,
+    outcome_start: ArrayLike,
+    probability: ArrayLike,
+    successor: ArrayLike,
+    cost: ArrayLike,
+    *,
+    initial: int | Mapping[int, float] = 0,
+    goals: Iterable[int] | None = None,
+    state_names: Sequence[Hashable] | None = None,
+    action_names: Sequence[Hashable] | None = None,
+    name: str = "model",
+) -> SSP:
+    """Return an :class:`~prudent.SSP` from compressed row arrays, state -> action -> outcome.
+
+    The actions of state ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a``
+    are ``outcome_start[a]:outcome_start[a + 1]``.  With ``goals`` given, exactly those states must be
+    without actions.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.from_arrays([0, 1, 1], [0, 2], [0.5, 0.5], [0, 1], [1.0, 2.0])
+    <SSP model: 2 states, 1 actions, 2 outcomes>
+    """
+    start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
+    model = SSP(
+        action_start=np.asarray(action_start),
+        outcome_start=np.asarray(outcome_start),
+        probability=np.asarray(probability),
+        successor=np.asarray(successor),
+        cost=np.asarray(cost),
+        initial_state=np.array(list(start)),
+        initial_probability=np.array(list(start.values())),
+        state_names=state_names,
+        action_names=action_names,
+        name=name,
+    )
+    if goals is not None:
+        wanted = set(goals)
+        found = model.is_goal.tolist()
+        every = chain.from_iterable(
+            _goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(found)
+        )
+        problems = list(every)[:SHOWN]
+        if problems:
+            raise ModelError(problems)
+    return model
+
+
+def merge_outcomes(
+    action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Add up the probabilities of outcomes with equal action, successor and cost; return them sorted so."""
+    order = np.lexsort((cost, successor, action))
+    action, successor, cost = action[order], successor[order], cost[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(action) != 0) | (np.diff(successor) != 0) | (np.diff(cost) != 0)
+    first = np.flatnonzero(new)
+    return action[first], successor[first], cost[first], np.add.reduceat(probability[order], first)
+
+
+def _options(actions: Successors, state: Hashable) -> Mapping[Any, Outcomes]:
+    options = actions(state)
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise PrudentError(
+            f"actions({state!r}) returned {type(options).__name__}; "
+            "it must return {action: [(probability, next_state, cost), ...]}"
+        )
+    return options
+
+
+def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:
+    merged: dict[tuple[Hashable, float], float] = {}
+    where = f"state {state!r}, action {action!r}"
+    try:
+        for probability, target, price in outcomes:
+            key = (target, _number(price, f"cost at {where}"))
+            merged[key] = merged.get(key, 0.0) + _number(probability, f"probability at {where}")
+    except PrudentError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise PrudentError(f"outcomes of {where} must be (probability, next_state, cost): {error}") from None
+    return merged
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise PrudentError(f"{what} is {value!r}; it must be a number") from None
+
+
+def _goal_problem(state: Hashable, has_actions: bool, is_goal: bool) -> list[str]:
+    if has_actions and is_goal:
+        return [f"goal {state!r} has actions; a goal absorbs: give it none"]
+    if not has_actions and not is_goal:
+        return [f"state {state!r} has no actions and is not among the goals; add actions, or add it to the goals"]
+    return []
+
+
+def _starts(count: list[int]) -> Any:
+    return np.concatenate([[0], np.cumsum(count, dtype=np.int64)]).astype(np.int64)

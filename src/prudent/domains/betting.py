@@ -1,0 +1,53 @@
+"""The Betting Game: ten bets with a favourable coin and a rare jackpot."""
+
+from typing import Any
+
+from prudent.building import build
+from prudent.domains.checks import whole
+from prudent.model import SSP
+
+__all__ = ["betting_game"]
+
+BETS = range(6)
+WIN, LOSE, JACKPOT = 0.7, 0.25, 0.05
+JACKPOT_PAYS = 10
+
+
+def betting_game(stages: int = 10, money: int = 5, cap: int = 100) -> SSP:
+    """Return the Betting Game of Rigter et al. (2022), adapted there from Bäuerle and Ott (2011).
+
+    A state is ``(stage, money)``, an action the bet, 0 to 5 and no more than one has.  With probability 0.7
+    the bet is won, with 0.25 lost, and with 0.05 the jackpot pays ten times the bet; money stays between 0
+    and ``cap``.  After the last stage the only action, ``"stop"``, costs ``cap - money`` and leads to the
+    goal ``"end"``.
+
+    Parameters
+    ----------
+    stages : int
+        How many bets.
+    money : int
+        Money at the start.
+    cap : int
+        The most money one can have.
+    """
+    whole("stages", stages, 1)
+    whole("cap", cap, 0)
+    whole("money", money, 0, cap)
+
+    def actions(state: Any) -> dict[Any, Any]:
+        if state == "end":
+            return {}
+        stage, money = state
+        if stage == stages:
+            return {"stop": [(1.0, "end", cap - money)]}
+
+        def after(gain: int) -> tuple[Any, int]:
+            return (stage + 1, min(max(money + gain, 0), cap)), 0
+
+        return {
+            bet: [(WIN, *after(bet)), (LOSE, *after(-bet)), (JACKPOT, *after(JACKPOT_PAYS * bet))]
+            for bet in BETS
+            if bet <= money
+        }
+
+    return build((0, money), actions, goals=["end"], name="betting-game")

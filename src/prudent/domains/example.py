@@ -1,0 +1,26 @@
+"""The example of the paper's Fig. 2: when the bad luck has already happened elsewhere, one may be bold."""
+
+from prudent.building import build
+from prudent.model import SSP
+
+__all__ = ["figure_2"]
+
+
+def figure_2() -> SSP:
+    """Return the model of Fig. 2 of Rigter et al. (2022).
+
+    States ``s0``, ``s1``, ``s2`` and the goal ``g``.  From ``s0`` luck decides: ``s1`` (0.9) or ``s2`` (0.1),
+    which costs 10.  In ``s1`` one may play ``c`` (0 or, with 0.05, 20), ``d`` (1 or, with 0.3, 9) or ``e`` (7).
+    At alpha = 0.1 the optimal CVaR is 10, and ``d`` is the choice of least expected cost that attains it.
+    """
+    table = {
+        "s0": {"a": [(0.9, "s1", 0), (0.1, "s2", 0)]},
+        "s1": {
+            "c": [(0.95, "g", 0), (0.05, "g", 20)],
+            "d": [(0.3, "g", 9), (0.7, "g", 1)],
+            "e": [(1.0, "g", 7)],
+        },
+        "s2": {"b": [(1.0, "g", 10)]},
+        "g": {},
+    }
+    return build("s0", table.__getitem__, goals=["g"], name="figure-2")

@@ -1,0 +1,83 @@
+"""Deep Sea Treasure: a submarine may go for the rich treasures far out, or be home in time."""
+
+from typing import Any
+
+from prudent.building import build
+from prudent.domains.checks import whole
+from prudent.model import SSP
+
+__all__ = ["TREASURE", "deep_sea_treasure"]
+
+SIZE = 15
+TREASURE = {
+    (0, 3): 10,
+    (1, 5): 15,
+    (2, 5): 25,
+    (3, 6): 30,
+    (4, 7): 40,
+    (5, 7): 55,
+    (6, 8): 75,
+    (7, 9): 100,
+    (8, 9): 140,
+    (9, 10): 190,
+    (10, 11): 240,
+    (11, 11): 300,
+    (12, 12): 360,
+    (13, 13): 430,
+    (14, 13): 500,
+}
+"""Value by (column, row); every cell below a treasure in its column is rock."""
+
+DEPTH = {column: row for column, row in TREASURE}
+DIRECTIONS = {
+    "N": (0, -1),
+    "NE": (1, -1),
+    "E": (1, 0),
+    "SE": (1, 1),
+    "S": (0, 1),
+    "SW": (-1, 1),
+    "W": (-1, 0),
+    "NW": (-1, -1),
+}
+START = (0, 1)
+STRAIGHT, ASIDE = 0.6, 0.2
+MOVE_COST, NOTHING_COST = 5, 500
+
+
+def deep_sea_treasure(horizon: int = 15) -> SSP:
+    """Return Deep Sea Treasure as in Rigter et al. (2022), adapted there from Vamplew et al. (2011).
+
+    A state is ``(column, row, moves made)`` on a 15 x 15 map, an action one of eight directions.  The
+    submarine goes straight with probability 0.6 and to either neighbouring direction with 0.2; moves off
+    the map or into rock are left out and the rest scaled up.  A move costs 5.  At a treasure, or after
+    ``horizon`` moves, the only action, ``"stop"``, costs ``500 - value`` (500 with no treasure) and leads to
+    the goal ``"end"``.
+
+    Parameters
+    ----------
+    horizon : int
+        The most moves.
+    """
+    whole("horizon", horizon, 1)
+    names = list(DIRECTIONS)
+
+    def actions(state: Any) -> dict[Any, Any]:
+        if state == "end":
+            return {}
+        column, row, moves = state
+        if (column, row) in TREASURE or moves == horizon:
+            return {"stop": [(1.0, "end", NOTHING_COST - TREASURE.get((column, row), 0))]}
+        options = {}
+        for i, name in enumerate(names):
+            possible = []
+            for turn, chance in ((0, STRAIGHT), (-1, ASIDE), (1, ASIDE)):
+                across, down = DIRECTIONS[names[(i + turn) % len(names)]]
+                cell = (column + across, row + down)
+                if 0 <= cell[0] < SIZE and 0 <= cell[1] <= DEPTH[cell[0]]:
+                    possible.append((chance, cell))
+            total = sum(chance for chance, _ in possible)
+            if possible:
+                options[name] = [(chance / total, (*cell, moves + 1), MOVE_COST) for chance, cell in possible]
+        return options
+
+    return build((*START, 0), actions, goals=["end"], name="deep-sea-treasure")

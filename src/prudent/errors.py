@@ -1,0 +1,22 @@
+"""What goes wrong by a user's hand, said so that it can be mended.
+
+A message names the argument or file, the place, the value found and the remedy.
+"""
+
+from collections.abc import Sequence
+
+__all__ = ["ModelError", "PrudentError"]
+
+
+class PrudentError(ValueError):
+    """Anything a user can cause and mend."""
+
+
+class ModelError(PrudentError):
+    """A model that breaks a rule; ``problems`` lists every breach found, not only the first."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        more = len(self.problems) - 1
+        also = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
+        super().__init__(self.problems[0] + also)

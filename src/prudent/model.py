@@ -1,0 +1,248 @@
+"""SSP: the one model every other part knows.
+
+A stochastic shortest path problem as frozen arrays, state -> action -> outcome.  The cost belongs to the
+outcome: two outcomes with the same next state and different costs stay apart, because merging them would
+change the risk.  A goal is a state without actions; it absorbs at no cost.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import ModelError, PrudentError
+
+__all__ = ["SSP", "FloatArray", "IntArray", "owner"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+SUM_TOLERANCE = 1e-9
+"""How far the probabilities of one action may be from 1 before the model is refused."""
+
+SHOWN = 20
+"""How many places one kind of problem names at most."""
+
+
+def owner(start: IntArray) -> IntArray:
+    """Return, for each item of a compressed row structure, the row it belongs to."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SSP:
+    """A stochastic shortest path problem, validated once, immutable after.
+
+    States and actions are numbered; an *action* here is one action of one state.  The actions of state
+    ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a`` are
+    ``outcome_start[a]:outcome_start[a + 1]``.
+
+    Use :func:`prudent.build`, :func:`prudent.from_arrays` or :func:`prudent.load` to make one.
+    """
+
+    action_start: IntArray  # (n_states + 1,)
+    outcome_start: IntArray  # (n_actions + 1,)
+    probability: FloatArray  # (n_outcomes,)  sums to 1 within each action
+    successor: IntArray  # (n_outcomes,)
+    cost: FloatArray  # (n_outcomes,)
+    initial_state: IntArray  # (n_initial,)
+    initial_probability: FloatArray  # (n_initial,)  a first chance step, at no cost
+    state_names: Sequence[Hashable] | None = None  # (n_states,)  None: the state's number
+    action_names: Sequence[Hashable] | None = None  # (n_actions,)  None: the action's number within its state
+    name: str = "model"
+    deviation: float = field(init=False, default=0.0)  # largest |sum of probabilities - 1| as given
+
+    def __post_init__(self) -> None:
+        for item in fields(self)[:7]:
+            kind = np.float64 if item.type is FloatArray else np.int64
+            object.__setattr__(self, item.name, _frozen(getattr(self, item.name), kind, item.name))
+        for names in ("state_names", "action_names"):
+            given = getattr(self, names)
+            if given is not None and not isinstance(given, range):
+                object.__setattr__(self, names, tuple(given))
+        problems = list(_structure_problems(self)) or list(_content_problems(self))
+        if problems:
+            raise ModelError(problems)
+        probability, deviation = _normalised(self.probability, self.outcome_start)
+        initial, initial_deviation = _normalised(self.initial_probability, np.array([0, len(self.initial_probability)]))
+        object.__setattr__(self, "probability", probability)
+        object.__setattr__(self, "initial_probability", initial)
+        object.__setattr__(self, "deviation", max(deviation, initial_deviation))
+
+    @property
+    def n_states(self) -> int:
+        """The number of states, goals included."""
+        return len(self.action_start) - 1
+
+    @property
+    def n_actions(self) -> int:
+        """The number of (state, action) pairs."""
+        return len(self.outcome_start) - 1
+
+    @property
+    def n_outcomes(self) -> int:
+        """The number of outcomes of all actions together."""
+        return len(self.probability)
+
+    @property
+    def is_goal(self) -> NDArray[np.bool_]:
+        """Whether a state is a goal, i.e. has no actions."""
+        return np.asarray(np.diff(self.action_start) == 0)
+
+    def state(self, index: int) -> Hashable:
+        """Return the name of a state."""
+        return int(index) if self.state_names is None else self.state_names[index]
+
+    def action(self, index: int) -> Hashable:
+        """Return the name of an action."""
+        if self.action_names is not None:
+            return self.action_names[index]
+        return int(index - self.action_start[self.state_of_action(index)])
+
+    def state_of_action(self, index: int) -> int:
+        """Return the state that an action belongs to."""
+        return int(np.searchsorted(self.action_start, index, side="right")) - 1
+
+    def index(self, state: Hashable) -> int:
+        """Return the number of the state with this name."""
+        try:
+            found = self._state_index.get(state)
+        except TypeError:
+            found = None
+        if found is None:
+            raise PrudentError(f"state {state!r} is not a state of {self.name}")
+        return found
+
+    def find_action(self, state: int, action: Hashable) -> int:
+        """Return the number of the action with this name in a state."""
+        actions = range(int(self.action_start[state]), int(self.action_start[state + 1]))
+        for index in actions:
+            if self.action(index) == action:
+                return index
+        names = ", ".join(repr(self.action(index)) for index in actions) or "none: it is a goal"
+        raise PrudentError(f"state {self.state(state)!r} has no action {action!r}; its actions are {names}")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the arrays and of the names, written as strings: equal models have equal ones."""
+        digest = sha256(b"prudent-ssp-1")
+        for item in fields(self)[:7]:
+            array = getattr(self, item.name)
+            digest.update(f"{item.name}:{len(array)};".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+        state_name = map(self.state, range(self.n_states))
+        within = np.arange(self.n_actions) - self.action_start[owner(self.action_start)]
+        action_name = within.tolist() if self.action_names is None else self.action_names
+        for kind, names in (("s", state_name), ("a", action_name)):
+            for name in names:
+                text = str(name).encode("utf-8", "surrogatepass")
+                digest.update(f"{kind}{len(text)}:".encode() + text)
+        return digest.hexdigest()
+
+    @cached_property
+    def _state_index(self) -> dict[Hashable, int]:
+        return {self.state(index): index for index in range(self.n_states)}
+
+    def __repr__(self) -> str:
+        return f"<SSP {self.name}: {self.n_states:,} states, {self.n_actions:,} actions, {self.n_outcomes:,} outcomes>"
+
+
+def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
+    try:
+        given = np.asarray(values)
+        array = np.array(given, dtype=kind, copy=True, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PrudentError(f"{name} must be an array of numbers: {error}") from None
+    if array.ndim != 1:
+        raise PrudentError(f"{name} must have one dimension, not {array.ndim}")
+    if kind is np.int64 and given.dtype.kind not in "iu" and not np.array_equal(given, array):
+        raise PrudentError(f"{name} must hold whole numbers")
+    array.flags.writeable = False
+    return array
+
+
+def _normalised(probability: FloatArray, start: IntArray) -> tuple[FloatArray, float]:
+    """Divide each row by its sum, unless the sum is 1 to rounding already (so that doing it twice changes nothing)."""
+    size = np.diff(start)
+    total = np.add.reduceat(probability, start[:-1]) if len(size) else np.empty(0)
+    off = np.abs(total - 1)
+    total[off <= size * np.finfo(float).eps] = 1.0
+    scaled = probability / np.repeat(total, size)
+    scaled.flags.writeable = False
+    return scaled, float(off.max(initial=0.0))
+
+
+def _structure_problems(model: SSP) -> Iterator[str]:
+    """Problems that make the arrays unreadable."""
+    rows = (
+        ("action_start", "outcome_start", model.n_actions),
+        ("outcome_start", "probability", model.n_outcomes),
+    )
+    for name, inner, size in rows:
+        start = getattr(model, name)
+        if len(start) == 0 or start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != size:
+            yield f"{name} must rise from 0 to the number of rows of {inner}, {size}"
+    if model.n_states == 0:
+        yield "the model has no states"
+    for name in ("successor", "cost"):
+        if len(getattr(model, name)) != model.n_outcomes:
+            yield f"{name} has {len(getattr(model, name))} entries; probability has {model.n_outcomes}"
+    if len(model.initial_state) != len(model.initial_probability) or len(model.initial_state) == 0:
+        yield "initial_state and initial_probability must have the same length, at least 1"
+    for name, size in (("state_names", model.n_states), ("action_names", model.n_actions)):
+        names = getattr(model, name)
+        if names is not None and len(names) != size:
+            yield f"{name} has {len(names)} entries; the model needs {size}"
+
+
+def _content_problems(model: SSP) -> Iterator[str]:
+    """Problems that a place can be named for."""
+    action_of = owner(model.outcome_start)
+
+    def places(wrong: NDArray[np.bool_]) -> list[int]:
+        return [int(index) for index in np.flatnonzero(wrong)[:SHOWN]]
+
+    def at(action: int) -> str:
+        return f"state {model.state(model.state_of_action(action))!r}, action {model.action(action)!r}"
+
+    if model.state_names is not None:
+        yield from (f"state name {name!r} is given twice; names must differ" for name in _repeated(model.state_names))
+    if model.action_names is not None:
+        state_of = owner(model.action_start)
+        pairs = list(zip(state_of.tolist(), model.action_names, strict=True))
+        for state, name in _repeated(pairs):
+            yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
+
+    for action in places(np.diff(model.outcome_start) == 0):
+        yield f"{at(action)} has no outcomes; give at least one (probability, next state, cost)"
+    p, c = model.probability, model.cost
+    bad = ~((p >= 0) & (p <= 1 + SUM_TOLERANCE))
+    for o in places(bad):
+        yield f"{at(action_of[o])} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
+    for o in places(~np.isfinite(c)):
+        yield f"{at(action_of[o])} has an outcome of cost {c[o]}; costs are finite numbers"
+    for o in places((model.successor < 0) | (model.successor >= model.n_states)):
+        yield f"{at(action_of[o])} leads to state number {model.successor[o]}; the model has {model.n_states} states"
+    if not bad.any() and (np.diff(model.outcome_start) > 0).all() and model.n_actions:
+        total = np.add.reduceat(p, model.outcome_start[:-1])
+        for action in places(np.abs(total - 1) > SUM_TOLERANCE):
+            yield f"probabilities of {at(action)} sum to {total[action]:.12g}; they must sum to 1"
+    if not model.is_goal.any():
+        yield "the model has no goal; give at least one state without actions"
+
+    q, first = model.initial_probability, model.initial_state
+    for state in first[(first < 0) | (first >= model.n_states)]:
+        yield f"the initial state is number {state}; the model has {model.n_states} states"
+    if not (q >= 0).all() or abs(q.sum() - 1) > SUM_TOLERANCE:
+        yield f"initial probabilities sum to {q.sum():.12g}; they must be at least 0 and sum to 1"
+    if len(set(first.tolist())) < len(first):
+        yield "an initial state is given twice; add its probabilities up"
+
+
+def _repeated(names: Sequence[Any]) -> list[Any]:
+    seen: set[Any] = set()
+    return [name for name in names if name in seen or seen.add(name)][:SHOWN]  # type: ignore[func-returns-value]

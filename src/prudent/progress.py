@@ -1,0 +1,72 @@
+"""Saying on stderr what takes long: nothing for the first two seconds, then one line that moves."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+__all__ = ["Progress", "announce"]
+
+PATIENCE = 2.0
+"""Seconds of silence before progress is shown."""
+
+
+def announce(message: str) -> None:
+    """Say one thing on stderr."""
+    print(f"prudent: {message}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """A progress line that appears only when the work takes long and somebody is watching.
+
+    Parameters
+    ----------
+    label : str
+        What is being done.
+    total : float, optional
+        How much there is to do, where known.
+    unit : str
+        What is being counted.
+    """
+
+    def __init__(self, label: str, *, total: float | None = None, unit: str = "") -> None:
+        self.label, self.total, self.unit = label, total, unit
+        self._bar: Any = None
+        self._task: Any = None
+        self._next = time.monotonic() + PATIENCE
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def at(self, done: float) -> None:
+        """Say how far the work is; cheap enough for inner loops."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + 0.2
+        if not sys.stderr.isatty():
+            return
+        if self._bar is None:
+            self._open()
+        self._bar.update(self._task, completed=done)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        columns: list[Any] = [
+            TextColumn("{task.description}"),
+            TextColumn(f"{{task.completed:,.0f}} {self.unit}"),
+        ]
+        if self.total is not None:
+            columns += [BarColumn(), TimeRemainingColumn()]
+        self._bar = Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(self.label, total=self.total)
+        self._bar.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,61 @@
+import pytest
+
+import prudent
+
+
+def test_explores_merges_and_numbers():
+    asked = []
+
+    def actions(state):
+        asked.append(state)
+        return {} if state >= 3 else {"go": [(0.25, state + 1, 1), (0.25, state + 1, 1), (0.5, 3, 2)]}
+
+    model = prudent.build(0, actions)
+    assert asked == [0, 1, 3, 2]
+    assert (model.n_states, model.n_outcomes) == (4, 6)
+    assert model.state_names == (0, 1, 3, 2)
+    assert prudent.build(2, actions).probability.tolist() == [0.5, 0.5]
+
+
+def test_costs_keep_outcomes_apart():
+    model = prudent.build("s", lambda s: {"a": [(0.5, "g", 1), (0.5, "g", 2)]} if s == "s" else None)
+    assert model.n_outcomes == 2
+
+
+def test_initial_distribution():
+    table = {"a": {0: [(1, "g", 4)]}, "b": {0: [(1, "g", 10)]}, "g": {}}
+    model = prudent.build({"a": 0.75, "b": 0.25}, table.__getitem__)
+    plan = prudent.solve(model, 0.5)
+    assert plan.cvar == pytest.approx(7)
+    assert plan.expected == pytest.approx(5.5)
+    assert plan.policy("b") == 0
+
+
+BAD = [
+    (lambda s: {"a": [(0.5, "g")]} if s == "s" else {}, "outcomes of state 's', action 'a' must be"),
+    (lambda s: {"a": [("x", "g", 1)]} if s == "s" else {}, "probability at state 's', action 'a' is 'x'"),
+    (lambda s: {"a": [(1, "g", "dear")]} if s == "s" else {}, "cost at state 's', action 'a' is 'dear'"),
+    (lambda s: [(1, "g", 1)] if s == "s" else {}, "actions('s') returned list"),
+    (lambda s: {"a": 7} if s == "s" else {}, "outcomes of state 's', action 'a' must be"),
+    (
+        lambda s: {"a": [(0.9, "g", 1)]} if s == "s" else {},
+        "probabilities of state 's', action 'a' sum to 0.9",
+    ),
+    (lambda s: {"a": [(1, ["g"], 1)]} if s == "s" else {}, "outcomes of state 's', action 'a' must be"),
+]
+
+
+@pytest.mark.parametrize(("actions", "message"), BAD)
+def test_bad_functions_are_refused(actions, message):
+    with pytest.raises(prudent.PrudentError) as caught:
+        prudent.build("s", actions)
+    assert message in str(caught.value)
+
+
+def test_goals_are_checked():
+    table = {"s": {"a": [(0.5, "g", 1), (0.5, "t", 1)]}, "g": {}, "t": {}}
+    with pytest.raises(prudent.PrudentError, match="state 't' has no actions and is not among the goals"):
+        prudent.build("s", table.__getitem__, goals=["g"])
+    with pytest.raises(prudent.PrudentError, match="goal 's' has actions"):
+        prudent.build("s", table.__getitem__, goals=["s", "g", "t"])
+    assert prudent.build("s", table.__getitem__, goals=["g", "t"]).n_states == 3
