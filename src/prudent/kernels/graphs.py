@@ -1,0 +1,203 @@
+"""Questions about the graph of a model: who can reach a goal, at what best and at what worst cost.
+
+``enter_start`` and ``enter`` list, for each state, the outcomes that lead to it.
+"""
+
+import heapq
+
+import numpy as np
+from numba import njit
+
+UNREACHED = 2**62
+"""Stands for an infinite cost in integer arrays."""
+
+
+@njit(cache=True)
+def almost_sure(action_start, action_state, outcome_action, enter_start, enter, state_kept, action_kept):
+    """Keep the states that reach a goal with probability 1 under some policy, and the actions that stay among them.
+
+    Alternates two steps until nothing changes: drop the states that cannot reach a goal at all, then drop
+    every action that may lead to a dropped state and every state left without actions.
+    """
+    n_states = len(action_start) - 1
+    reaches = np.empty(n_states, dtype=np.bool_)
+    stack = np.empty(n_states, dtype=np.int64)
+    left = np.empty(n_states, dtype=np.int64)
+    for s in range(n_states):
+        left[s] = action_start[s + 1] - action_start[s]
+    is_goal = left == 0
+    while True:
+        top = 0
+        for s in range(n_states):
+            reaches[s] = is_goal[s]
+            if is_goal[s]:
+                stack[top] = s
+                top += 1
+        while top > 0:
+            top -= 1
+            s = stack[top]
+            for i in range(enter_start[s], enter_start[s + 1]):
+                a = outcome_action[enter[i]]
+                t = action_state[a]
+                if action_kept[a] and not reaches[t]:
+                    reaches[t] = True
+                    stack[top] = t
+                    top += 1
+        for s in range(n_states):
+            if state_kept[s] and not reaches[s]:
+                state_kept[s] = False
+                stack[top] = s
+                top += 1
+        if top == 0:
+            return
+        while top > 0:
+            top -= 1
+            s = stack[top]
+            for a in range(action_start[s], action_start[s + 1]):
+                action_kept[a] = False
+            for i in range(enter_start[s], enter_start[s + 1]):
+                a = outcome_action[enter[i]]
+                if action_kept[a]:
+                    action_kept[a] = False
+                    t = action_state[a]
+                    left[t] -= 1
+                    if left[t] == 0 and state_kept[t]:
+                        state_kept[t] = False
+                        stack[top] = t
+                        top += 1
+
+
+@njit(cache=True)
+def best_luck(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
+    """Fill ``least`` with the least cost to a goal by any actions and any luck, ``via`` with the outcome taken.
+
+    Label-correcting shortest paths, first in first out, backwards from the goals; negative costs are
+    allowed.  Returns -1, or a state from which following ``via`` runs into a cycle of negative cost.
+    """
+    n_states = len(is_goal)
+    hops = np.zeros(n_states, dtype=np.int64)
+    waiting = is_goal.copy()
+    queue = np.empty(n_states, dtype=np.int64)
+    head, size = 0, 0
+    for s in range(n_states):
+        least[s] = 0 if is_goal[s] else UNREACHED
+        via[s] = -1
+        if is_goal[s]:
+            queue[size] = s
+            size += 1
+    while size > 0:
+        s = queue[head]
+        head = (head + 1) % n_states
+        size -= 1
+        waiting[s] = False
+        for i in range(enter_start[s], enter_start[s + 1]):
+            o = enter[i]
+            t = action_state[outcome_action[o]]
+            if least[s] + cost[o] < least[t]:
+                least[t] = least[s] + cost[o]
+                via[t] = o
+                hops[t] = hops[s] + 1
+                if hops[t] >= n_states:
+                    return t
+                if not waiting[t]:
+                    waiting[t] = True
+                    queue[(head + size) % n_states] = t
+                    size += 1
+    return -1
+
+
+@njit(cache=True)
+def worst_case(
+    action_start,
+    outcome_start,
+    action_state,
+    outcome_action,
+    successor,
+    cost,
+    enter_start,
+    enter,
+    block_start,
+    block_state,
+    block_of,
+    worst,
+):
+    """Fill ``worst`` with the least cost that some policy never exceeds (UNREACHED where none is bounded).
+
+    Rising through the budgets at which something can change, an outcome is *covered* once the budget left
+    after it suffices from its successor, and a state is settled at the least budget at which one of its
+    actions has all outcomes covered.  Outcomes at no cost within one block of the zero-cost graph are
+    judged together: the block's greatest set of states that can keep within itself and what is settled.
+    A policy that does so leaves the block with probability 1, because zero-cost end components are gone.
+    """
+    n_states = len(action_start) - 1
+    n_actions = len(outcome_start) - 1
+    pending = np.zeros(n_actions, dtype=np.int64)
+    for a in range(n_actions):
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            if cost[o] > 0 or block_of[successor[o]] != block_of[action_state[a]]:
+                pending[a] += 1
+    settled = np.zeros(n_states, dtype=np.bool_)
+    chosen = np.zeros(n_states, dtype=np.bool_)
+    stack = np.empty(n_states, dtype=np.int64)
+    heap = [(np.int64(0), np.int64(-1))]  # (budget, outcome that becomes covered there)
+    top = 0
+    for s in range(n_states):
+        worst[s] = UNREACHED
+        if action_start[s] == action_start[s + 1]:
+            settled[s] = True
+            worst[s] = 0
+            stack[top] = s
+            top += 1
+    while True:
+        while top > 0:
+            top -= 1
+            s = stack[top]
+            for i in range(enter_start[s], enter_start[s + 1]):
+                o = enter[i]
+                t = action_state[outcome_action[o]]
+                if not settled[t] and (cost[o] > 0 or block_of[t] != block_of[s]):
+                    heapq.heappush(heap, (worst[s] + cost[o], o))
+        if len(heap) == 0:
+            return
+        budget, covered = heapq.heappop(heap)
+        if covered < 0:
+            continue
+        a = outcome_action[covered]
+        pending[a] -= 1
+        s = action_state[a]
+        if pending[a] > 0 or settled[s]:
+            continue
+        first, last = block_start[block_of[s]], block_start[block_of[s] + 1]
+        for i in range(first, last):
+            chosen[block_state[i]] = not settled[block_state[i]]
+        changed = True
+        while changed:
+            changed = False
+            for i in range(first, last):
+                t = block_state[i]
+                if not chosen[t]:
+                    continue
+                keeps = False
+                for b in range(action_start[t], action_start[t + 1]):
+                    if pending[b] > 0:
+                        continue
+                    inside = True
+                    for k in range(outcome_start[b], outcome_start[b + 1]):
+                        r = successor[k]
+                        if cost[k] == 0 and block_of[r] == block_of[t] and not (settled[r] or chosen[r]):
+                            inside = False
+                            break
+                    if inside:
+                        keeps = True
+                        break
+                if not keeps:
+                    chosen[t] = False
+                    changed = True
+        for i in range(first, last):
+            t = block_state[i]
+            if chosen[t]:
+                chosen[t] = False
+                settled[t] = True
+                worst[t] = budget
+                stack[top] = t
+                top += 1

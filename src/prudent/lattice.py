@@ -1,0 +1,101 @@
+"""The common step of a model's costs.
+
+If all costs are whole multiples of one step, so are all totals and all budgets, and planning is exact
+(no interpolation).  Floats hide such a step (0.1 + 0.2, 1/3), so it is looked for with a tolerance of a few
+units in the last place, by continued fractions on the ratios of the costs; what the tolerance swallowed is
+kept as ``deviation`` and ends up in the bounds of every result.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.model import FloatArray, IntArray
+
+__all__ = ["Lattice", "find_lattice"]
+
+TOLERANCE = 2.0**-49
+"""Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
+
+LARGEST = 2**24
+"""The largest multiple of a step that still counts as one."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The multiples of a step."""
+
+    step: float  # in the user's units
+    deviation: float  # the largest |cost - multiple * step| among the costs it was found from
+
+    def value(self, multiple: int | IntArray) -> FloatArray:
+        """Return multiples of the step in the user's units, as the nearest floats."""
+        parts = _reciprocal(self.step)
+        scaled = np.asarray(multiple) / parts if parts else np.asarray(multiple) * self.step
+        return np.asarray(scaled, dtype=np.float64)
+
+    def multiple(self, value: float, what: str = "cost") -> int:
+        """Return the multiple of the step that a value is, or refuse it."""
+        if not np.isfinite(value):
+            raise PrudentError(f"{what} is {value}; it must be a finite number")
+        nearest = round(value / self.step)
+        if abs(value - nearest * self.step) > 1e-9 * max(1.0, abs(value)):
+            raise PrudentError(f"{what} is {value!r}; it must be a multiple of the model's cost step {self.step:g}")
+        return nearest
+
+
+def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
+    """Return the coarsest step that all costs share and each cost as a multiple of it, or None."""
+    size = np.unique(np.abs(cost[cost != 0]))
+    if len(size) == 0:
+        return Lattice(1.0, 0.0), np.zeros(len(cost), dtype=np.int64)
+    if size[0] < 1e-150 or size[-1] > 1e150:  # outside the range in which ratios are safe
+        return None
+    reference, parts = float(size[0]), 1  # the step is reference / parts
+    while True:
+        ratio = size / reference * parts
+        if ratio[-1] > LARGEST:
+            return None
+        off = np.abs(ratio - np.rint(ratio)) > TOLERANCE * ratio
+        if not off.any():
+            break
+        parts *= _denominator(float(ratio[np.argmax(off)]))
+        if parts > LARGEST:
+            return None
+    multiple = np.rint(size / reference * parts).astype(np.int64)
+    common = int(np.gcd.reduce(multiple))
+    step = _roundest(reference / (parts // gcd(parts, common)) * (common // gcd(parts, common)), size)
+    whole = np.rint(cost / step).astype(np.int64)
+    lattice = Lattice(step, 0.0)
+    return Lattice(step, float(np.abs(cost - lattice.value(whole)).max())), whole
+
+
+def _denominator(ratio: float) -> int:
+    """Return the smallest denominator of a fraction within tolerance of a ratio."""
+    target = rest = Fraction(ratio)
+    before, now = (0, 1), (1, 0)  # convergents as (numerator, denominator)
+    while True:
+        whole = rest.numerator // rest.denominator
+        before, now = now, (whole * now[0] + before[0], whole * now[1] + before[1])
+        if abs(Fraction(*now) - target) <= TOLERANCE * target:
+            return now[1]
+        rest = 1 / (rest - whole)
+
+
+def _roundest(step: float, size: FloatArray) -> float:
+    """Return the step, or a rounder number next to it that fits the costs at least as well."""
+
+    def misfit(candidate: float) -> float:
+        return float(np.max(np.abs(size - Lattice(candidate, 0.0).value(np.rint(size / candidate))) / size))
+
+    candidates = [float(f"{step:.15g}"), 1 / round(1 / step) if step < 1 else float(round(step)), step]
+    return min(candidates, key=misfit)
+
+
+def _reciprocal(step: float) -> int:
+    """Return n where the step is 1/n to rounding, else 0 (dividing by n is exact where multiplying is not)."""
+    parts = round(1 / step)
+    return parts if parts > 1 and 1 / parts == step else 0

@@ -1,0 +1,148 @@
+import pytest
+
+import prudent
+from prudent.prepare import prepare
+
+
+def model_of(table, start="s"):
+    return prudent.build(start, lambda s: table.get(s, {}))
+
+
+def test_pruning_keeps_what_proper_policies_use():
+    table = {
+        "s": {"risky": [(0.9, "g", 1), (0.1, "trap", 0)], "safe": [(1, "t", 5)], "free": [(1, "unused", 0)]},
+        "t": {"on": [(1, "g", 0)]},
+        "trap": {"stay": [(1, "trap", 0)]},
+        "unused": {"down": [(1, "trap", 1)]},
+    }
+    prepared = prepare(model_of(table))
+    assert prepared.n_actions == 2
+    model = prepared.model
+    assert prepared.state_of[model.index("trap")] == prepared.state_of[model.index("unused")] == -1
+    plan = prudent.solve(model, 0.05)
+    assert (plan.cvar, plan.policy("s")) == (5, "safe")
+
+
+def test_outcomes_of_probability_zero_do_not_count():
+    table = {"s": {"a": [(1, "g", 1), (0, "trap", 0), (0, "g", 100)]}, "trap": {"stay": [(1, "trap", 0)]}}
+    plan = prudent.solve(model_of(table), 0.5)
+    assert plan.cvar == plan.worst_case == 1
+
+
+def test_no_proper_policy_names_a_trap():
+    table = {"s": {"a": [(0.5, "g", 1), (0.5, "pit", 1)]}, "pit": {"wait": [(1, "pit", 1)]}}
+    with pytest.raises(prudent.PrudentError, match=r"no policy reaches a goal.*'pit'"):
+        prudent.solve(model_of(table), 0.5)
+
+
+def test_a_chain_of_states_that_only_lead_to_a_trap_is_pruned():
+    n = 3000
+    table = {i: {0: [(0.5, "g", 1), (0.5, i + 1, 1)]} for i in range(n)}
+    table[n] = {0: [(1, n, 1)]}
+    table["s"] = {"in": [(1, 0, 0)], "home": [(1, "g", 7)]}
+    assert prudent.solve(model_of(table), 0.5).cvar == 7
+
+
+def test_costs_count_from_best_luck():
+    prepared = prepare(prudent.domains.inventory_control())
+    assert prepared.cost.min() == 0
+    acting = prepared.action_start[:-1] < prepared.action_start[1:]
+    free = set(prepared.outcome_state[prepared.cost == 0].tolist())
+    assert free == set(acting.nonzero()[0].tolist())  # every state has its lucky outcome
+    assert prepared.in_units(0) == 10  # all sold every day, but the first day nobody asks for more than 15
+
+
+def test_stride():
+    table = {"s": {"a": [(0.5, "t", 1), (0.5, "t", 11)]}, "t": {"b": [(0.5, "g", 0), (0.5, "g", 20)]}}
+    prepared = prepare(model_of(table))
+    assert (prepared.lattice.step, prepared.stride, prepared.in_units(0)) == (1, 10, 1)
+    plan = prudent.solve(prepared.model, 0.25)
+    assert (plan.cvar, plan.var) == (31, 21)
+    assert prudent.evaluate(prepared.model, plan.policy).values.tolist() == [1, 11, 21, 31]
+
+
+def test_negative_cycle_is_named():
+    table = {"s": {"a": [(1, "t", -3)]}, "t": {"b": [(0.5, "s", 1), (0.5, "g", 0)]}}
+    with pytest.raises(prudent.PrudentError, match=r"cycle '[st]' -> '[st]' -> '[st]' .* total cost of -2;.*not supp"):
+        prudent.solve(model_of(table), 0.5)
+
+
+def test_no_common_step_is_refused():
+    table = {
+        "s": {
+            "a": [
+                (0.5, "g", 1),
+                (0.5, "g", 2**0.5),
+            ]
+        },
+        "g": {},
+    }
+    table["s"]["b"] = [(1, "g", 3.14159265358979)]
+    with pytest.raises(prudent.PrudentError, match="no common step"):
+        prudent.solve(model_of(table), 0.5)
+
+
+def test_free_cycles_collapse_and_members_find_the_exit():
+    # a <-> b <-> c free, the exit is at c; staying for ever would cost nothing
+    table = {
+        "a": {"right": [(1, "b", 0)], "stay": [(1, "a", 0)], "leave": [(1, "g", 9)]},
+        "b": {"left": [(1, "a", 0)], "right": [(1, "c", 0)]},
+        "c": {"left": [(1, "b", 0)], "leave": [(1, "g", 2)]},
+    }
+    plan = prudent.solve(model_of(table, "a"), 0.1)
+    assert (plan.cvar, plan.expected) == (2, 2)
+    assert prepare(plan.model).n_states == 2
+    assert [plan.policy(s) for s in "abc"] == ["right", "right", "leave"]
+    result = prudent.evaluate(plan.model, {s: plan.policy(s) for s in "abc"})
+    assert result.values.tolist() == [2]
+
+
+def test_free_cycles_by_negative_costs():
+    table = {
+        "a": {"up": [(1, "b", 3)], "leave": [(1, "g", 9)]},
+        "b": {"down": [(1, "a", -3)], "leave": [(0.5, "g", 1), (0.5, "g", 3)]},
+    }
+    plan = prudent.solve(model_of(table, "a"), 0.5)
+    assert (plan.cvar, plan.expected) == (6, 5)
+    assert (plan.policy("a"), plan.policy("b", 3)) == ("up", "leave")
+
+
+def test_chance_loop_at_no_cost_is_harmless():
+    table = {"s": {"try": [(0.5, "s", 0), (0.5, "g", 1)]}}
+    plan = prudent.solve(model_of(table), 0.01)
+    assert plan.cvar == plan.worst_case == plan.expected == 1
+    far = {"s": {"try": [(1 - 1e-9, "s", 0), (1e-9, "g", 1)]}}
+    assert prudent.solve(model_of(far), 0.01).cvar == 1
+
+
+def test_chance_loop_over_several_states():
+    table = {
+        "a": {"try": [(0.75, "b", 0), (0.25, "g", 1)]},
+        "b": {"try": [(0.75, "a", 0), (0.25, "g", 3)], "pay": [(1, "g", 2)]},
+    }
+    plan = prudent.solve(model_of(table, "a"), 1.0)
+    assert plan.expected == pytest.approx(0.25 + 0.75 * plan_b_value(), rel=1e-12)
+    assert plan.worst_case == 2
+
+
+def plan_b_value():
+    # playing on from b: v = 0.75 (0.25 + 0.75 v) + 0.75, against paying 2
+    return min((0.75 * 0.25 + 0.75) / (1 - 0.75**2), 2)
+
+
+def test_start_at_a_goal():
+    model = prudent.build("g", lambda s: {})
+    for method in ("exact", "expected", "worst-case"):
+        plan = prudent.solve(model, 0.3, method=method)
+        assert (plan.cvar, plan.expected, plan.var, plan.status) == (0, 0, 0, "optimal")
+    assert prudent.evaluate(model, plan.policy).values.tolist() == [0]
+
+
+def test_infinite_worst_case():
+    table = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)]}}
+    plan = prudent.solve(model_of(table), 0.25)
+    assert plan.worst_case == float("inf")
+    assert plan.cvar == pytest.approx(4)  # given two failures, two more tries on average
+    assert plan.expected == pytest.approx(2)
+    other = prudent.solve(model_of(table), 0.25, method="worst-case")
+    assert (other.worst_case, other.expected) == (float("inf"), pytest.approx(2))
