@@ -1,0 +1,216 @@
+"""The exact distribution of a policy's total cost."""
+
+import heapq
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import spsolve
+
+from prudent.chain import MISSING, backward, forward, spent_budget
+from prudent.errors import PrudentError
+from prudent.graph import BoolArray, towards
+from prudent.model import SSP, IntArray
+from prudent.policy import BudgetPolicy
+from prudent.prepare import Prepared, prepare
+from prudent.risk import Distribution
+
+__all__ = ["evaluate"]
+
+PAIRS = 5_000_000
+"""The most pairs of state and cost so far that a user's function is asked about."""
+
+Policy = BudgetPolicy | Mapping[Any, Hashable] | Callable[[Any, float], Hashable]
+
+
+def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distribution:
+    """Return the exact distribution of the total cost of a policy.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    policy : policy, mapping or callable
+        A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    tolerance : float
+        On models with cycles a distribution has no end; it is cut when no more than this probability is
+        still under way.  ``missing`` says how much was.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+    >>> result.values.tolist(), result.probabilities.tolist()
+    ([7.0, 10.0], [0.9, 0.1])
+    """
+    if isinstance(policy, BudgetPolicy):
+        policy.check_model(model)
+        return _evaluate_budget(policy, tolerance)
+    if isinstance(policy, Mapping):
+        restricted = _restricted(model, policy)
+        prepared = prepare(restricted)
+        return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance)
+    if callable(policy):
+        return _evaluate_function(model, prepare(model), policy, tolerance)
+    raise PrudentError(
+        f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function (state, spent)"
+    )
+
+
+def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
+    values = backward(policy, spent_budget(policy))
+    return forward(policy, values.mean, tolerance=tolerance)
+
+
+def _restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
+    """Return the model of the states that a table's policy visits, with the table's actions alone."""
+    rank = {int(s): i for i, s in enumerate(model.initial_state)}
+    visited, acts, outcome, count = list(rank), [], [], []
+    for state in visited:  # grows while it is read
+        if model.action_start[state] == model.action_start[state + 1]:
+            acts.append(-1)
+            continue
+        name = model.state(state)
+        if name not in table:
+            raise PrudentError(f"the policy has no action for state {name!r}, which it can reach")
+        action = model.find_action(state, table[name])
+        acts.append(action)
+        possible = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
+        possible = possible[model.probability[possible] > 0]
+        outcome.append(possible)
+        count.append(len(possible))
+        for target in model.successor[possible].tolist():
+            if target not in rank:
+                rank[target] = len(visited)
+                visited.append(target)
+    acting = np.array(acts) >= 0
+    taken = np.concatenate([*outcome, np.empty(0, dtype=np.int64)])
+    source = np.repeat(np.flatnonzero(acting), count)
+    target = np.array([rank[s] for s in model.successor[taken].tolist()], dtype=np.int64)
+    _refuse_stuck(model, np.array(visited), source, target, ~acting)
+    return SSP(
+        action_start=np.concatenate([[0], np.cumsum(acting)]),
+        outcome_start=np.concatenate([[0], np.cumsum(count, dtype=np.int64)]),
+        probability=model.probability[taken],
+        successor=target,
+        cost=model.cost[taken],
+        initial_state=np.arange(len(model.initial_state)),
+        initial_probability=model.initial_probability,
+        state_names=[model.state(s) for s in visited],
+        action_names=[model.action(a) for a in acts if a >= 0],
+        name=model.name,
+    )
+
+
+def _refuse_stuck(model: SSP, state: IntArray, source: IntArray, target: IntArray, ends: BoolArray) -> None:
+    """Refuse a policy under which some visited state never leads to an end."""
+    stuck = np.flatnonzero(~ends & (towards(source, target, len(state), ends) < 0))
+    if len(stuck):
+        raise PrudentError(
+            f"the policy does not reach a goal with probability 1: from state {model.state(int(state[stuck[0]]))!r} "
+            "it never does, so its expected cost is infinite"
+        )
+
+
+def _evaluate_function(
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], tolerance: float
+) -> Distribution:
+    """Follow the mass of a user's function forward through the totals, in rising order.
+
+    Best luck as a potential makes all costs non-negative, so a total, once passed, is settled.
+    """
+    luck, lattice = prepared.luck, prepared.lattice
+    waiting: dict[int, dict[int, float]] = {}  # normalised steps spent -> mass by state
+    for state, mass in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
+        if mass > 0:
+            waiting.setdefault(int(luck[state]) - prepared.start_luck, {})[state] = mass
+    queue = list(waiting)
+    heapq.heapify(queue)
+    ended: dict[int, float] = {}
+    asked, left = 0, 1.0
+    while queue and left > tolerance:
+        level = heapq.heappop(queue)
+        arrived = waiting.pop(level)
+        # Ask the policy at every state that this total can be spent in, moving on at no normalised cost.
+        moves: dict[int, tuple[IntArray, IntArray]] = {}
+        pending = list(arrived)
+        while pending:
+            state = pending.pop()
+            if state in moves:
+                continue
+            outcome, gain = _outcomes(model, prepared, policy, state, level)
+            moves[state] = outcome, gain
+            asked += 1
+            pending += model.successor[outcome[gain == 0]].tolist()
+        if asked > PAIRS:
+            raise PrudentError(
+                f"after {asked:,} pairs of state and cost so far a run is still under way with probability {left:.3g}; "
+                "the policy may never reach a goal: mend it, or raise tolerance="
+            )
+        for state, mass in _visits(model, moves, arrived).items():
+            outcome, gain = moves[state]
+            if len(outcome) == 0:
+                ended[level] = ended.get(level, 0.0) + mass
+                continue
+            for o, more in zip(outcome[gain > 0].tolist(), gain[gain > 0].tolist(), strict=True):
+                if level + more not in waiting:
+                    waiting[level + more] = {}
+                    heapq.heappush(queue, level + more)
+                row, target = waiting[level + more], int(model.successor[o])
+                row[target] = row.get(target, 0.0) + mass * float(model.probability[o])
+        left = sum(sum(row.values()) for row in waiting.values()) if len(waiting) < 64 or not asked % 64 else left
+    steps = np.array(sorted(ended), dtype=np.int64)
+    values = lattice.value(prepared.start_luck + steps)
+    probabilities = np.array([ended[step] for step in steps.tolist()])
+    beyond = float(lattice.value(prepared.start_luck + min(queue))) if queue else 0.0
+    missing = left if queue else 0.0
+    return Distribution(
+        values=values,
+        probabilities=probabilities,
+        mean=float(values @ probabilities) + missing * beyond,
+        missing=missing,
+        missing_mean=beyond,
+    )
+
+
+def _outcomes(
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], state: int, level: int
+) -> tuple[IntArray, IntArray]:
+    """Return the outcomes of the action that a function plays, and what each adds to the normalised cost."""
+    name, luck = model.state(state), prepared.luck
+    if model.action_start[state] == model.action_start[state + 1]:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    spent = float(prepared.lattice.value(level + prepared.start_luck - int(luck[state])))
+    action = model.find_action(state, policy(name, spent))
+    outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
+    outcome = outcome[model.probability[outcome] > 0]
+    outside = model.successor[outcome[prepared.state_of[model.successor[outcome]] < 0]]
+    if len(outside):
+        raise PrudentError(
+            f"the policy does not reach a goal with probability 1: it can get into state {model.state(outside[0])!r}, "
+            "from where no policy does, so its expected cost is infinite"
+        )
+    steps = np.rint(model.cost[outcome] / prepared.lattice.step).astype(np.int64)
+    return outcome, steps + luck[model.successor[outcome]] - luck[state]
+
+
+def _visits(model: SSP, moves: dict[int, tuple[IntArray, IntArray]], arrived: dict[int, float]) -> dict[int, float]:
+    """Return how often each state is visited while one total is spent."""
+    state = np.array(list(moves), dtype=np.int64)
+    rank = {s: i for i, s in enumerate(moves)}
+    source, target, chance = [], [], []
+    for s, (outcome, gain) in moves.items():
+        for o in outcome[gain == 0].tolist():
+            source.append(rank[s])
+            target.append(rank[int(model.successor[o])])
+            chance.append(float(model.probability[o]))
+    if not source:
+        return arrived
+    leaves = np.array([len(outcome) == 0 or bool((gain > 0).any()) for outcome, gain in moves.values()])
+    _refuse_stuck(model, state, np.array(source), np.array(target), leaves)
+    entered = np.array([arrived.get(int(s), 0.0) for s in state])
+    move = csr_array((chance, (target, source)), shape=(len(state), len(state)))
+    visits = spsolve((eye_array(len(state)) - move).tocsc(), entered)
+    return dict(zip(state.tolist(), np.maximum(visits, 0.0).tolist(), strict=True))

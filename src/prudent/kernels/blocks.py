@@ -1,0 +1,166 @@
+"""One round of Bellman's equation, solved block by block.
+
+For given action costs ``k`` and chances ``p`` of moving on,
+
+    value(s) = min over allowed a of  k(a) + sum over inner outcomes o of a of  p(o) value(successor(o)).
+
+Blocks are the strongly connected components of the inner arcs, successors first, so a block of one state is
+settled at sight.  In a block with cycles, policy iteration: the values of the chosen actions come from
+eliminating states one by one without a subtraction (Grassmann, Taksar and Heyman 1985), which is accurate
+to a small multiple of size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the loop
+probabilities; then choices improve until none does.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+MARGIN = 1e-13
+"""Relative gain below which policy iteration leaves a choice alone."""
+
+
+class Round(NamedTuple):
+    """The arcs of one round, and room to work in."""
+
+    block_start: np.ndarray  # (n_blocks + 1,)
+    block_state: np.ndarray  # (n_states,)  states by block, successors' blocks first
+    place: np.ndarray  # (n_states,)  where in its block a state stands
+    action_start: np.ndarray  # (n_states + 1,)
+    inner_start: np.ndarray  # (n_actions,)  inner outcomes of a: inner_start[a]:inner_stop[a]
+    inner_stop: np.ndarray  # (n_actions,)
+    probability: np.ndarray  # (n_outcomes,)
+    successor: np.ndarray  # (n_outcomes,)
+    leave: np.ndarray  # (n_actions,)  the chance that an action ends the round
+    dense: np.ndarray  # (largest block, largest block)
+    work: np.ndarray  # (3, largest block)
+
+
+@njit(cache=True)
+def eliminate(p, out, stay, k, size):
+    """Reduce ``value = k + p value`` state by state; ``out`` is the chance of leaving for good.
+
+    Afterwards ``stay[n]`` is 1 minus the chance of coming back from n to n by way of the states before it,
+    got by adding up where else it may go.
+    """
+    for n in range(size - 1, -1, -1):
+        total = out[n]
+        for j in range(n):
+            total += p[n, j]
+        stay[n] = total
+        for i in range(n):
+            if p[i, n] > 0.0:
+                f = p[i, n] / total
+                for j in range(n):
+                    p[i, j] += f * p[n, j]
+                out[i] += f * out[n]
+                k[i] += f * k[n]
+
+
+@njit(cache=True)
+def visits(p, stay, mass, size):
+    """Turn mass that enters each state of an eliminated system into expected visits, in place."""
+    for n in range(size - 1, 0, -1):
+        f = mass[n] / stay[n]
+        for j in range(n):
+            mass[j] += f * p[n, j]
+    for n in range(size):
+        total = mass[n]
+        for j in range(n):
+            total += mass[j] * p[j, n]
+        mass[n] = total / stay[n]
+
+
+@njit(cache=True)
+def place_block(arcs, first, last, k, choice, value):
+    """Write a block's arcs under ``choice`` into the dense room, what lies outside folded into constants."""
+    size = last - first
+    dense, out, rhs = arcs.dense, arcs.work[0], arcs.work[2]
+    for i in range(size):
+        a = choice[arcs.block_state[first + i]]
+        dense[i, :size] = 0.0
+        out[i] = arcs.leave[a]
+        rhs[i] = k[a]
+        for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+            t = arcs.successor[o]
+            j = arcs.place[t]
+            if j < size and arcs.block_state[first + j] == t:
+                dense[i, j] += arcs.probability[o]
+            else:
+                out[i] += arcs.probability[o]
+                rhs[i] += arcs.probability[o] * value[t]
+
+
+@njit(cache=True)
+def evaluate_block(arcs, first, last, k, choice, value):
+    """Fill in the values of a block under ``choice``."""
+    size = last - first
+    dense, stay, rhs = arcs.dense, arcs.work[1], arcs.work[2]
+    place_block(arcs, first, last, k, choice, value)
+    eliminate(dense, arcs.work[0], stay, rhs, size)
+    for n in range(size):
+        total = rhs[n]
+        for j in range(n):
+            total += dense[n, j] * rhs[j]
+        rhs[n] = total / stay[n]
+        value[arcs.block_state[first + n]] = rhs[n]
+
+
+@njit(cache=True)
+def repeated(arcs, s, a, k, value):
+    """Return the value of playing action ``a`` in ``s`` until it leads elsewhere."""
+    total = k[a]
+    away = arcs.leave[a]
+    loops = False
+    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+        t = arcs.successor[o]
+        if t == s:
+            loops = True
+        else:
+            total += arcs.probability[o] * value[t]
+            away += arcs.probability[o]
+    if not loops:
+        return total
+    return total / away if away > 0.0 else np.inf
+
+
+@njit(cache=True)
+def solve_block(arcs, first, last, k, allowed, sense, choice, value):
+    """Solve one block; ``sense`` 1 minimises, -1 maximises.
+
+    ``choice`` must enter with allowed actions under which the block is left with probability 1.
+    """
+    if last - first == 1:
+        s = arcs.block_state[first]
+        best = -1
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            if allowed[a]:
+                q = repeated(arcs, s, a, k, value)
+                if best < 0 or sense * q < sense * value[s]:
+                    best = a
+                    value[s] = q
+        if best >= 0:
+            choice[s] = best
+        return
+    for _ in range(1000):
+        evaluate_block(arcs, first, last, k, choice, value)
+        changed = False
+        for i in range(first, last):
+            s = arcs.block_state[i]
+            best = value[s] - sense * MARGIN * abs(value[s])
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                if allowed[a]:
+                    q = repeated(arcs, s, a, k, value)
+                    if sense * q < sense * best:
+                        best = q
+                        choice[s] = a
+                        changed = True
+        if not changed:
+            return
+
+
+@njit(cache=True)
+def solve_blocks(arcs, first, last, k, allowed, sense, choice, value):
+    """Solve the blocks ``first:last`` in order."""
+    for block in range(first, last):
+        solve_block(arcs, arcs.block_start[block], arcs.block_start[block + 1], k, allowed, sense, choice, value)

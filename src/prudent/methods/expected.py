@@ -1,0 +1,31 @@
+"""Least expected cost, whatever the tail.
+
+The policy of :mod:`prudent.values.expected`.  Its own CVaR is the optimal one of the model in which there is
+no other policy.  The bounds on the optimal CVaR of the full model are V(start), below which no CVaR can be,
+and the policy's own CVaR.
+"""
+
+from dataclasses import replace
+
+from prudent.methods.exact import exact
+from prudent.methods.solution import Solution
+from prudent.policy import BudgetPolicy
+from prudent.prepare import Prepared, restrict
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import least_worst_case
+
+__all__ = ["expected"]
+
+
+def expected(prepared: Prepared, alpha: float) -> Solution:
+    """Return a policy of least expected cost."""
+    least = least_expected_cost(prepared)
+    alone = exact(restrict(prepared, least.choice), alpha)
+    policy = BudgetPolicy.of_states(prepared, least.choice)
+    return replace(
+        alone,
+        policy=policy,
+        values=alone.values.first_row(),
+        lower=min(float(least.lower[prepared.start]), alone.lower),
+        worst=least_worst_case(prepared).at(prepared.start),
+    )

@@ -1,0 +1,21 @@
+"""What a method hands over: a policy and what is certain about it, in levels counted from best luck."""
+
+from dataclasses import dataclass
+
+from prudent.chain import Values
+from prudent.policy import BudgetPolicy
+
+__all__ = ["Solution"]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A policy, its own values, and bounds on the optimal CVaR."""
+
+    policy: BudgetPolicy
+    values: Values  # the policy's own, by budget left and state
+    cvar: float  # the policy's own
+    expected: float  # the policy's own
+    lower: float  # at most the optimal CVaR
+    upper: float  # at least the optimal CVaR
+    worst: float  # the least worst case over all policies, infinite where none bounds it

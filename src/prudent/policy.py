@@ -1,0 +1,63 @@
+"""What a plan tells an agent to do: an action for every state and budget left."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError
+from prudent.model import SSP, IntArray
+from prudent.prepare import Prepared
+
+__all__ = ["BudgetPolicy"]
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetPolicy:
+    """Actions by state and budget left.
+
+    A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b``
+    levels left, row 0 from the moment the budget is gone.  A policy that looks at the state alone has only
+    that row.
+    """
+
+    prepared: Prepared
+    choice: NDArray[np.int32]  # (n_levels, n_states)  the action's number within its prepared state
+
+    @classmethod
+    def of_states(cls, prepared: Prepared, action: IntArray) -> "BudgetPolicy":
+        """Return the policy that plays one action in each prepared state, whatever has been spent."""
+        return cls(prepared, (action - prepared.action_start[:-1]).astype(np.int32)[None])
+
+    @property
+    def level(self) -> int:
+        """The budget at the start, in levels."""
+        return len(self.choice) - 1
+
+    @property
+    def budget(self) -> float:
+        """The budget at the start in the user's units: the total cost beyond which a run is in the bad tail."""
+        return self.prepared.in_units(self.level)
+
+    def check_model(self, model: SSP) -> None:
+        """Refuse a model that the policy was not made for."""
+        mine = self.prepared.model
+        if mine is not model and mine.fingerprint != model.fingerprint:
+            raise PrudentError(f"the policy was made for {mine!r}, not for {model!r}; solve this one")
+
+    def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
+        """Return the action to play in a state when so much has been spent."""
+        prepared, model = self.prepared, self.prepared.model
+        index = model.index(state)
+        if model.is_goal[index]:
+            raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
+        inside = int(prepared.state_of[index])
+        if inside < 0:
+            raise PrudentError(
+                f"state {state!r} is outside the plan: the start cannot reach it, or from there no goal is "
+                "reached with probability 1"
+            )
+        left = max(self.level - prepared.spent_levels(index, spent), 0)
+        action = prepared.model_action[prepared.action_start[inside] + self.choice[left, inside]]
+        return model.action(prepared.route(index, int(action)))

@@ -1,0 +1,90 @@
+"""Distributions of the total cost and their tails: the one home of the tail convention.
+
+``alpha`` in (0, 1] is the fraction of worst runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, where
+1e-12 of rounding is forgiven; at alpha = 1 it is the least possible cost.  ``CVaR`` is the mean of the worst
+alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.  ``alpha = 1`` is
+the expected cost, ``alpha -> 0`` the worst case.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.model import FloatArray
+
+__all__ = ["Distribution", "check_alpha"]
+
+FORGIVEN = 1e-12
+
+
+def check_alpha(alpha: float) -> float:
+    """Return alpha as a float, or refuse it."""
+    try:
+        value = float(alpha)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not 0 < value <= 1:
+        raise PrudentError(f"alpha is {alpha!r}; it must be the fraction of worst runs, above 0 and at most 1")
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """The distribution of the total cost of a policy.
+
+    Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
+    have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.
+    """
+
+    values: FloatArray  # (n,)  rising
+    probabilities: FloatArray  # (n,)
+    mean: float
+    missing: float = 0.0
+    missing_mean: float = 0.0
+
+    @property
+    def std(self) -> float:
+        """The standard deviation; with mass missing, a lower bound, in which that mass sits at its mean."""
+        spread = self.probabilities @ (self.values - self.mean) ** 2
+        if self.missing > 0:
+            spread += self.missing * (self.missing_mean - self.mean) ** 2
+        return float(np.sqrt(spread))
+
+    def exceeds(self, x: float) -> float:
+        """Return P(C > x); beyond the last value with mass missing, an upper bound."""
+        return float(self._above[np.searchsorted(self.values, x, side="right")])
+
+    def quantile(self, q: float) -> float:
+        """Return the smallest z with P(C <= z) >= q."""
+        if not 0 <= q <= 1:
+            raise PrudentError(f"q is {q!r}; it must be a probability")
+        return self._least(1 - q)
+
+    def var(self, alpha: float) -> float:
+        """Return the value at risk (see the top of this module); infinite where too much mass is missing."""
+        return self._least(check_alpha(alpha))
+
+    def cvar(self, alpha: float) -> float:
+        """Return the mean of the worst alpha fraction; infinite where more mass than that is missing."""
+        w = self.var(alpha)
+        if w == np.inf:
+            return np.inf
+        excess = float(self.probabilities @ np.maximum(self.values - w, 0.0))
+        if self.missing > 0:
+            excess += self.missing * (self.missing_mean - w)
+        return w + excess / alpha
+
+    @property
+    def _above(self) -> FloatArray:
+        """P(C > z) for z below all values, then at each of them."""
+        tail = np.append(self.probabilities, self.missing)[::-1]
+        return np.asarray(np.cumsum(tail)[::-1])
+
+    def _least(self, alpha: float) -> float:
+        good = np.flatnonzero(self._above[1:] <= alpha + FORGIVEN)
+        return float(self.values[good[0]]) if len(good) else np.inf
+
+    def __repr__(self) -> str:
+        missing = f", {self.missing:.2g} missing" if self.missing else ""
+        return f"<Distribution: mean {self.mean:.6g}, std {self.std:.6g}, {len(self.values):,} values{missing}>"

@@ -1,0 +1,118 @@
+"""One door: check -> prepare -> method -> plan."""
+
+import time
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import cache
+
+from prudent.chain import expected_steps, forward
+from prudent.errors import PrudentError
+from prudent.methods.exact import exact
+from prudent.methods.expected import expected
+from prudent.methods.solution import Solution
+from prudent.methods.worst_case import worst_case
+from prudent.model import SSP
+from prudent.plan import Plan
+from prudent.prepare import Prepared, prepare
+from prudent.progress import announce
+from prudent.risk import check_alpha
+from prudent.values.rounds import UNIT
+
+__all__ = ["METHODS", "solve"]
+
+METHODS: dict[str, Callable[[Prepared, float], Solution]] = {
+    "exact": exact,
+    "expected": expected,
+    "worst-case": worst_case,
+}
+
+OPTIMAL_GAP = 1e-8
+
+
+def solve(model: SSP, alpha: float, *, method: str = "exact") -> Plan:
+    """Find a plan for a model.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    alpha : float
+        The fraction of worst runs that CVaR averages over, above 0 and at most 1.
+    method : str
+        ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost.
+        ``"worst-case"``: least worst case first, least expected cost second.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> plan.status, round(plan.cvar, 9), round(plan.expected, 9), plan.policy("s1")
+    ('optimal', 10.0, 4.06, 'd')
+    """
+    alpha = check_alpha(alpha)
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    if method not in METHODS:
+        near = get_close_matches(str(method), METHODS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
+    _compile()
+    return _solve(model, alpha, method)
+
+
+def _solve(model: SSP, alpha: float, method: str) -> Plan:
+    began = time.perf_counter()
+    prepared = prepare(model)
+    solution = METHODS[method](prepared, alpha)
+    most = int(solution.cvar) + 2  # VaR is never above CVaR
+    var = forward(solution.policy, solution.values.mean, most=most).var(alpha)
+    seconds = time.perf_counter() - began
+    lower, upper = _bounds(prepared, solution, alpha)
+    # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
+    size = max(abs(lower), abs(upper), upper - prepared.in_units(0), prepared.stride * prepared.lattice.step)
+    return Plan(
+        model=model,
+        policy=solution.policy,
+        method=method,
+        alpha=alpha,
+        status="optimal" if upper - lower <= OPTIMAL_GAP * size else "approximate",
+        cvar=prepared.in_units(solution.cvar),
+        var=var,
+        expected=prepared.in_units(solution.expected),
+        lower=lower,
+        upper=upper,
+        worst_case=prepared.in_units(solution.worst),
+        seconds=seconds,
+    )
+
+
+def _bounds(prepared: Prepared, solution: Solution, alpha: float) -> tuple[float, float]:
+    """Return the bounds in the user's units, wide enough for what the lattice swallowed of the costs.
+
+    Each cost may be ``deviation`` away from the lattice, hence each least cost by luck n times that, and each
+    normalised cost 2n + 1 times that, n the number of states.  Normalised costs are at least 0 in truth as on
+    the lattice, so from below they err by a factor; from above each of a run's expected steps adds its part.
+    """
+    base, step = prepared.in_units(0), prepared.stride * prepared.lattice.step
+    ulp = 4 * UNIT * (abs(base) + step * solution.upper)
+    lower, upper = base + step * solution.lower - ulp, base + step * solution.upper + ulp
+    deviation = prepared.lattice.deviation
+    if deviation > 0:
+        n = prepared.model.n_states
+        slip = (2 * n + 1) * deviation
+        lower -= n * deviation + min(slip / step, 1.0) * step * solution.lower
+        upper += n * deviation + slip * expected_steps(solution.policy) / alpha
+    return lower, upper
+
+
+@cache
+def _compile() -> None:
+    """Compile the kernels, or read them from the cache, before any clock runs; say so when it takes a while."""
+    from prudent.domains import figure_2
+    from prudent.kernels import compiled_before
+
+    if not compiled_before():
+        announce("compiling its kernels, once; this takes about half a minute")
+    tiny = figure_2()
+    for method in METHODS:
+        _solve(tiny, 0.5, method)

@@ -1,0 +1,52 @@
+"""Least worst case: the least cost that some policy never exceeds, infinite where none bounds it.
+
+    V_worst(s) = min over a of  max over outcomes of  c + V_worst(s')          V_worst(goal) = 0
+
+the least solution, in whole numbers, so nothing is rounded.  It is an essential supremum: outcomes of
+probability 0 do not count, and a chance loop at no cost that is left with probability 1 is harmless.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.graph import entering
+from prudent.kernels.graphs import UNREACHED, worst_case
+from prudent.model import IntArray
+from prudent.prepare import Prepared
+
+__all__ = ["UNREACHED", "WorstCase", "least_worst_case"]
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The least worst case from every prepared state, in levels; UNREACHED stands for infinite."""
+
+    value: IntArray  # (n_states,)
+    action_value: IntArray  # (n_actions,)  the least worst case once this action is played
+
+    def at(self, state: int) -> float:
+        """Return the least worst case from a state as a float, infinite where none bounds it."""
+        return float("inf") if self.value[state] == UNREACHED else float(self.value[state])
+
+
+def least_worst_case(prepared: Prepared) -> WorstCase:
+    """Return the least worst case from every state."""
+    value = np.empty(prepared.n_states, dtype=np.int64)
+    enter_start, enter = entering(prepared.successor, prepared.n_states)
+    worst_case(
+        prepared.action_start,
+        prepared.outcome_start,
+        prepared.action_state,
+        prepared.outcome_action,
+        prepared.successor,
+        prepared.cost,
+        enter_start,
+        enter,
+        *prepared.free_blocks,
+        value,
+    )
+    if prepared.n_actions == 0:
+        return WorstCase(value, np.empty(0, dtype=np.int64))
+    total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
+    return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
