@@ -1,0 +1,19 @@
+"""Shared settings: deterministic hypothesis, and the oracles on the path."""
+
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from strategies import examples
+
+settings.register_profile(
+    "daily",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile("search", settings.get_profile("daily"), derandomize=False)
+settings.load_profile("daily" if examples(1) == 1 else "search")

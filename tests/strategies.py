@@ -1,0 +1,76 @@
+"""Random models for hypothesis: small, with real ties, in every awkward shape."""
+
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import strategies as st
+
+import prudent
+from oracles import Raw
+
+
+@dataclass
+class Case:
+    """A random model with whole costs, and how it is shown to the package."""
+
+    raw: Raw
+    start: dict[int, float]
+    step: float
+    note: dict = field(default_factory=dict)
+
+    @property
+    def model(self) -> prudent.SSP:
+        table = {s: {i: [(p, t, c * self.step) for p, t, c in o] for i, o in enumerate(a)} for s, a in self.raw.items()}
+        return prudent.build(self.start, table.__getitem__)
+
+
+def examples(n: int) -> int:
+    """How many examples a test draws: ``n``, or a multiple of it, drawn anew, with PRUDENT_EXAMPLES=multiple."""
+    return n * int(os.environ.get("PRUDENT_EXAMPLES", "1"))
+
+
+STEPS = (1.0, 0.5, 0.01, 1 / 3, 7.0)
+
+
+@st.composite
+def cases(draw, *, acyclic=None, free=None, negative=None, steps=STEPS, least_cost=0, most_states=5):
+    """Draw a model; options left at None are drawn too."""
+    n = draw(st.integers(1, most_states))
+    acyclic = draw(st.booleans()) if acyclic is None else acyclic
+    free = draw(st.booleans()) if free is None else free
+    negative = draw(st.booleans()) if negative is None else negative
+    goals = draw(st.integers(1, 2))
+    cost = st.sampled_from([0, 0, 0, 1, 2]) if free else st.integers(least_cost, 4)
+    raw: Raw = {n + g: [] for g in range(goals)}
+    for s in range(n):
+        raw[s] = []
+        for _ in range(draw(st.integers(1, 3))):
+            weights = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+            total = sum(weights)
+            targets = st.integers(s + 1, n + goals - 1) if acyclic else st.integers(0, n + goals - 1)
+            raw[s].append([(weight / total, draw(targets), draw(cost)) for weight in weights])
+    if negative:  # a potential makes costs negative but no cycle
+        height = {s: draw(st.integers(-3, 3)) for s in raw}
+        raw = {s: [[(p, t, c + height[t] - height[s]) for p, t, c in o] for o in a] for s, a in raw.items()}
+    if draw(st.integers(0, 3)) == 0 and n > 1:
+        first, second = draw(st.permutations(range(n)))[:2]
+        start = {first: 0.25, second: 0.75}
+    else:
+        start = {0: 1.0}
+    return Case(raw, start, draw(st.sampled_from(steps)), {"acyclic": acyclic, "free": free, "negative": negative})
+
+
+def random_raw(rng: np.random.Generator, n: int, *, least_cost: int = 1) -> Raw:
+    """A random cyclic model in which every action may reach the goal at once."""
+    raw: Raw = {n: []}
+    for s in range(n):
+        raw[s] = []
+        for _ in range(rng.integers(1, 4)):
+            weights = rng.integers(1, 8, size=rng.integers(2, 4))
+            targets = [n, *rng.integers(0, n + 1, size=len(weights) - 1)]
+            costs = rng.integers(least_cost, 6, size=len(weights))
+            raw[s].append(
+                [(float(w / weights.sum()), int(t), int(c)) for w, t, c in zip(weights, targets, costs, strict=True)]
+            )
+    return raw

@@ -1,0 +1,45 @@
+"""The package as a whole: what importing it loads, what it exports, what its doctests say."""
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import prudent
+
+HEAVY = ("numba", "scipy", "matplotlib", "pandas", "gymnasium", "starlette", "plotly", "stormpy", "networkx")
+
+
+@pytest.mark.parametrize("statement", ["import prudent", "import prudent.cli"])
+def test_importing_loads_nothing_heavy(statement):
+    code = f"{statement}; import sys; print([m for m in {HEAVY} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_everything_exported_is_there_and_documented():
+    for name in prudent.__all__:
+        assert getattr(prudent, name).__doc__ or name == "__version__"
+    assert set(prudent.__all__) <= set(dir(prudent))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        prudent.nothing  # noqa: B018
+
+
+def modules():
+    return [m.name for m in pkgutil.walk_packages(prudent.__path__, "prudent.")]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_doctests(name):
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_every_export_has_an_example():
+    missing = [
+        n for n in ("build", "from_arrays", "load", "solve", "evaluate") if ">>>" not in getattr(prudent, n).__doc__
+    ]
+    assert missing == []
