@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, field
 
 import numpy as np
+from hypothesis import reject
 from hypothesis import strategies as st
 
 import prudent
@@ -59,6 +60,14 @@ def cases(draw, *, acyclic=None, free=None, negative=None, steps=STEPS, least_co
     else:
         start = {0: 1.0}
     return Case(raw, start, draw(st.sampled_from(steps)), {"acyclic": acyclic, "free": free, "negative": negative})
+
+
+def solved(case: Case, alpha: float, **options) -> prudent.Plan:
+    """Solve a case; give up on the example where no policy reaches a goal."""
+    try:
+        return prudent.solve(case.model, alpha, **options)
+    except prudent.PrudentError:
+        reject()
 
 
 def random_raw(rng: np.random.Generator, n: int, *, least_cost: int = 1) -> Raw:

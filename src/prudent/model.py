@@ -117,6 +117,18 @@ class SSP:
             raise PrudentError(f"state {state!r} is not a state of {self.name}")
         return found
 
+    def first(self, state: Hashable | None = None) -> int:
+        """Return the number of the initial state, or of the one named among several."""
+        if state is None:
+            if len(self.initial_state) > 1:
+                some = ", ".join(repr(self.state(s)) for s in self.initial_state[:5])
+                raise PrudentError(f"{self.name} has {len(self.initial_state)} initial states; say which: {some} ...")
+            return int(self.initial_state[0])
+        found = self.index(state)
+        if found not in self.initial_state:
+            raise PrudentError(f"state {state!r} is not an initial state of {self.name}")
+        return found
+
     def find_action(self, state: int, action: Hashable) -> int:
         """Return the number of the action with this name in a state."""
         actions = range(int(self.action_start[state]), int(self.action_start[state + 1]))

@@ -1,8 +1,12 @@
 """Plan: a policy, its numbers, and how certain they are."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from prudent.decisions import Decisions, decisions_of
+from prudent.explaining import Explainer, Explanation
 from prudent.model import SSP
 from prudent.policy import BudgetPolicy
 
@@ -43,6 +47,40 @@ class Plan:
     def message(self) -> str:
         """What the status means and what to change."""
         return STATUS[self.status]
+
+    def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
+        """Weigh every action of a state when so much has been spent.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> print(plan.explain("s1"))
+        In 's1', having spent 0: 9 of the budget left, and the tail is safe: no run need exceed it, so the mean decides
+          action  excess  expected  allowed  why
+          c         0.55         1  no       could exceed the budget
+        > d            0       3.4  yes      played: the least expected cost of those allowed
+          e            0         7  yes      allowed, but costs more on average
+        """
+        return self._explainer.explain(state, spent)
+
+    def decisions(self) -> Decisions:
+        """Return the plan as a table: state, range of cost so far -> action.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> print(prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions())
+        state  spent      action
+        s0     0          a
+        s1     0          d
+        s2     0 or more  b
+        """
+        return decisions_of(self.policy)
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan's numbers."""

@@ -2,10 +2,12 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.agent import Agent
 from prudent.errors import PrudentError
 from prudent.model import SSP, IntArray
 from prudent.prepare import Prepared
@@ -46,18 +48,48 @@ class BudgetPolicy:
         if mine is not model and mine.fingerprint != model.fingerprint:
             raise PrudentError(f"the policy was made for {mine!r}, not for {model!r}; solve this one")
 
+    def level_left(self, state: int, spent: float) -> int:
+        """Return the budget left, in levels, in a model state that the plan covers, having spent so much."""
+        if self.prepared.state_of[state] < 0:
+            raise PrudentError(
+                f"state {self.prepared.model.state(state)!r} is outside the plan: the start cannot reach it, or from "
+                "there no goal is reached with probability 1"
+            )
+        return max(self.level - self.prepared.spent_levels(state, spent), 0)
+
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Return the action to play in a state when so much has been spent."""
-        prepared, model = self.prepared, self.prepared.model
+        model = self.prepared.model
         index = model.index(state)
         if model.is_goal[index]:
             raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
-        inside = int(prepared.state_of[index])
-        if inside < 0:
-            raise PrudentError(
-                f"state {state!r} is outside the plan: the start cannot reach it, or from there no goal is "
-                "reached with probability 1"
-            )
-        left = max(self.level - prepared.spent_levels(index, spent), 0)
-        action = prepared.model_action[prepared.action_start[inside] + self.choice[left, inside]]
-        return model.action(prepared.route(index, int(action)))
+        return model.action(self.model_action(index, self.level_left(index, spent)))
+
+    def model_action(self, state: int, left: int) -> int:
+        """Return the model's action for a model state and a budget left in levels."""
+        prepared = self.prepared
+        inside = int(prepared.state_of[state])
+        action = int(prepared.model_action[prepared.action_start[inside] + self.choice[left, inside]])
+        return prepared.route(state, action)
+
+    @cached_property
+    def model_actions(self) -> NDArray[np.int32]:
+        """The model's action by budget left and model state, (n_levels, model.n_states); -1 where there is none."""
+        prepared, model = self.prepared, self.prepared.model
+        acting = np.flatnonzero((prepared.state_of >= 0) & ~model.is_goal)
+        inside = prepared.state_of[acting]
+        table = np.full((len(self.choice), model.n_states), -1, dtype=np.int32)
+        played = prepared.model_action[prepared.action_start[inside] + self.choice[:, inside]]
+        table[:, acting] = played
+        owners = np.searchsorted(model.action_start, played, side="right") - 1
+        for row, column in np.argwhere(owners != acting):  # members of a collapsed cycle that lead to its exit
+            state = int(acting[column])
+            table[row, state] = prepared.route(state, int(played[row, column]))
+        return table
+
+    def start(self, state: Hashable | None = None) -> Agent:
+        """Return an agent at the start of a run.
+
+        With several initial states, say which one the run is in.
+        """
+        return Agent(self, self.prepared.model.first(state))

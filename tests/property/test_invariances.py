@@ -9,17 +9,9 @@ from hypothesis import strategies as st
 
 import prudent
 from oracles import Flow, best_luck, solve_by_lp
-from strategies import Case, cases, examples
+from strategies import Case, cases, examples, solved
 
 ALPHAS = st.sampled_from([1.0, 0.5, 0.3, 0.1, 0.02])
-
-
-def solved(case: Case, alpha: float, **options) -> prudent.Plan:
-    try:
-        return prudent.solve(case.model, alpha, **options)
-    except prudent.PrudentError:
-        assume(False)
-        raise AssertionError from None
 
 
 def same(one: prudent.Plan, other: prudent.Plan, scale: float = 1.0, shift: float = 0.0) -> None:

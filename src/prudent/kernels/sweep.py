@@ -202,3 +202,40 @@ def distribute(arcs, costs, choice, level, tolerance, first, mass, total, chosen
             if left <= tolerance:
                 return t + 1, left
     return len(total), mass.sum()
+
+
+@njit(cache=True)
+def occupy(arcs, costs, choice, start, seen, least):
+    """Mark in ``seen[b, s]`` where a policy's run can be, ``b`` levels left; row 0 is for a budget that is gone.
+
+    ``least[s]``, large on entry, becomes the least number of levels spent with which a run is in ``s`` without
+    budget.
+    """
+    level, n = len(seen) - 1, seen.shape[1]
+    queue = [level * n + start]  # first in, first out: shortest paths by label correcting
+    seen[level, start] = True
+    if level == 0:
+        least[start] = 0
+    waiting = np.zeros(n, dtype=np.bool_)  # in the queue, without budget
+    head = 0
+    while head < len(queue):
+        b, s = divmod(queue[head], n)
+        head += 1
+        if b == 0:
+            waiting[s] = False
+        if arcs.action_start[s] == arcs.action_start[s + 1]:
+            continue
+        a = arcs.action_start[s] + choice[b, s]
+        for o in range(arcs.inner_start[a], costs.outcome_start[a + 1]):
+            t = arcs.successor[o]
+            rest = max(b - costs.cost[o], 0)
+            spent = (level - b if b > 0 else least[s]) + costs.cost[o]
+            if rest > 0 and not seen[rest, t]:
+                seen[rest, t] = True
+                queue.append(rest * n + t)
+            elif rest == 0 and spent < least[t]:
+                seen[0, t] = True
+                least[t] = spent
+                if not waiting[t]:
+                    waiting[t] = True
+                    queue.append(t)

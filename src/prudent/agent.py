@@ -1,0 +1,83 @@
+"""One run of a policy: act, observe, act again."""
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prudent.errors import PrudentError
+
+if TYPE_CHECKING:
+    from prudent.policy import BudgetPolicy
+
+__all__ = ["Agent"]
+
+NEAR = 1e-9
+"""How far an observed cost may be from a listed one."""
+
+
+class Agent:
+    """Carries a policy through one run.
+
+    Ask :attr:`action`, play it, tell :meth:`observe` where it led and what it cost; until :attr:`done`.
+    """
+
+    def __init__(self, policy: "BudgetPolicy", state: int) -> None:
+        self._policy = policy
+        self._state = state
+        self._steps = 0  # spent so far, in lattice steps
+
+    @property
+    def state(self) -> Hashable:
+        """Where the run is."""
+        return self._policy.prepared.model.state(self._state)
+
+    @property
+    def spent(self) -> float:
+        """What the run has cost so far."""
+        return float(self._policy.prepared.lattice.value(self._steps))
+
+    @property
+    def budget(self) -> float:
+        """What is left of the budget; from 0 down the run is in the bad tail."""
+        return self._policy.budget - self.spent
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has reached a goal."""
+        return bool(self._policy.prepared.model.is_goal[self._state])
+
+    @property
+    def action(self) -> Hashable:
+        """What to play now; None once the run is done."""
+        if self.done:
+            return None
+        return self._policy.prepared.model.action(self._action)
+
+    @property
+    def _action(self) -> int:
+        return self._policy.model_action(self._state, self._policy.level_left(self._state, self.spent))
+
+    def observe(self, next_state: Hashable, cost: float) -> None:
+        """Take in where the action led and what it cost; refuse what the model does not list."""
+        prepared, model = self._policy.prepared, self._policy.prepared.model
+        if self.done:
+            raise PrudentError(f"the run is over: state {self.state!r} is a goal")
+        a = self._action
+        outcome = np.arange(model.outcome_start[a], model.outcome_start[a + 1])
+        outcome = outcome[model.probability[outcome] > 0]
+        for o in outcome.tolist():
+            listed = float(model.cost[o])
+            if model.state(model.successor[o]) == next_state and abs(listed - cost) <= NEAR * max(1.0, abs(listed)):
+                self._state = int(model.successor[o])
+                self._steps += prepared.lattice.multiple(listed)
+                return
+        possible = ", ".join(f"{model.state(model.successor[o])!r} at cost {model.cost[o]:g}" for o in outcome)
+        raise PrudentError(
+            f"action {model.action(a)!r} in state {self.state!r} cannot lead to {next_state!r} at cost {cost!r}; "
+            f"possible: {possible}"
+        )
+
+    def __repr__(self) -> str:
+        after = "done" if self.done else f"next {self.action!r}"
+        return f"<Agent in {self.state!r}, spent {self.spent:g}, budget {self.budget:g}, {after}>"

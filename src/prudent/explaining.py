@@ -1,0 +1,138 @@
+"""Why a plan plays what it plays: every action of a state, weighed as the method weighs it."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.methods.exact import budget_tables
+from prudent.model import FloatArray, IntArray
+from prudent.policy import BudgetPolicy
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import least_worst_case
+
+__all__ = ["Explainer", "Explanation", "Option"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One action, if it is played now and the plan is followed after."""
+
+    action: Hashable
+    at: Hashable  # the state it belongs to: another one where free moves lead there first
+    excess: float  # expected amount by which the total cost exceeds the budget; infinite if no goal is reached
+    expected: float  # expected cost still to come
+    allowed: bool  # whether it keeps the first objective
+    why: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What can be done in a state, and why the plan does what it does."""
+
+    state: Hashable
+    spent: float
+    budget: float  # what is left of it
+    safe: bool  # whether from here no run need exceed the budget: the tail is safe
+    action: Hashable  # what the plan plays
+    options: tuple[Option, ...]
+    summary: str
+
+    def __str__(self) -> str:
+        cells = [("", "action", "excess", "expected", "allowed", "why")]
+        for option in self.options:
+            mark = ">" if option.action == self.action else ""
+            name = str(option.action) + ("" if option.at == self.state else f" at {option.at}")
+            numbers = (f"{option.excess:.6g}", f"{option.expected:.6g}", "yes" if option.allowed else "no")
+            cells.append((mark, name, *numbers, option.why))
+        width = [max(len(row[i]) for row in cells) for i in range(5)]
+        lines = [
+            f"{m:<{width[0]}} {a:<{width[1]}}  {x:>{width[2]}}  {e:>{width[3]}}  {k:<{width[4]}}  {w}".rstrip()
+            for m, a, x, e, k, w in cells
+        ]
+        return "\n".join([f"In {self.state!r}, having spent {self.spent:g}: {self.summary}", *lines])
+
+
+class Explainer:
+    """Weighs actions; the values it needs are computed anew, since a plan keeps only its actions."""
+
+    def __init__(self, policy: BudgetPolicy) -> None:
+        prepared = policy.prepared
+        self.policy = policy
+        self.worst = least_worst_case(prepared)
+        least = least_expected_cost(prepared)
+        self.tables = budget_tables(prepared, least, self.worst, None, most=policy.level)
+
+    def explain(self, state: Hashable, spent: float) -> Explanation:
+        """Weigh every action of a state when so much has been spent."""
+        policy, prepared, model = self.policy, self.policy.prepared, self.policy.prepared.model
+        played = policy(state, spent)
+        index = model.index(state)
+        inside = int(prepared.state_of[index])
+        left = policy.level - prepared.spent_levels(index, spent)  # negative where the budget is overdrawn
+        safe = int(self.worst.value[inside]) <= left
+        action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
+        excess = self._following(action, left, self.tables.excess, slope=1.0)
+        expected = prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
+        if safe:
+            allowed = self.worst.action_value[action] <= left
+        else:
+            first = excess if left > 0 else expected
+            allowed = first <= first.min() * (1 + 8 * self.tables.tie)
+        chosen = int(policy.choice[max(left, 0), inside])
+        unit = prepared.stride * prepared.lattice.step
+        luck = float(prepared.lattice.value(int(prepared.luck[index])))
+        options = [
+            Option(
+                action=model.action(a),
+                at=model.state(model.state_of_action(a)),
+                excess=float(excess[i]) * unit,
+                expected=float(expected[i]) * unit + luck,
+                allowed=bool(allowed[i]),
+                why=_why(i == chosen, bool(allowed[i]), bool(expected[i] <= expected[chosen]), safe, left > 0),
+            )
+            for i, a in enumerate(prepared.model_action[action].tolist())
+        ]
+        budget = policy.budget - spent
+        if safe:
+            summary = f"{budget:g} of the budget left, and the tail is safe: no run need exceed it, so the mean decides"
+        elif left > 0:
+            summary = f"{budget:g} of the budget left: the expected excess over it comes first, then the mean"
+        else:
+            summary = "no budget left: every further unit counts, so the mean decides"
+        options += self._beside(index, options[chosen])
+        return Explanation(state, spent, budget, safe, played, tuple(options), summary)
+
+    def _following(self, action: IntArray, left: int, table: FloatArray, *, slope: float) -> FloatArray:
+        """Return the expected value of what follows each action; below no budget it rises by the slope."""
+        prepared = self.policy.prepared
+        first = prepared.outcome_start[action]
+        outcome = np.arange(first[0], prepared.outcome_start[action[-1] + 1])
+        rest = left - prepared.cost[outcome]
+        value = table[np.maximum(rest, 0), prepared.successor[outcome]] - slope * np.minimum(rest, 0)
+        return np.add.reduceat(prepared.probability[outcome] * value, first - first[0])
+
+    def _beside(self, state: int, chosen: Option) -> list[Option]:
+        """Return the state's actions that the prepared model does not know: free moves, and ways into a trap."""
+        prepared, model = self.policy.prepared, self.policy.prepared.model
+        found = []
+        for a in range(int(model.action_start[state]), int(model.action_start[state + 1])):
+            if a in prepared.model_action:
+                continue
+            if a in prepared.inner_action:
+                why = "a free move: leaves every choice open"
+                found.append(replace(chosen, action=model.action(a), at=model.state(state), allowed=True, why=why))
+            else:
+                why = "may lead to where no goal is reached"
+                found.append(Option(model.action(a), model.state(state), np.inf, np.inf, False, why))
+        return found
+
+
+def _why(played: bool, allowed: bool, as_good: bool, safe: bool, budget_left: bool) -> str:
+    if played:
+        return "played: the least expected cost of those allowed"
+    if allowed:
+        return "allowed, and as good" if as_good else "allowed, but costs more on average"
+    if safe:
+        return "could exceed the budget"
+    return "raises the expected excess" if budget_left else "costs more on average"

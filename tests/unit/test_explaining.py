@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import prudent
+from strategies import cases, examples, solved
+
+
+def test_numbers_are_those_of_the_plan():
+    plan = prudent.solve(prudent.domains.deep_sea_treasure(), 0.2)
+    told = plan.explain((0, 1, 0))
+    played = next(option for option in told.options if option.action == told.action)
+    assert played.expected == pytest.approx(plan.expected, rel=1e-12)
+    assert plan.policy.budget + played.excess / 0.2 == pytest.approx(plan.cvar, rel=1e-9)
+    assert played.allowed
+    assert played.excess == min(option.excess for option in told.options)
+    assert told.budget == plan.policy.budget
+    assert len(told.options) == 7  # due west leads off the map, whichever way it drifts
+
+
+def test_beyond_the_budget_the_mean_decides():
+    plan = prudent.solve(prudent.domains.inventory_control(stages=3), 0.1)
+    state, spent = (2, 0, 10), plan.policy.budget + 1
+    told = plan.explain(state, spent)
+    assert told.budget == -1
+    assert "no budget left" in told.summary
+    assert told.action == plan.policy(state, spent)
+    best = min(told.options, key=lambda option: option.expected)
+    assert best.action == told.action
+    assert best.excess == pytest.approx(best.expected + 1)  # every further unit is excess
+
+
+def test_ways_into_a_trap_and_free_moves_are_shown():
+    table = {
+        "a": {"over": [(1, "b", 0)], "risk": [(0.9, "g", 0), (0.1, "pit", 0)], "leave": [(1, "g", 5)]},
+        "b": {"back": [(1, "a", 0)], "leave": [(0.5, "g", 1), (0.5, "g", 3)]},
+        "pit": {"wait": [(1, "pit", 1)]},
+    }
+    plan = prudent.solve(prudent.build("a", lambda s: table.get(s, {})), 0.5)
+    told = plan.explain("a")
+    assert told.action == "over"
+    options = {(option.action, option.at): option for option in told.options}
+    assert options["risk", "a"].excess == np.inf
+    assert options["risk", "a"].why == "may lead to where no goal is reached"
+    assert options["over", "a"].allowed
+    assert "free move" in options["over", "a"].why
+    assert "played" in options["leave", "b"].why
+    assert "leave at b" in str(told)
+
+
+def test_goals_and_strangers_are_refused():
+    plan = prudent.solve(prudent.domains.figure_2(), 0.1)
+    with pytest.raises(prudent.PrudentError, match="is a goal"):
+        plan.explain("g")
+    with pytest.raises(prudent.PrudentError, match="is not a state"):
+        plan.explain("s9")
+
+
+@settings(max_examples=examples(60))
+@given(cases())
+def test_what_is_played_is_allowed_and_best_among_the_allowed(case):
+    plan = solved(case, 0.3)
+    for row in plan.decisions().rows:
+        told = plan.explain(row.state, row.at_least)
+        assert told.action == row.action
+        allowed = [option for option in told.options if option.allowed]
+        played = [option for option in told.options if "played" in option.why]
+        assert len(played) == 1
+        assert played[0] in allowed
+        least = min(option.expected for option in allowed)
+        assert played[0].expected == pytest.approx(least, rel=1e-9, abs=1e-9)
