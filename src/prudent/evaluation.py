@@ -16,7 +16,7 @@ from prudent.policy import BudgetPolicy
 from prudent.prepare import Prepared, prepare
 from prudent.risk import Distribution
 
-__all__ = ["evaluate"]
+__all__ = ["Policy", "evaluate", "restricted"]
 
 PAIRS = 5_000_000
 """The most pairs of state and cost so far that a user's function is asked about."""
@@ -49,8 +49,7 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
         policy.check_model(model)
         return _evaluate_budget(policy, tolerance)
     if isinstance(policy, Mapping):
-        restricted = _restricted(model, policy)
-        prepared = prepare(restricted)
+        prepared = prepare(restricted(model, policy))
         return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance)
     if callable(policy):
         return _evaluate_function(model, prepare(model), policy, tolerance)
@@ -64,7 +63,7 @@ def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
     return forward(policy, values.mean, tolerance=tolerance)
 
 
-def _restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
+def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
     """Return the model of the states that a table's policy visits, with the table's actions alone."""
     rank = {int(s): i for i, s in enumerate(model.initial_state)}
     visited, acts, outcome, count = list(rank), [], [], []
