@@ -4,12 +4,14 @@ from os import PathLike
 from pathlib import Path
 
 from prudent.errors import PrudentError
-from prudent.files import json_model
+from prudent.files import json_model, plan_file
 from prudent.model import SSP
+from prudent.plan import Plan
 
-__all__ = ["load", "save"]
+__all__ = ["MODEL_FORMATS", "load", "load_plan", "save"]
 
 MODEL_FORMATS = {".json": json_model, ".json.gz": json_model}
+PLAN_SUFFIX = ".safetensors"
 
 
 def load(path: str | PathLike[str]) -> SSP:
@@ -28,11 +30,42 @@ def load(path: str | PathLike[str]) -> SSP:
     return model
 
 
-def save(model: SSP, path: str | PathLike[str]) -> None:
-    """Write a model to a file: ``.json`` or ``.json.gz``."""
+def save(content: SSP | Plan, path: str | PathLike[str]) -> None:
+    """Write a model (``.json``, ``.json.gz``) or a plan (``.safetensors``) to a file, whole or not at all.
+
+    Examples
+    --------
+    >>> import prudent, tempfile, pathlib
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "plan.safetensors"
+    ...     prudent.save(plan, path)
+    ...     prudent.load_plan(path, plan.model).policy("s1")
+    'd'
+    """
+    if isinstance(content, Plan):
+        check_plan_path(path)
+        plan_file.write(content, Path(path))
+    elif isinstance(content, SSP):
+        MODEL_FORMATS[_suffix(path)].write(content, Path(path))
+    else:
+        raise PrudentError(f"cannot save a {type(content).__name__}; save takes a model or a plan")
+
+
+def load_plan(path: str | PathLike[str], model: SSP) -> Plan:
+    """Read a plan that was made for this model; see :func:`prudent.save`."""
+    check_plan_path(path)
     if not isinstance(model, SSP):
-        raise PrudentError(f"cannot save a {type(model).__name__}; save takes a model")
-    MODEL_FORMATS[_suffix(path)].write(model, Path(path))
+        raise PrudentError(f"model is a {type(model).__name__}; load_plan takes the path, then the model")
+    return plan_file.read(Path(path), model)
+
+
+def check_plan_path(path: str | PathLike[str]) -> None:
+    """Refuse a path that is not a plan's, before anything is computed for it."""
+    if not Path(path).name.endswith(PLAN_SUFFIX):
+        raise PrudentError(f"{path}: plans are read and written as {PLAN_SUFFIX}")
+    if not Path(path).parent.is_dir():
+        raise PrudentError(f"{path}: there is no folder {Path(path).parent}")
 
 
 def _suffix(path: str | PathLike[str]) -> str:

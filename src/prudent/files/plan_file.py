@@ -1,0 +1,113 @@
+"""Plans as safetensors: ``read`` and ``write``.
+
+One tensor, the policy's actions, and one entry of metadata, a JSON object with the plan's numbers, the model's
+fingerprint, what the preparation looked like, and a digest of all of it.  A file is accepted only if it is,
+byte for byte, what this module writes for its content: a flipped byte anywhere is noticed.
+"""
+
+import json
+import math
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+from numpy.typing import NDArray
+from safetensors.numpy import load as unpack
+from safetensors.numpy import save as pack
+
+import prudent
+from prudent.errors import PrudentError
+from prudent.files.atomic import write_bytes
+from prudent.model import SSP
+from prudent.plan import STATUS, Plan
+from prudent.policy import BudgetPolicy
+from prudent.prepare import Prepared, prepare
+
+__all__ = ["read", "write"]
+
+FORMAT, VERSION = "prudent-plan", 1
+NUMBERS = ("alpha", "cvar", "var", "expected", "lower", "upper", "worst_case", "seconds")
+DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
+
+
+def write(plan: Plan, path: Path) -> None:
+    """Write a plan."""
+    choice = plan.policy.choice
+    choice = choice.astype(np.min_scalar_type(int(choice.max(initial=0))))
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "prudent": prudent.__version__,
+        "model": plan.model.name,
+        "fingerprint": plan.model.fingerprint,
+        "prepared": _prepared_digest(plan.policy.prepared),
+        "method": plan.method,
+        "status": plan.status,
+        **{name: _text(getattr(plan, name)) for name in NUMBERS},
+    }
+    write_bytes(path, _packed(content, choice))
+
+
+def read(path: Path, model: SSP) -> Plan:
+    """Read a plan for a model; refuse a damaged file, and one made for another model."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
+    content, choice = _unpacked(raw, path)
+    if content["version"] != VERSION:
+        raise PrudentError(f"{path}: is of version {content['version']}; this release reads version {VERSION}")
+    if content["fingerprint"] != model.fingerprint:
+        raise PrudentError(f"{path}: was made for another model, {content['model']}, not for {model!r}; solve this one")
+    prepared = prepare(model)
+    shape = (len(choice), prepared.n_states)
+    if content["prepared"] != _prepared_digest(prepared) or choice.shape != shape or content["status"] not in STATUS:
+        raise PrudentError(
+            f"{path}: was made by prudent {content['prudent']}, which prepares models differently; solve again"
+        )
+    return Plan(
+        model=model,
+        policy=BudgetPolicy(prepared, choice.astype(np.int32)),
+        method=content["method"],
+        status=content["status"],
+        **{name: float(content[name]) for name in NUMBERS},
+    )
+
+
+def _unpacked(raw: bytes, path: Path) -> tuple[dict[str, Any], NDArray[Any]]:
+    try:
+        choice = unpack(raw)["choice"]
+        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+        content = json.loads(header["__metadata__"]["plan"])
+        digest = content.pop("digest")
+        whole = content["format"] == FORMAT and digest == _digest(content, choice) and raw == _packed(content, choice)
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError):
+        whole = False
+    if not whole:
+        raise PrudentError(f"{path}: {DAMAGED}")
+    return content, choice
+
+
+def _packed(content: dict[str, Any], choice: NDArray[Any]) -> bytes:
+    signed = {**content, "digest": _digest(content, choice)}
+    return pack({"choice": np.ascontiguousarray(choice)}, metadata={"plan": json.dumps(signed, sort_keys=True)})
+
+
+def _digest(content: dict[str, Any], choice: NDArray[Any]) -> str:
+    shape = f"{choice.dtype}{choice.shape}".encode()
+    return sha256(json.dumps(content, sort_keys=True).encode() + shape + choice.tobytes()).hexdigest()
+
+
+def _prepared_digest(prepared: Prepared) -> str:
+    """Return a digest of how the policy's numbers for states, actions and budgets are to be read."""
+    digest = sha256(f"{prepared.lattice.step!r} {prepared.stride} {prepared.start_luck}".encode())
+    for array in (prepared.state_of, prepared.luck, prepared.action_start, prepared.model_action):
+        digest.update(array.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _text(number: float) -> float | str:
+    """JSON has no infinity; a string keeps it, and float() reads both."""
+    return number if math.isfinite(number) else str(number)
