@@ -32,7 +32,7 @@ from prudent.kernels.graphs import almost_sure, best_luck
 from prudent.lattice import Lattice, find_lattice
 from prudent.model import SSP, FloatArray, IntArray, owner
 
-__all__ = ["Prepared", "prepare", "restrict"]
+__all__ = ["Prepared", "no_common_step", "prepare", "restrict"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,10 +309,7 @@ def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray) -> tuple[_Flat, La
     """Turn costs into whole levels above best luck; also return the lattice, the stride and c_min in steps."""
     found = find_lattice(flat.cost)
     if found is None:
-        raise PrudentError(
-            f"the costs of {model.name} have no common step; exact planning needs costs that are multiples "
-            "of one number: round them first (to cents, to minutes)"
-        )
+        raise PrudentError(no_common_step(model))
     lattice, steps = found
     luck, via = np.empty(flat.n_states, dtype=np.int64), np.empty(flat.n_states, dtype=np.int64)
     is_goal = np.bincount(flat.action_state, minlength=flat.n_states) == 0
@@ -352,13 +349,22 @@ def _without_free_loops(flat: _Flat) -> _Flat:
     return flat.kept(np.lexsort((flat.cost > 0, flat.outcome_action)))
 
 
+def no_common_step(model: SSP) -> str:
+    """Return what is said of a model whose costs have no common step."""
+    return (
+        f"the costs of {model.name} have no common step; exact planning needs costs that are multiples of one "
+        "number: round them first (to cents, to minutes)"
+    )
+
+
 def _trapped(model: SSP, flat: _Flat) -> str:
     is_goal = np.bincount(flat.action_state, minlength=flat.n_states) == 0
     stuck = ~is_goal & (towards(flat.outcome_state, flat.successor, flat.n_states, is_goal) < 0)
     trap = int(np.flatnonzero(stuck & reachable(flat.outcome_state, flat.successor, flat.n_states, flat.start))[0])
     return (
         f"no policy reaches a goal of {model.name} with probability 1: every one may end in state "
-        f"{model.state(trap)!r}, from which no goal can be reached"
+        f"{model.state(trap)!r}, from which no goal can be reached; lead out of it, or put a price on getting stuck "
+        "(dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend"
     )
 
 

@@ -1,0 +1,69 @@
+import json
+
+import pytest
+
+import prudent
+
+
+def test_a_good_model():
+    report = prudent.check(prudent.domains.deep_sea_treasure())
+    assert report.ok
+    assert (report.states, report.actions, report.outcomes, report.goals) == (1078, 6705, 18396, 1)
+    assert (report.acyclic, report.step, report.worst_case) == (True, 5, 500)
+    assert report.least_cost == 70  # fourteen moves to the far treasure, worth 500
+    assert report.problems == report.notes == ()
+
+
+def test_what_was_pruned_and_why():
+    table = {
+        "s": {"risky": [(0.9, "g", 1), (0.1, "trap", 0)], "safe": [(1, "m", 5)]},
+        "m": {"on": [(0.5, "m", 0.25), (0.5, "g", 0)], "idle": [(1, "m", 0)]},
+        "trap": {"stay": [(1, "trap", 0)]},
+    }
+    report = prudent.check(prudent.build("s", lambda s: table.get(s, {})))
+    assert report.ok
+    assert (report.pruned_states, report.pruned_actions, report.acyclic, report.step) == (1, 1, False, 0.25)
+    assert report.worst_case == float("inf")
+    assert "1 states can be reached, but no plan goes there: a run could get stuck: 'trap'" in report.notes
+    assert any("1 actions may lead to where a run gets stuck, for example 'risky' in 's'" in n for n in report.notes)
+    assert any("free cycles" in n for n in report.notes)
+
+
+def test_unreachable_states():
+    model = prudent.from_arrays([0, 1, 2, 2], [0, 1, 2], [1.0, 1.0], [2, 2], [1.0, 1.0])
+    assert prudent.check(model).notes == ("1 states cannot be reached from the start: 1",)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"s": {"a": [(1, "s", 1)], "b": [(0.5, "g", 0), (0.5, "pit", 0)]}, "pit": {"a": [(1, "pit", 0)]}}, ["'pit'"]),
+        ({"s": {"a": [(0.5, "s", -1), (0.5, "g", 0)]}}, ["cycle 's' -> 's'", "-1"]),
+        ({"s": {"a": [(0.5, "g", 2**0.5), (0.25, "g", 3**0.5), (0.25, "g", 1)]}}, ["no common step"]),
+    ],
+)
+def test_models_that_cannot_be_solved(table, words):
+    report = prudent.check(prudent.build("s", lambda s: table.get(s, {})))
+    assert not report.ok
+    assert report.states is not None
+    for word in words:
+        assert word in report.problems[0]
+
+
+def test_several_problems_at_once():
+    table = {"s": {"a": [(0.5, "pit", 2**0.5), (0.5, "g", 3**0.5)]}, "pit": {"w": [(1, "pit", 1)]}}
+    problems = prudent.check(prudent.build("s", lambda s: table.get(s, {}))).problems
+    assert len(problems) == 2
+
+
+def test_every_problem_of_a_file(tmp_path):
+    path = tmp_path / "bad.json"
+    row = {"state": "s", "action": "a", "outcomes": [{"p": 0.9, "to": "g", "cost": 1}]}
+    other = {"state": "s", "action": "b", "outcomes": [{"p": -1, "to": "g", "cost": 1}, {"p": 2, "to": "g", "cost": 0}]}
+    document = {"format": "prudent-ssp", "version": 1, "initial": "s", "goals": ["g"], "transitions": [row, other]}
+    path.write_text(json.dumps(document))
+    report = prudent.check(path)
+    assert not report.ok
+    assert len(report.problems) == 2
+    path.write_text("{")
+    assert "line 1, column 2" in prudent.check(path).problems[0]
