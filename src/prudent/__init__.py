@@ -22,7 +22,12 @@ _HOME = {
     "evaluate": "prudent.evaluation",
     "from_arrays": "prudent.building",
     "load": "prudent.files",
+    "load_plan": "prudent.files",
     "save": "prudent.files",
+    "simulate": "prudent.simulation",
+    "Runs": "prudent.simulation",
+    "amend": "prudent.amending",
+    "check": "prudent.checking",
     "solve": "prudent.solving",
 }
 __all__ = [  # noqa: RUF022 (the order of a first visit)
@@ -31,11 +36,16 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "from_arrays",
     "load",
     "save",
+    "amend",
+    "check",
     "domains",
     "solve",
     "Plan",
+    "load_plan",
     "evaluate",
     "Distribution",
+    "simulate",
+    "Runs",
     "PrudentError",
     "ModelError",
     "__version__",
@@ -43,13 +53,16 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
 
 if TYPE_CHECKING:
     from prudent import domains
+    from prudent.amending import amend
     from prudent.building import build, from_arrays
+    from prudent.checking import check
     from prudent.errors import ModelError, PrudentError
     from prudent.evaluation import evaluate
-    from prudent.files import load, save
+    from prudent.files import load, load_plan, save
     from prudent.model import SSP
     from prudent.plan import Plan
     from prudent.risk import Distribution
+    from prudent.simulation import Runs, simulate
     from prudent.solving import solve
 
 

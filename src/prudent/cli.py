@@ -1,15 +1,18 @@
-"""The command: ``prudent solve MODEL --alpha A`` and its kin."""
+"""The command: ``prudent solve MODEL --alpha A`` and its kin.
 
+Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2 for what the user can mend,
+130 after Ctrl-C, 1 otherwise.
+"""
+
+import functools
 import inspect
-import json
-import math
-import sys
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
 import prudent
 from prudent.errors import PrudentError
@@ -43,68 +46,244 @@ class Verbs(click.Group):
             ctx.exit(130)
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+class ModelName(click.ParamType[str]):
+    """A domain or a file; completes both."""
+
+    name = "model"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer the domains, then files."""
+        domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
+        return [*domains, CompletionItem(incomplete, type="file")]
+
+
+def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the MODEL argument and the options that shape a model; it receives a function that makes it."""
+
+    @click.argument("model", type=ModelName())
+    @click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
+    )
+    @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
+    @click.option("--horizon", type=int, help="End every run after so many actions.")
+    @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @functools.wraps(verb)
+    def wrapped(
+        model: str,
+        settings: tuple[str, ...],
+        dead_end_cost: float | None,
+        horizon: int | None,
+        horizon_cost: float | None,
+        **options: Any,
+    ) -> Any:
+        def make() -> "SSP":
+            made = _model(model, settings)
+            return prudent.amend(made, dead_end_cost=dead_end_cost, horizon=horizon, horizon_cost=horizon_cost)
+
+        return verb(model=model, make=make, **options)
+
+    return wrapped
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(prudent.__version__, prog_name="prudent")
 def main() -> None:
-    r"""Plan for the bad tail first, then for the average.
+    """Plan for the bad tail first, then for the average.
+
+    MODEL is a domain (betting-game, inventory-control, deep-sea-treasure, figure-2) or a file (.json, .json.gz).
 
     \b
-    prudent solve betting-game --alpha 0.2
-    prudent solve my-model.json --alpha 0.05 --json
+    Examples:
+      prudent check my-model.json
+      prudent solve betting-game --alpha 0.2 --save plan.safetensors
+      prudent evaluate betting-game plan.safetensors
+      prudent simulate betting-game plan.safetensors --episodes 20000 --seed 1
     """
 
 
 @main.command()
-@click.argument("model")
+@with_model
 @click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
-@click.option("--method", type=click.Choice(METHODS), default="exact", show_default=True, help="How to plan.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def solve(model: str, alpha: float, method: str, settings: tuple[str, ...], as_json: bool) -> None:
-    r"""Find a plan for MODEL, a domain or a file.
+@click.option(
+    "--method",
+    default="exact",
+    show_default=True,
+    metavar="METHOD",
+    help=f"How to plan: {', '.join(METHODS)}.",
+    shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
+)
+@click.option("--gap", type=float, help="How far apart the bounds on the optimal CVaR may be.")
+@click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
+@click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
+@click.option("--save", type=click.Path(dir_okay=False), metavar="PLAN", help="Write the plan (.safetensors).")
+def solve(
+    model: str,
+    make: "Callable[[], SSP]",
+    alpha: float,
+    method: str,
+    gap: float | None,
+    relative_gap: float | None,
+    decisions: bool,
+    save: str | None,
+    as_json: bool,
+) -> None:
+    """Find a plan for MODEL.
 
     \b
-    Domains: betting-game, inventory-control, deep-sea-treasure, figure-2.
-    Files:   .json, .json.gz
-
-    \b
-    prudent solve betting-game --alpha 0.2
-    prudent solve betting-game --alpha 0.2 --set stages=5 --json
+    Examples:
+      prudent solve betting-game --alpha 0.2
+      prudent solve betting-game --alpha 0.2 --set stages=5 --json
+      prudent solve my-model.json --alpha 0.05 --dead-end-cost 1000 --save plan.safetensors
     """
-    plan = prudent.solve(_model(model, settings), alpha, method=method)
+    from prudent.files import check_plan_path
+    from prudent.terminal import print_json, print_plan
+
+    if save is not None:
+        check_plan_path(save)
+    plan = prudent.solve(make(), alpha, method=method, gap=gap, relative_gap=relative_gap)
+    if save is not None:
+        prudent.save(plan, save)
     if as_json:
-        _print_json(plan.to_dict())
+        content = plan.to_dict()
+        if decisions:
+            content["decisions"] = [vars(row) | {"state": str(row.state)} for row in plan.decisions().rows]
+        print_json(content)
         return
-    rows = [
-        ("CVaR", f"{plan.cvar:,.6f}", f"mean of the worst {plan.alpha:.4g} of runs"),
-        ("VaR", f"{plan.var:,.6f}", "where that tail begins"),
-        ("expected cost", f"{plan.expected:,.6f}", "mean of all runs"),
-        ("optimal CVaR", f"{plan.lower:,.6f}", "at least"),
-        ("", f"{plan.upper:,.6f}", "at most"),
-        ("least worst case", f"{plan.worst_case:,.6f}", "over all plans"),
-    ]
-    found = plan.model
-    title = f"{found.name}, alpha {plan.alpha:g}, method {plan.method}: {plan.status}"
-    caption = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {plan.seconds:.3g} s. {plan.message}."
-    _print_table(title, rows, caption)
+    print_plan(plan)
+    if decisions:
+        click.echo(plan.decisions())
+    if save is not None:
+        click.echo(f"prudent: plan written to {save}", err=True)
 
 
-def _print_table(title: str, rows: list[tuple[str, str, str]], caption: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
+@main.command()
+@with_model
+@click.argument("plan", type=click.Path(dir_okay=False))
+def evaluate(model: str, make: "Callable[[], SSP]", plan: str, as_json: bool) -> None:
+    """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
-    table = Table(title=title, caption=caption, show_header=False, title_justify="left", caption_justify="left")
-    table.add_column(style="bold")
-    table.add_column(justify="right")
-    table.add_column(style="dim")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    \b
+    Example:
+      prudent evaluate betting-game plan.safetensors
+    """
+    from prudent.terminal import print_distribution, print_json
+
+    loaded = prudent.load_plan(plan, make())
+    result = prudent.evaluate(loaded.model, loaded.policy)
+    alpha = loaded.alpha
+    if as_json:
+        print_json(
+            {
+                "model": loaded.model.name,
+                "method": loaded.method,
+                "alpha": alpha,
+                "mean": result.mean,
+                "std": result.std,
+                "var": result.var(alpha),
+                "cvar": result.cvar(alpha),
+                "missing": result.missing,
+                "values": result.values.tolist(),
+                "probabilities": result.probabilities.tolist(),
+            }
+        )
+        return
+    print_distribution(loaded, result)
 
 
-def _print_json(content: dict[str, Any]) -> None:
-    clean = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in content.items()}
-    click.echo(json.dumps(clean, allow_nan=False))
+@main.command()
+@with_model
+@click.argument("plan", type=click.Path(dir_okay=False))
+@click.option("--episodes", type=int, default=20_000, show_default=True, help="How many runs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start.")
+@click.option("--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]")
+@click.option("--paths", type=int, default=0, help="Print so many runs step by step.")
+def simulate(
+    model: str,
+    make: "Callable[[], SSP]",
+    plan: str,
+    episodes: int,
+    seed: int,
+    threads: int | None,
+    paths: int,
+    as_json: bool,
+) -> None:
+    """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
+
+    \b
+    Examples:
+      prudent simulate betting-game plan.safetensors --episodes 200000 --seed 1
+      prudent simulate betting-game plan.safetensors --paths 2
+    """
+    from prudent.terminal import print_json, print_runs
+
+    loaded = prudent.load_plan(plan, make())
+    runs = prudent.simulate(loaded.model, loaded.policy, episodes=episodes, seed=seed, threads=threads, paths=paths)
+    alpha = loaded.alpha
+    if as_json:
+        content = {
+            "model": loaded.model.name,
+            "method": loaded.method,
+            "alpha": alpha,
+            "episodes": runs.episodes,
+            "seed": seed,
+            "mean": runs.mean,
+            "mean_se": runs.mean_se,
+            "cvar": runs.cvar(alpha),
+            "cvar_se": runs.cvar_se(alpha),
+        }
+        if paths:
+            names = ("state", "action", "cost")
+            shown = [[(str(s), str(a), c) for s, a, c in path] for path in runs.paths]
+            content["paths"] = [[dict(zip(names, step, strict=True)) for step in path] for path in shown]
+        print_json(content)
+        return
+    print_runs(loaded, runs)
+
+
+@main.command()
+@with_model
+@click.pass_context
+def check(ctx: click.Context, model: str, make: "Callable[[], SSP]", as_json: bool) -> None:
+    """Say what kind of model MODEL is, or everything that is wrong with it.
+
+    \b
+    Examples:
+      prudent check my-model.json
+      prudent check betting-game --json
+    """
+    from prudent.checking import Report
+    from prudent.errors import ModelError
+    from prudent.terminal import print_json, print_report
+
+    try:
+        report = prudent.check(make())
+    except ModelError as error:
+        report = Report(model, problems=error.problems)
+    except PrudentError as error:
+        if model in DOMAINS or not Path(model).exists():
+            raise
+        report = Report(model, problems=(str(error),))
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print_report(report)
+    ctx.exit(0 if report.ok else 2)
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a SHELL.
+
+    \b
+    Example, for bash:
+      eval "$(prudent completion bash)"
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise PrudentError(f"there is no completion for {shell}")
+    click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
 
 
 def _model(name: str, settings: tuple[str, ...]) -> "SSP":
@@ -152,4 +331,4 @@ def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

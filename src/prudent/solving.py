@@ -27,9 +27,20 @@ METHODS: dict[str, Callable[[Prepared, float], Solution]] = {
 }
 
 OPTIMAL_GAP = 1e-8
+"""Relative gap up to which a plan is called optimal."""
+
+DEFAULT_GAP = 1e-3
+"""Relative gap asked for unless the user says otherwise."""
 
 
-def solve(model: SSP, alpha: float, *, method: str = "exact") -> Plan:
+def solve(
+    model: SSP,
+    alpha: float,
+    *,
+    method: str = "exact",
+    gap: float | None = None,
+    relative_gap: float | None = None,
+) -> Plan:
     """Find a plan for a model.
 
     Parameters
@@ -41,6 +52,9 @@ def solve(model: SSP, alpha: float, *, method: str = "exact") -> Plan:
     method : str
         ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost.
         ``"worst-case"``: least worst case first, least expected cost second.
+    gap, relative_gap : float, optional
+        How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; 0.001 relative
+        unless said.  The status tells whether they are.  On costs with a common step ``exact`` closes them.
 
     Examples
     --------
@@ -56,11 +70,14 @@ def solve(model: SSP, alpha: float, *, method: str = "exact") -> Plan:
         near = get_close_matches(str(method), METHODS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
+    for name, value in (("gap", gap), ("relative_gap", relative_gap)):
+        if value is not None and not value >= 0:
+            raise PrudentError(f"{name} is {value!r}; it must be a number, at least 0")
     _compile()
-    return _solve(model, alpha, method)
+    return _solve(model, alpha, method, gap, relative_gap)
 
 
-def _solve(model: SSP, alpha: float, method: str) -> Plan:
+def _solve(model: SSP, alpha: float, method: str, gap: float | None, relative_gap: float | None) -> Plan:
     began = time.perf_counter()
     prepared = prepare(model)
     solution = METHODS[method](prepared, alpha)
@@ -75,7 +92,7 @@ def _solve(model: SSP, alpha: float, method: str) -> Plan:
         policy=solution.policy,
         method=method,
         alpha=alpha,
-        status="optimal" if upper - lower <= OPTIMAL_GAP * size else "approximate",
+        status=_status(method, upper - lower, size, gap, relative_gap),
         cvar=prepared.in_units(solution.cvar),
         var=var,
         expected=prepared.in_units(solution.expected),
@@ -84,6 +101,17 @@ def _solve(model: SSP, alpha: float, method: str) -> Plan:
         worst_case=prepared.in_units(solution.worst),
         seconds=seconds,
     )
+
+
+def _status(method: str, found: float, size: float, gap: float | None, relative_gap: float | None) -> str:
+    if found <= OPTIMAL_GAP * size:
+        return "optimal"
+    if gap is None and relative_gap is None:
+        if method != "exact":
+            return "approximate"
+        relative_gap = DEFAULT_GAP
+    good = (gap is not None and found <= gap) or (relative_gap is not None and found <= relative_gap * size)
+    return "within_gap" if good else "gap_not_reached"
 
 
 def _bounds(prepared: Prepared, solution: Solution, alpha: float) -> tuple[float, float]:
@@ -115,4 +143,4 @@ def _compile() -> None:
         announce("compiling its kernels, once; this takes about half a minute")
     tiny = figure_2()
     for method in METHODS:
-        _solve(tiny, 0.5, method)
+        _solve(tiny, 0.5, method, None, None)

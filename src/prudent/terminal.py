@@ -1,0 +1,145 @@
+"""Results for a terminal: tables that line up, bars, and the same numbers as JSON."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from prudent.checking import Report
+from prudent.plan import Plan
+from prudent.risk import Distribution
+from prudent.simulation import Runs
+
+__all__ = ["print_distribution", "print_json", "print_plan", "print_report", "print_runs"]
+
+BINS = 16
+
+
+def number(value: float) -> str:
+    """Return a cost as text."""
+    return f"{value:,.6f}" if math.isfinite(value) else "unbounded"
+
+
+def print_plan(plan: Plan) -> None:
+    """Print a plan."""
+    rows = [
+        ("CVaR", number(plan.cvar), f"mean of the worst {plan.alpha:g} of runs"),
+        ("VaR", number(plan.var), "where that tail begins"),
+        ("expected cost", number(plan.expected), "mean of all runs"),
+        ("optimal CVaR", number(plan.lower), "at least"),
+        ("", number(plan.upper), "at most"),
+        ("worst case", number(plan.worst_case), "the least over all plans"),
+    ]
+    found = plan.model
+    title = f"{found.name}, alpha {plan.alpha:g}, method {plan.method}: {plan.status}"
+    size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {plan.seconds:.3g} s"
+    print_table(title, rows, f"{size}\n{plan.status}: {plan.message}")
+
+
+def print_report(report: Report) -> None:
+    """Print what a check found."""
+
+    def shown(value: Any) -> str:
+        return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+
+    if report.states is not None:
+        horizon = "finite horizon" if report.acyclic else "cyclic"
+        rows = [
+            ("states", shown(report.states), f"{shown(report.goals)} of them goals; {horizon}"),
+            ("actions", shown(report.actions), ""),
+            ("outcomes", shown(report.outcomes), f"probabilities off by {report.deviation:.1e} at most"),
+            ("cost step", shown(report.step), ""),
+            ("least cost", shown(report.least_cost), "with the best of luck"),
+            ("worst case", "" if report.worst_case is None else number(report.worst_case), "the least over all plans"),
+            ("pruned", shown(report.pruned_states), f"states, and {shown(report.pruned_actions)} actions"),
+        ]
+        known = [row for row in rows if row[1]]
+        print_table(f"{report.model}: {'ready to solve' if report.ok else 'not ready'}", known, "")
+    for note in report.notes:
+        print(f"note: {note}")
+    for problem in report.problems:
+        print(f"problem: {problem}")
+
+
+def print_table(title: str, rows: Iterable[tuple[str, str, str]], caption: str) -> None:
+    """Print rows of name, number, remark."""
+    table = Table(show_header=False, box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    table.add_column()
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False, soft_wrap=False)
+    console.print(title, style="bold")
+    console.print(table)
+    if caption:
+        console.print(caption, style="dim")
+
+
+def print_histogram(result: Distribution, tail: float) -> None:
+    """Print the distribution as bars; those beyond VaR in another colour, and with another character."""
+    if len(result.values) < 2:
+        return
+    edges = np.linspace(result.values[0], result.values[-1], BINS + 1)
+    mass, _ = np.histogram(result.values, bins=edges, weights=result.probabilities)
+    console = Console(highlight=False)
+    console.print()
+    for left, right, height in zip(edges[:-1], edges[1:], mass, strict=True):
+        beyond = left >= tail
+        bar = ("▒" if beyond else "█") * round(40 * height / mass.max())
+        console.print(f"{left:>12,.5g} to {right:>10,.5g}  {height:7.2%} ", end="")
+        console.print(bar, style="red" if beyond else "blue")
+    console.print("▒ costs more than VaR", style="dim")
+
+
+def print_distribution(plan: Plan, result: Distribution) -> None:
+    """Print the exact distribution of a plan."""
+    alpha = plan.alpha
+    rows = [
+        ("mean", number(result.mean), f"standard deviation {number(result.std)}"),
+        ("CVaR", number(result.cvar(alpha)), f"mean of the worst {alpha:g} of runs"),
+        ("VaR", number(result.var(alpha)), "where that tail begins"),
+        *((f"{q:.0%}", number(result.quantile(q)), "of runs cost at most this") for q in (0.05, 0.25, 0.5, 0.75, 0.95)),
+        ("least, most", number(result.values[0]), number(result.values[-1])),
+    ]
+    left = f"; {result.missing:.2g} of probability lies beyond" if result.missing else ""
+    print_table(f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}", rows, f"exact distribution{left}")
+    print_histogram(result, result.var(alpha))
+
+
+def print_runs(plan: Plan, runs: Runs) -> None:
+    """Print simulated runs of a plan beside its exact numbers."""
+    alpha = plan.alpha
+    rows = [
+        ("mean", number(runs.mean), f"± {runs.mean_se:.4f}, exactly {number(plan.expected)}"),
+        ("CVaR", number(runs.cvar(alpha)), f"± {runs.cvar_se(alpha):.4f}, exactly {number(plan.cvar)}"),
+    ]
+    print_table(
+        f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}",
+        rows,
+        f"{runs.episodes:,} runs, seed {runs.seed}; ± one standard error",
+    )
+    for i, path in enumerate(runs.paths, 1):
+        print(f"run {i}, total {number(sum(cost for _, _, cost in path))}")
+        for state, action, cost in path:
+            print(f"  {state}: {action}, cost {cost:g}")
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object; unknown and infinite numbers become null."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        if isinstance(value, dict):
+            return {name: clean(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [clean(item) for item in value]
+        return value
+
+    print(json.dumps(clean(content), allow_nan=False, default=str))

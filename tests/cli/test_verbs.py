@@ -1,0 +1,155 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+import prudent
+from prudent.cli import main
+
+
+def run(*arguments, **options):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def plan(tmp_path):
+    path = tmp_path / "plan.safetensors"
+    run("solve", "betting-game", "--alpha", 0.2, "--save", path)
+    return path
+
+
+def test_save_says_so_on_stderr_and_json_stays_alone(tmp_path):
+    path = tmp_path / "p.safetensors"
+    answer = json.loads(run("solve", "figure-2", "--alpha", 0.1, "--save", path, "--json"))
+    assert answer["status"] == "optimal"
+    assert prudent.load_plan(path, prudent.domains.figure_2()).cvar == answer["cvar"]
+
+
+def test_evaluate(plan):
+    answer = json.loads(run("evaluate", "betting-game", plan, "--json"))
+    for name in ("mean", "std", "var", "cvar", "alpha", "missing", "values", "probabilities"):
+        assert name in answer
+    assert answer["mean"] == pytest.approx(75.486476, abs=1e-6)
+    assert answer["cvar"] == pytest.approx(91.337584, abs=1e-6)
+    assert (answer["var"], answer["missing"], answer["alpha"]) == (86, 0, 0.2)
+    assert sum(answer["probabilities"]) == pytest.approx(1)
+    shown = run("evaluate", "betting-game", plan)
+    for text in ("75.486476", "91.337584", "86.000000", "█", "▒"):
+        assert text in shown
+
+
+def test_simulate(plan):
+    answer = json.loads(run("simulate", "betting-game", plan, "--episodes", 5000, "--seed", 3, "--json"))
+    assert (answer["episodes"], answer["seed"], answer["alpha"]) == (5000, 3, 0.2)
+    assert abs(answer["mean"] - 75.486476) < 4 * answer["mean_se"]
+    assert abs(answer["cvar"] - 91.337584) < 4 * answer["cvar_se"]
+    again = json.loads(run("simulate", "betting-game", plan, "--episodes", 5000, "--seed", 3, "--threads", 1, "--json"))
+    assert again == answer
+    shown = run("simulate", "betting-game", plan, "--paths", 2)
+    assert "run 2, total" in shown
+    assert "exactly 75.486476" in shown
+    paths = json.loads(run("simulate", "betting-game", plan, "--paths", 1, "--json"))["paths"]
+    assert paths[0][0]["state"] == "(0, 5)"
+
+
+def test_check():
+    answer = json.loads(run("check", "inventory-control", "--json"))
+    for name in ("ok", "states", "actions", "outcomes", "acyclic", "step", "worst_case", "problems"):
+        assert name in answer
+    assert (answer["ok"], answer["acyclic"], answer["step"], answer["worst_case"]) == (True, True, 1, 390)
+    shown = run("check", "inventory-control", "--set", "stages=3")
+    assert "finite horizon" in shown
+    assert "ready to solve" in shown
+
+
+def test_check_shows_every_problem_and_exits_2(tmp_path):
+    path = tmp_path / "m.json"
+    rows = [{"state": "s", "action": a, "outcomes": [{"p": 0.5, "to": "g", "cost": 1}]} for a in "ab"]
+    path.write_text(
+        json.dumps({"format": "prudent-ssp", "version": 1, "initial": "s", "goals": ["g"], "transitions": rows})
+    )
+    result = CliRunner().invoke(main, ["check", str(path)])
+    assert result.exit_code == 2
+    assert result.stdout.count("problem: ") == 2
+
+
+def test_decisions(tmp_path):
+    shown = run("solve", "figure-2", "--alpha", 0.1, "--decisions")
+    assert "s1     0          d" in shown
+    rows = json.loads(run("solve", "figure-2", "--alpha", 0.1, "--decisions", "--json"))["decisions"]
+    assert rows[1] == {"state": "s1", "at_least": 0.0, "at_most": 0.0, "action": "d"}
+
+
+def test_dead_ends_and_horizons(tmp_path):
+    table = {"s": {"a": [(0.5, "g", 1), (0.5, "pit", 1)]}, "pit": {"w": [(1, "pit", 0)]}}
+    prudent.save(prudent.build("s", lambda s: table.get(s, {})), tmp_path / "m.json")
+    options = ["--dead-end-cost", 9]
+    answer = json.loads(run("solve", tmp_path / "m.json", "--alpha", 0.5, *options, "--json"))
+    assert (answer["cvar"], answer["expected"]) == (pytest.approx(10), pytest.approx(5.5))
+    run("solve", tmp_path / "m.json", "--alpha", 0.5, *options, "--save", tmp_path / "p.safetensors")
+    assert (
+        json.loads(run("evaluate", tmp_path / "m.json", tmp_path / "p.safetensors", *options, "--json"))["mean"] == 5.5
+    )
+    answer = json.loads(
+        run("solve", tmp_path / "m.json", "--alpha", 0.5, "--horizon", 4, "--horizon-cost", 7, "--json")
+    )
+    assert answer["expected"] == pytest.approx(1 + 3.5)
+
+
+def test_no_color(plan):
+    coloured = subprocess.run(
+        [sys.executable, "-m", "prudent.cli", "evaluate", "betting-game", str(plan)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
+    )
+    assert "\x1b[3" not in coloured.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    assert "_PRUDENT_COMPLETE" in run("completion", shell)
+
+
+def test_completion_offers_domains():
+    environment = {
+        **os.environ,
+        "_PRUDENT_COMPLETE": "bash_complete",
+        "COMP_WORDS": "prudent solve bet",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "from prudent.cli import main; main(prog_name='prudent')"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert "betting-game" in done.stdout
+
+
+@pytest.mark.parametrize("verb", [[], ["solve"], ["evaluate"], ["simulate"], ["check"], ["completion"]])
+def test_help_has_examples(verb):
+    shown = run(*verb, "--help")
+    assert "Example" in shown
+    assert "prudent " in shown
+
+
+def test_ctrl_c_exits_130(tmp_path):
+    program = "from prudent.cli import main; main()"
+    command = [sys.executable, "-c", program, "solve", "inventory-control", "--alpha", "0.01", "--json"]
+    command += ["--set", "capacity=60", "--set", "demand=30"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
