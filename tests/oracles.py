@@ -134,7 +134,7 @@ def solve_by_lp(raw: Raw, start: dict[int, float], alpha: float) -> Answer | Non
     expected = inf
     for w in levels:
         flow = Flow(raw, start, w)
-        expected = min(expected, flow.least_mean(flow.least_excess() + 1e-10))
+        expected = min(expected, flow.least_mean(flow.least_excess() + 1e-11))
     return Answer(best, expected, levels)
 
 

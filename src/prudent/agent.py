@@ -25,6 +25,7 @@ class Agent:
     def __init__(self, policy: "BudgetPolicy", state: int) -> None:
         self._policy = policy
         self._state = state
+        self._node = policy.first_node(state)  # the state in the policy's own model, which may remember more
         self._steps = 0  # spent so far, in lattice steps
 
     @property
@@ -52,25 +53,32 @@ class Agent:
         """What to play now; None once the run is done."""
         if self.done:
             return None
-        return self._policy.prepared.model.action(self._action)
+        return self._policy.prepared.model.action(self._moves()[1])
 
-    @property
-    def _action(self) -> int:
-        return self._policy.model_action(self._state, self._policy.level_left(self._state, self.spent))
+    def _moves(self) -> tuple[int, int]:
+        """Return the policy's action, and the model's action that plays it or leads to where it can be played."""
+        prepared = self._policy.prepared
+        spent = (self._steps + int(prepared.luck[self._state]) - prepared.start_luck) // prepared.stride
+        left = max(self._policy.level - spent, 0)
+        action = int(prepared.action_start[self._node] + self._policy.choice[left, self._node])
+        return action, prepared.route(self._state, int(prepared.model_action[action]))
 
     def observe(self, next_state: Hashable, cost: float) -> None:
         """Take in where the action led and what it cost; refuse what the model does not list."""
         prepared, model = self._policy.prepared, self._policy.prepared.model
         if self.done:
             raise PrudentError(f"the run is over: state {self.state!r} is a goal")
-        a = self._action
+        action, a = self._moves()
         outcome = np.arange(model.outcome_start[a], model.outcome_start[a + 1])
         outcome = outcome[model.probability[outcome] > 0]
         for o in outcome.tolist():
             listed = float(model.cost[o])
             if model.state(model.successor[o]) == next_state and abs(listed - cost) <= NEAR * max(1.0, abs(listed)):
-                self._state = int(model.successor[o])
-                self._steps += prepared.lattice.multiple(listed)
+                target, steps = int(model.successor[o]), prepared.lattice.multiple(listed)
+                if a == prepared.model_action[action]:
+                    gain = steps + int(prepared.luck[target]) - int(prepared.luck[self._state])
+                    self._node = self._policy.next_node(self._node, action, target, gain // prepared.stride)
+                self._state, self._steps = target, self._steps + steps
                 return
         possible = ", ".join(f"{model.state(model.successor[o])!r} at cost {model.cost[o]:g}" for o in outcome)
         raise PrudentError(

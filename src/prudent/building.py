@@ -19,10 +19,11 @@ Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
 
 def build(
     initial: Hashable | Mapping[Any, float],
-    actions: Successors,
+    actions: Successors | Mapping[Any, Mapping[Any, Outcomes]],
     goals: Iterable[Hashable] | None = None,
     *,
     name: str = "model",
+    max_states: int = 1_000_000,
 ) -> SSP:
     """Explore a model from its start and return it as an :class:`~prudent.SSP`.
 
@@ -30,14 +31,17 @@ def build(
     ----------
     initial : hashable or mapping
         The first state, or ``{state: probability}`` for a first chance step.
-    actions : callable
+    actions : callable or mapping
         ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or
-        ``None`` at a goal.  Outcomes with equal next state and cost are merged.
+        ``None`` at a goal.  Or the whole table ``{state: {action: [...]}}``, goals left out or empty.
+        Outcomes with equal next state and cost are merged.
     goals : iterable of states, optional
         When given, a state without actions that is not among them is an error, and so is a goal with
         actions.
     name : str
         What messages and reports call the model.
+    max_states : int
+        Where to stop exploring what may have no end.
 
     Examples
     --------
@@ -49,11 +53,17 @@ def build(
     >>> prudent.build("work", actions)
     <SSP model: 2 states, 2 actions, 3 outcomes>
     """
-    if isinstance(initial, Mapping):
-        start = dict(initial)
-    else:
-        start = {initial: 1.0}
-    goal_set = None if goals is None else set(goals)
+    if isinstance(actions, Mapping):
+        actions = actions.get
+    elif not callable(actions):
+        raise PrudentError(
+            f"actions is a {type(actions).__name__}; build takes the initial state, then a function or a table"
+        )
+    try:
+        start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
+    except TypeError:
+        raise PrudentError(f"initial is {initial!r}; states must be hashable (a tuple, not a list)") from None
+    goal_set = _goals(goals)
     index: dict[Hashable, int] = {}
     queue: list[Hashable] = []
 
@@ -88,6 +98,11 @@ def build(
                     cost.append(price)
                     probability.append(mass)
             progress.at(len(action_count))
+            if len(queue) > max_states:
+                raise PrudentError(
+                    f"{name} has more than {max_states:,} states, among them {queue[-1]!r}; is there no end to them? "
+                    "If there is, raise max_states="
+                )
     if problems:
         raise ModelError(problems[:SHOWN])
     return SSP(
@@ -129,13 +144,15 @@ def from_arrays(
     >>> prudent.from_arrays([0, 1, 1], [0, 2], [0.5, 0.5], [0, 1], [1.0, 2.0])
     <SSP model: 2 states, 1 actions, 2 outcomes>
     """
+    if not isinstance(initial, Mapping | int | np.integer):
+        raise PrudentError(f"initial is {initial!r}; it must be a state's number, or {{number: probability}}")
     start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
-    model = SSP(
-        action_start=np.asarray(action_start),
-        outcome_start=np.asarray(outcome_start),
-        probability=np.asarray(probability),
-        successor=np.asarray(successor),
-        cost=np.asarray(cost),
+    model = SSP(  # which checks and copies what it is given
+        action_start=action_start,  # type: ignore[arg-type]
+        outcome_start=outcome_start,  # type: ignore[arg-type]
+        probability=probability,  # type: ignore[arg-type]
+        successor=successor,  # type: ignore[arg-type]
+        cost=cost,  # type: ignore[arg-type]
         initial_state=np.array(list(start)),
         initial_probability=np.array(list(start.values())),
         state_names=state_names,
@@ -143,7 +160,7 @@ def from_arrays(
         name=name,
     )
     if goals is not None:
-        wanted = set(goals)
+        wanted = _goals(goals) or set()
         found = model.is_goal.tolist()
         every = chain.from_iterable(
             _goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(found)
@@ -205,6 +222,13 @@ def _goal_problem(state: Hashable, has_actions: bool, is_goal: bool) -> list[str
     if not has_actions and not is_goal:
         return [f"state {state!r} has no actions and is not among the goals; add actions, or add it to the goals"]
     return []
+
+
+def _goals(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
+    try:
+        return None if goals is None else set(goals)
+    except TypeError:
+        raise PrudentError(f"goals is {goals!r}; it must be a collection of states") from None
 
 
 def _starts(count: list[int]) -> Any:

@@ -4,10 +4,11 @@ The chain lives on (state, budget left) until the budget is gone, then on states
 expected cost and the expected excess over the budget, with no tail cut off; forwards, the distribution.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
 from prudent.kernels.sweep import Costs, distribute, follow
 from prudent.model import FloatArray
@@ -18,13 +19,16 @@ from prudent.risk import Distribution
 from prudent.values.expected import Expected, least_expected_cost
 from prudent.values.rounds import block_rounding, free_round, rounding
 
-__all__ = ["Values", "backward", "costs_of", "expected_steps", "forward", "spent_budget"]
+__all__ = ["Values", "backward", "costs_of", "expected_steps", "forward", "spent_budget", "value_at_risk"]
 
 MISSING = 1e-13
 """The probability under way at which a forward pass stops by itself."""
 
 WORK = 2_000_000_000
 """States times levels after which it stops anyway."""
+
+ROOM = 60_000_000
+"""The most states times levels under way at once."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +38,15 @@ class Values:
     excess: FloatArray  # (n_levels, n_states)  E[(C - b)+]
     mean: FloatArray  # (n_levels, n_states)  E[C]
 
-    def first_row(self) -> "Values":
-        """Return the values of the policy that the budget's end leaves."""
-        return Values(self.excess[:1], self.mean[:1])
 
-
-def costs_of(prepared: Prepared, arcs: Round, direction: int = 0) -> Costs:
-    """Return the costs for a kernel, sums rounded down (-1), plainly (0) or up (1) by more than they can err."""
+def costs_of(prepared: Prepared, arcs: Round) -> Costs:
+    """Return the costs for a kernel."""
     return Costs(
         outcome_start=prepared.outcome_start,
         cost=prepared.cost,
         mean_cost=prepared.mean_cost,
-        shrink=1 + direction * rounding(prepared),
-        block_shrink=1 + direction * block_rounding(prepared, arcs),
-        worst=np.empty(0, dtype=np.int64),
-        action_worst=np.empty(0, dtype=np.int64),
+        rounding=rounding(prepared),
+        block_rounding=block_rounding(prepared, arcs),
     )
 
 
@@ -58,39 +56,54 @@ def spent_budget(policy: BudgetPolicy) -> Expected:
     return least_expected_cost(restrict(prepared, prepared.action_start[:-1] + policy.choice[0]))
 
 
-def backward(policy: BudgetPolicy, tail: Expected, direction: int = 0) -> Values:
-    """Evaluate a policy; ``tail`` is its cost once the budget is gone, ``direction`` as in :func:`costs_of`."""
-    prepared = policy.prepared
-    arcs = free_round(prepared)
-    excess, mean = np.empty(policy.choice.shape), np.empty(policy.choice.shape)
-    excess[0] = tail.upper if direction > 0 else tail.value
-    mean[0] = tail.value
-    room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
-    follow(arcs, costs_of(prepared, arcs, direction), 1, len(excess), policy.choice, excess, mean, room, chosen)
-    return Values(excess=excess, mean=mean)
+def backward(policy: BudgetPolicy, tail: Expected, *, up: bool = False) -> Values:
+    """Evaluate a policy; ``tail`` is its cost once the budget is gone; ``up`` rounds the excess up, to be a bound."""
+    excess = tail.upper if up else tail.value
+    return _backward(policy, excess, tail.value, policy.prepared.mean_cost, int(up))
 
 
 def expected_steps(policy: BudgetPolicy) -> float:
     """Return the expected number of steps of a run."""
+    steps = spent_budget(policy).steps
+    counted = _backward(policy, steps, steps, np.ones(policy.prepared.n_actions), 0)
+    return float(counted.mean[policy.level, policy.prepared.start])
+
+
+def _backward(
+    policy: BudgetPolicy, first_excess: FloatArray, first_mean: FloatArray, mean_cost: FloatArray, direction: int
+) -> Values:
     prepared = policy.prepared
-    counting = replace(prepared)
-    object.__setattr__(counting, "mean_cost", np.ones(prepared.n_actions))
-    tail = spent_budget(policy)
-    values = backward(BudgetPolicy(counting, policy.choice), replace(tail, value=tail.steps))
-    return float(values.mean[policy.level, prepared.start])
+    arcs = free_round(prepared)
+    costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
+    excess, mean = np.empty(policy.choice.shape), np.empty(policy.choice.shape)
+    excess[0], mean[0] = first_excess, first_mean
+    room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
+    follow(arcs, costs, direction, 1, len(excess), policy.choice, excess, mean, room, chosen)
+    return Values(excess=excess, mean=mean)
+
+
+def value_at_risk(policy: BudgetPolicy, cvar: float, alpha: float) -> float:
+    """Return the policy's VaR in the user's units; it is never above CVaR, so that is how far to look."""
+    return forward(policy, most=int(min(cvar, WORK)) + 2).var(alpha)
 
 
 def forward(
-    policy: BudgetPolicy, mean: FloatArray, *, most: int | None = None, tolerance: float = MISSING
+    policy: BudgetPolicy, mean: FloatArray | None = None, *, most: int | None = None, tolerance: float = MISSING
 ) -> Distribution:
     """Return the distribution of the total cost, cut when little is under way or after ``most`` levels.
 
-    ``mean`` is the policy's expected cost by budget left and state; it says what the part cut off costs.
+    ``mean`` is the policy's expected cost by budget left and state; it says what the part cut off costs.  Without
+    it that part counts as what it has spent already.
     """
     prepared = policy.prepared
+    window = int(prepared.cost.max(initial=0)) + 1
+    if window * prepared.n_states > ROOM:
+        raise PrudentError(
+            f"following the policy takes room for {window * prepared.n_states:,} numbers; {ROOM:,} are the most: "
+            "use prudent.simulate"
+        )
     arcs = free_round(prepared)
     costs = costs_of(prepared, arcs)
-    window = int(prepared.cost.max(initial=0)) + 1
     mass = np.zeros((window, prepared.n_states))
     mass[0, prepared.start] = 1.0
     chosen, room = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
@@ -105,15 +118,14 @@ def forward(
             )
             progress.at(levels)
     ended = np.flatnonzero(total[:levels])
-    missing_mean = 0.0
-    if missing > 0:
-        spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
-        left = np.maximum(policy.level - spent, 0)
-        missing_mean = prepared.in_units(float((mass * (spent[:, None] + mean[left])).sum() / missing))
+    spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
+    ahead = mean[np.maximum(policy.level - spent, 0)] if mean is not None and missing > 0 else 0.0
+    beyond = float((mass * (spent[:, None] + ahead)).sum())
+    whole = float(total[ended] @ ended) + beyond if mean is None else float(mean[policy.level, prepared.start])
     return Distribution(
         values=prepared.totals(ended),
         probabilities=total[ended],
-        mean=prepared.in_units(float(mean[policy.level, prepared.start])),
+        mean=prepared.in_units(whole),
         missing=float(missing),
-        missing_mean=missing_mean,
+        missing_mean=prepared.in_units(beyond / missing) if missing > 0 else 0.0,
     )

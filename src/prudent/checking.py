@@ -9,9 +9,8 @@ import numpy as np
 from prudent.errors import ModelError, PrudentError
 from prudent.files import load
 from prudent.graph import ordered_blocks, reachable
-from prudent.lattice import find_lattice
 from prudent.model import SSP, owner
-from prudent.prepare import Prepared, no_common_step, prepare
+from prudent.prepare import Prepared, prepare
 from prudent.values.worst_case import least_worst_case
 
 __all__ = ["Report", "check"]
@@ -30,7 +29,7 @@ class Report:
     outcomes: int | None = None
     goals: int | None = None
     acyclic: bool | None = None  # whether no state can be visited twice: a finite horizon
-    step: float | None = None  # the common step of the costs
+    step: float | None = None  # the common step of the costs, if there is one
     least_cost: float | None = None  # with the best of luck
     worst_case: float | None = None  # the least over all policies, infinite where none bounds it
     deviation: float | None = None  # largest |sum of an action's probabilities - 1| as given
@@ -78,9 +77,6 @@ def check(model: SSP | str | PathLike[str]) -> Report:
         known = _findings(prepared)
     except PrudentError as error:
         problems.append(str(error))
-    found = find_lattice(model.cost)
-    if found is None and not known and no_common_step(model) not in problems:
-        problems.append(no_common_step(model))
     arc = np.flatnonzero(model.probability > 0)
     action_of = owner(model.outcome_start)
     source, target = owner(model.action_start)[action_of[arc]], model.successor[arc]
@@ -92,7 +88,6 @@ def check(model: SSP | str | PathLike[str]) -> Report:
         outcomes=model.n_outcomes,
         goals=int(model.is_goal.sum()),
         acyclic=n_blocks == model.n_states and not bool((source == target).any()),
-        step=known.pop("step", None) if known else None if found is None else found[0].step,
         deviation=model.deviation,
         problems=tuple(problems),
         **known,
@@ -125,9 +120,11 @@ def _findings(prepared: Prepared) -> dict[str, Any]:
         notes.append(f"{int(dropped.sum()):,} actions may lead to where a run gets stuck, for example {place}")
     if len(prepared.inner_action):
         notes.append(f"{len(prepared.inner_action):,} actions move inside free cycles, whose states count as one")
+    if prepared.lattice.rounded:
+        notes.append(f"the costs have no common step; solve rounds them to multiples of {prepared.lattice.step:g}")
     worst = least_worst_case(prepared).at(prepared.start)
     return {
-        "step": prepared.lattice.step,
+        "step": None if prepared.lattice.rounded else prepared.lattice.step,
         "least_cost": prepared.in_units(0),
         "worst_case": prepared.in_units(worst),
         "pruned_states": int(pruned.sum()),

@@ -52,9 +52,9 @@ class ModelName(click.ParamType[str]):
     name = "model"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer the domains, then files."""
+        """Offer the domains, or else files (click's script for bash takes one kind or the other)."""
         domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
-        return [*domains, CompletionItem(incomplete, type="file")]
+        return domains or [CompletionItem(incomplete, type="file")]
 
 
 def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.chain import costs_of
+from prudent.errors import PrudentError
 from prudent.kernels.sweep import occupy
-from prudent.policy import BudgetPolicy
+from prudent.policy import BudgetPolicy, UnrolledPolicy
 from prudent.values.rounds import free_round
 from prudent.values.worst_case import UNREACHED
 
@@ -62,6 +63,8 @@ class Decisions:
 
 def decisions_of(policy: BudgetPolicy) -> Decisions:
     """Return the decisions that a run of the policy can meet."""
+    if isinstance(policy, UnrolledPolicy):
+        raise PrudentError("a plan that remembers more than the cost so far is no table of it; use method='exact'")
     prepared, model = policy.prepared, policy.prepared.model
     arcs = free_round(prepared)
     seen = np.zeros(policy.choice.shape, dtype=bool)

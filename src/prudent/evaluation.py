@@ -12,13 +12,13 @@ from prudent.chain import MISSING, backward, forward, spent_budget
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray, towards
 from prudent.model import SSP, IntArray
-from prudent.policy import BudgetPolicy
+from prudent.policy import BudgetPolicy, UnrolledPolicy
 from prudent.prepare import Prepared, prepare
 from prudent.risk import Distribution
 
 __all__ = ["Policy", "evaluate", "restricted"]
 
-PAIRS = 5_000_000
+PAIRS = 500_000
 """The most pairs of state and cost so far that a user's function is asked about."""
 
 Policy = BudgetPolicy | Mapping[Any, Hashable] | Callable[[Any, float], Hashable]
@@ -45,20 +45,33 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
     >>> result.values.tolist(), result.probabilities.tolist()
     ([7.0, 10.0], [0.9, 0.1])
     """
+    check_model_and_policy(model, policy)
+    if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
+        raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
     if isinstance(policy, BudgetPolicy):
-        policy.check_model(model)
         return _evaluate_budget(policy, tolerance)
     if isinstance(policy, Mapping):
         prepared = prepare(restricted(model, policy))
         return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance)
-    if callable(policy):
-        return _evaluate_function(model, prepare(model), policy, tolerance)
-    raise PrudentError(
-        f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function (state, spent)"
-    )
+    return _evaluate_function(model, prepare(model), policy, tolerance)
+
+
+def check_model_and_policy(model: SSP, policy: Policy) -> None:
+    """Refuse what is not a model, what is not a policy, and a plan's policy for another model."""
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; pass the model, then the policy")
+    if isinstance(policy, BudgetPolicy):
+        policy.check_model(model)
+    elif not isinstance(policy, Mapping) and not callable(policy):
+        raise PrudentError(
+            f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function "
+            "(state, spent)"
+        )
 
 
 def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
+    if isinstance(policy, UnrolledPolicy):
+        return forward(policy, tolerance=tolerance)
     values = backward(policy, spent_budget(policy))
     return forward(policy, values.mean, tolerance=tolerance)
 

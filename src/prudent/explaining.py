@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from prudent.methods.exact import budget_tables
+from prudent.errors import PrudentError
+from prudent.methods.exact import TIE, budget_tables
 from prudent.model import FloatArray, IntArray
-from prudent.policy import BudgetPolicy
+from prudent.policy import BudgetPolicy, UnrolledPolicy
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case
 
@@ -20,7 +21,7 @@ class Option:
 
     action: Hashable
     at: Hashable  # the state it belongs to: another one where free moves lead there first
-    excess: float  # expected amount by which the total cost exceeds the budget; infinite if no goal is reached
+    excess: float  # expected amount by which the total exceeds the budget; infinite if stuck, nan without a budget
     expected: float  # expected cost still to come
     allowed: bool  # whether it keeps the first objective
     why: str
@@ -43,7 +44,7 @@ class Explanation:
         for option in self.options:
             mark = ">" if option.action == self.action else ""
             name = str(option.action) + ("" if option.at == self.state else f" at {option.at}")
-            numbers = (f"{option.excess:.6g}", f"{option.expected:.6g}", "yes" if option.allowed else "no")
+            numbers = (_shown(option.excess), f"{option.expected:.6g}", "yes" if option.allowed else "no")
             cells.append((mark, name, *numbers, option.why))
         width = [max(len(row[i]) for row in cells) for i in range(5)]
         lines = [
@@ -56,9 +57,14 @@ class Explanation:
 class Explainer:
     """Weighs actions; the values it needs are computed anew, since a plan keeps only its actions."""
 
-    def __init__(self, policy: BudgetPolicy) -> None:
+    def __init__(self, policy: BudgetPolicy, *, mean_only: bool = False) -> None:
+        if isinstance(policy, UnrolledPolicy):
+            raise PrudentError(
+                "a plan that remembers more than the cost so far cannot be explained; use method='exact'"
+            )
         prepared = policy.prepared
         self.policy = policy
+        self.mean_only = mean_only
         self.worst = least_worst_case(prepared)
         least = least_expected_cost(prepared)
         self.tables = budget_tables(prepared, least, self.worst, None, most=policy.level)
@@ -70,7 +76,7 @@ class Explainer:
         index = model.index(state)
         inside = int(prepared.state_of[index])
         left = policy.level - prepared.spent_levels(index, spent)  # negative where the budget is overdrawn
-        safe = int(self.worst.value[inside]) <= left
+        safe = int(self.worst.value[inside]) <= left and not self.mean_only
         action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
         excess = self._following(action, left, self.tables.excess, slope=1.0)
         expected = prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
@@ -78,7 +84,7 @@ class Explainer:
             allowed = self.worst.action_value[action] <= left
         else:
             first = excess if left > 0 else expected
-            allowed = first <= first.min() * (1 + 8 * self.tables.tie)
+            allowed = first <= first.min() * (1 + 8 * TIE)
         chosen = int(policy.choice[max(left, 0), inside])
         unit = prepared.stride * prepared.lattice.step
         luck = float(prepared.lattice.value(int(prepared.luck[index])))
@@ -86,7 +92,7 @@ class Explainer:
             Option(
                 action=model.action(a),
                 at=model.state(model.state_of_action(a)),
-                excess=float(excess[i]) * unit,
+                excess=np.nan if self.mean_only else float(excess[i]) * unit,
                 expected=float(expected[i]) * unit + luck,
                 allowed=bool(allowed[i]),
                 why=_why(i == chosen, bool(allowed[i]), bool(expected[i] <= expected[chosen]), safe, left > 0),
@@ -94,10 +100,15 @@ class Explainer:
             for i, a in enumerate(prepared.model_action[action].tolist())
         ]
         budget = policy.budget - spent
-        if safe:
+        if self.mean_only:
+            summary = "this plan looks at the mean alone"
+        elif safe:
             summary = f"{budget:g} of the budget left, and the tail is safe: no run need exceed it, so the mean decides"
         elif left > 0:
             summary = f"{budget:g} of the budget left: the expected excess over it comes first, then the mean"
+        elif budget > 0:
+            need = f"even with the best of luck {luck:g} is needed"
+            summary = f"{budget:g} of the budget left, but {need}: every unit counts, so the mean decides"
         else:
             summary = "no budget left: every further unit counts, so the mean decides"
         options += self._beside(index, options[chosen])
@@ -126,6 +137,10 @@ class Explainer:
                 why = "may lead to where no goal is reached"
                 found.append(Option(model.action(a), model.state(state), np.inf, np.inf, False, why))
         return found
+
+
+def _shown(excess: float) -> str:
+    return "" if np.isnan(excess) else f"{excess:.6g}"
 
 
 def _why(played: bool, allowed: bool, as_good: bool, safe: bool, budget_left: bool) -> str:

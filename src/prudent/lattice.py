@@ -15,7 +15,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.model import FloatArray, IntArray
 
-__all__ = ["Lattice", "find_lattice"]
+__all__ = ["Lattice", "find_lattice", "round_to_lattice", "usual_step"]
 
 TOLERANCE = 2.0**-49
 """Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
@@ -31,6 +31,11 @@ class Lattice:
     step: float  # in the user's units
     deviation: float  # the largest |cost - multiple * step| among the costs it was found from
 
+    @property
+    def rounded(self) -> bool:
+        """Whether costs were moved to the lattice by more than their own rounding."""
+        return self.deviation > 1e-6 * self.step
+
     def value(self, multiple: int | IntArray) -> FloatArray:
         """Return multiples of the step in the user's units, as the nearest floats."""
         parts = _reciprocal(self.step)
@@ -39,10 +44,10 @@ class Lattice:
 
     def multiple(self, value: float, what: str = "cost") -> int:
         """Return the multiple of the step that a value is, or refuse it."""
-        if not np.isfinite(value):
-            raise PrudentError(f"{what} is {value}; it must be a finite number")
+        if not isinstance(value, int | float | np.number) or not np.isfinite(value):
+            raise PrudentError(f"{what} is {value!r}; it must be a finite number")
         nearest = round(value / self.step)
-        if abs(value - nearest * self.step) > 1e-9 * max(1.0, abs(value)):
+        if not self.rounded and abs(value - nearest * self.step) > 1e-9 * max(1.0, abs(value)):
             raise PrudentError(f"{what} is {value!r}; it must be a multiple of the model's cost step {self.step:g}")
         return nearest
 
@@ -69,8 +74,38 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     common = int(np.gcd.reduce(multiple))
     step = _roundest(reference / (parts // gcd(parts, common)) * (common // gcd(parts, common)), size)
     whole = np.rint(cost / step).astype(np.int64)
-    lattice = Lattice(step, 0.0)
-    return Lattice(step, float(np.abs(cost - lattice.value(whole)).max())), whole
+    return Lattice(step, _deviation(cost, whole, step)), whole
+
+
+def round_to_lattice(cost: FloatArray, step: float) -> tuple[Lattice, IntArray]:
+    """Return the lattice of a given step and the multiple nearest to each cost."""
+    if not 0 < step < np.inf:
+        raise PrudentError(f"step is {step!r}; it must be a number above 0")
+    if np.abs(cost).max(initial=0.0) / step > LARGEST:
+        raise PrudentError(
+            f"step is {step!r}; the largest cost would be more than {LARGEST:,} steps: give a larger one"
+        )
+    whole = np.rint(cost / step).astype(np.int64)
+    return Lattice(float(step), _deviation(cost, whole, float(step))), whole
+
+
+def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
+    """Return a bound on how far costs are from the multiples of the step, as exact numbers.
+
+    0 where they are exactly those; the floats that come nearest to the multiples may be a rounding away.
+    """
+    near = Lattice(step, 0.0).value(whole)
+    found = float(np.abs(cost - near).max(initial=0.0))
+    parts = _reciprocal(step)
+    exact = step == round(step) or (
+        parts > 0 and parts & (parts - 1) == 0
+    )  # multiples of 2, 1, 1/2, 1/4 ... are floats
+    return found if exact else found + float(np.spacing(np.abs(near).max(initial=0.0)))
+
+
+def usual_step(cost: FloatArray) -> float:
+    """Return the step that costs without a common one are rounded to: the largest cost has 10,000 to 100,000."""
+    return float(10.0 ** (np.floor(np.log10(np.abs(cost).max())) - 4))
 
 
 def _denominator(ratio: float) -> int:

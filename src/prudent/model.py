@@ -63,7 +63,11 @@ class SSP:
         for names in ("state_names", "action_names"):
             given = getattr(self, names)
             if given is not None and not isinstance(given, range):
-                object.__setattr__(self, names, tuple(given))
+                try:
+                    object.__setattr__(self, names, tuple(given))
+                    hash(getattr(self, names))
+                except TypeError:
+                    raise PrudentError(f"{names} must be a sequence of hashable names (tuples, not lists)") from None
         problems = list(_structure_problems(self)) or list(_content_problems(self))
         if problems:
             raise ModelError(problems)
@@ -114,7 +118,8 @@ class SSP:
         except TypeError:
             found = None
         if found is None:
-            raise PrudentError(f"state {state!r} is not a state of {self.name}")
+            hint = "; names in files are strings" if str(state) in self._state_index else ""
+            raise PrudentError(f"state {state!r} is not a state of {self.name}{hint}")
         return found
 
     def first(self, state: Hashable | None = None) -> int:
@@ -166,6 +171,8 @@ class SSP:
 def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
     try:
         given = np.asarray(values)
+        if given.dtype.kind not in "iufb":
+            raise TypeError(f"found {given.dtype}")
         array = np.array(given, dtype=kind, copy=True, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise PrudentError(f"{name} must be an array of numbers: {error}") from None

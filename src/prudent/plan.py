@@ -16,13 +16,14 @@ STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the bounds on the optimal CVaR are as close as was asked for",
     "gap_not_reached": "the bounds hold but are wider than asked for: allow more time or memory, or a larger gap",
-    "approximate": "this method does not aim at the optimal CVaR; the bounds hold: use method='exact' to close them",
+    "approximate": "the method does not aim at the optimal CVaR, or costs were rounded; the bounds hold: method exact, "
+    "and costs with a common step, close them",
     "interrupted": "stopped before the end; the bounds known so far hold: run it again to finish",
 }
 """Each status with what it means and what to change."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
@@ -47,6 +48,12 @@ class Plan:
     def message(self) -> str:
         """What the status means and what to change."""
         return STATUS[self.status]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, CVaR {self.cvar:.6g} "
+            f"(optimal {self.lower:.6g} to {self.upper:.6g}), VaR {self.var:.6g}, mean {self.expected:.6g}>"
+        )
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
         """Weigh every action of a state when so much has been spent.
@@ -80,7 +87,7 @@ class Plan:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self.policy)
+        return Explainer(self.policy, mean_only=self.method == "expected")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan's numbers."""

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from prudent.agent import Agent
 from prudent.errors import PrudentError
-from prudent.model import SSP, IntArray
+from prudent.model import SSP, FloatArray, IntArray
 from prudent.prepare import Prepared
 
-__all__ = ["BudgetPolicy"]
+__all__ = ["BudgetPolicy", "UnrolledPolicy"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BudgetPolicy:
     """Actions by state and budget left.
 
@@ -42,11 +42,23 @@ class BudgetPolicy:
         """The budget at the start in the user's units: the total cost beyond which a run is in the bad tail."""
         return self.prepared.in_units(self.level)
 
+    def __repr__(self) -> str:
+        kind, levels = type(self).__name__, len(self.choice)
+        return f"<{kind} for {self.prepared.model.name}: budget {self.budget:g}, {levels:,} levels>"
+
     def check_model(self, model: SSP) -> None:
         """Refuse a model that the policy was not made for."""
         mine = self.prepared.model
         if mine is not model and mine.fingerprint != model.fingerprint:
             raise PrudentError(f"the policy was made for {mine!r}, not for {model!r}; solve this one")
+
+    def first_node(self, state: int) -> int:
+        """Return the policy's own state at the start of a run in a model state."""
+        return int(self.prepared.state_of[state])
+
+    def next_node(self, node: int, action: int, target: int, gain: int) -> int:
+        """Return the policy's own state after its action led to a model state and added so many levels."""
+        return int(self.prepared.state_of[target])
 
     def level_left(self, state: int, spent: float) -> int:
         """Return the budget left, in levels, in a model state that the plan covers, having spent so much."""
@@ -93,3 +105,42 @@ class BudgetPolicy:
         With several initial states, say which one the run is in.
         """
         return Agent(self, self.prepared.model.first(state))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnrolledPolicy(BudgetPolicy):
+    """A policy that remembers more than the cost so far; its memory is unrolled into states of its own.
+
+    ``prepared`` is the model of those states: the plain ones first, then pairs of a plain state and a memory,
+    each with the one action that the policy plays there.
+    """
+
+    origin: IntArray  # (n_states,)  the plain prepared state behind each
+    memory: FloatArray  # (n_states,)  what is remembered there; 0 for the plain states
+
+    def next_node(self, node: int, action: int, target: int, gain: int) -> int:
+        """Return the policy's own state after its action led to a model state and added so many levels."""
+        prepared, plain = self.prepared, int(self.prepared.state_of[target])
+        for o in range(int(prepared.outcome_start[action]), int(prepared.outcome_start[action + 1])):
+            after = int(prepared.successor[o])
+            if self.origin[after] == plain and prepared.cost[o] == gain:
+                return after
+        return node  # a free loop: nothing has changed
+
+    def first_node(self, state: int) -> int:
+        """Return the policy's own state at the start of a run in a model state."""
+        prepared, plain = self.prepared, int(self.prepared.state_of[state])
+        if self.origin[prepared.start] == plain:
+            return prepared.start
+        # The first chance step is an action of the start, with one outcome for each initial state.
+        gain = (int(prepared.luck[state]) - prepared.start_luck) // prepared.stride
+        return self.next_node(prepared.start, int(prepared.action_start[prepared.start]), state, gain)
+
+    def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
+        """Refuse: state and cost so far do not tell what this policy plays."""
+        raise PrudentError("this policy remembers more than the cost so far; run it with policy.start()")
+
+    def table(self) -> NDArray[np.int32]:
+        """Return the unrolled model's action by budget left and unrolled state, -1 in goals."""
+        acting = np.diff(self.prepared.action_start) > 0
+        return np.where(acting, self.prepared.action_start[:-1] + self.choice, -1).astype(np.int32)

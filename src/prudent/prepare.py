@@ -29,10 +29,10 @@ from prudent.graph import (
     towards,
 )
 from prudent.kernels.graphs import almost_sure, best_luck
-from prudent.lattice import Lattice, find_lattice
+from prudent.lattice import Lattice, find_lattice, round_to_lattice, usual_step
 from prudent.model import SSP, FloatArray, IntArray, owner
 
-__all__ = ["Prepared", "no_common_step", "prepare", "restrict"]
+__all__ = ["Prepared", "prepare", "restrict"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,10 @@ class Prepared:
         """Return how many levels a run has used that is in a model state having spent so much."""
         steps = self.lattice.multiple(spent, "spent") + int(self.luck[state]) - self.start_luck
         if steps < 0 or steps % self.stride:
-            name = self.model.state(state)
-            raise PrudentError(f"no run can be in state {name!r} having spent {spent:g}; check state and spent")
+            least = float(self.lattice.value(self.start_luck - int(self.luck[state])))
+            raise PrudentError(
+                f"no run can be in state {self.model.state(state)!r} having spent {spent:g}; the least is {least:g}"
+            )
         return steps // self.stride
 
     def route(self, state: int, action: int) -> int:
@@ -205,11 +207,17 @@ class _Flat:
         )
 
 
-def prepare(model: SSP) -> Prepared:
-    """Prune, normalise and collapse; raise where no policy reaches a goal or the costs have no common step."""
+def prepare(model: SSP, step: float | None = None) -> Prepared:
+    """Prune, normalise and collapse; raise where no policy reaches a goal.
+
+    Costs without a common step, and all costs where a ``step`` is given, are rounded to the nearest multiple of a
+    step; the lattice's deviation says by how much.
+    """
     flat = _opened(model)
     flat, pruned_to = _pruned(model, flat)
-    flat, lattice, stride, luck = _normalised(model, flat, pruned_to)
+    found = find_lattice(flat.cost) if step is None else None
+    lattice, steps = found or round_to_lattice(flat.cost, step or usual_step(flat.cost))
+    flat, stride, luck = _normalised(model, flat, pruned_to, steps)
     start_luck = int(luck[flat.start])
     flat, collapsed_to, inner_action = _collapsed(flat)
     flat = _without_free_loops(flat)
@@ -305,12 +313,8 @@ def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray]:
     return flat.with_actions(np.flatnonzero(action_kept)).with_states(new, int(found.sum())), new
 
 
-def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray) -> tuple[_Flat, Lattice, int, IntArray]:
-    """Turn costs into whole levels above best luck; also return the lattice, the stride and c_min in steps."""
-    found = find_lattice(flat.cost)
-    if found is None:
-        raise PrudentError(no_common_step(model))
-    lattice, steps = found
+def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, steps: IntArray) -> tuple[_Flat, int, IntArray]:
+    """Turn costs in lattice steps into whole levels above best luck; also return the stride and c_min in steps."""
     luck, via = np.empty(flat.n_states, dtype=np.int64), np.empty(flat.n_states, dtype=np.int64)
     is_goal = np.bincount(flat.action_state, minlength=flat.n_states) == 0
     enter_start, enter = entering(flat.successor, flat.n_states)
@@ -319,7 +323,7 @@ def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray) -> tuple[_Flat, La
         raise PrudentError(_negative_cycle(model, flat, pruned_to, inside, via))
     steps = steps + luck[flat.successor] - luck[flat.outcome_state]
     stride = max(int(np.gcd.reduce(steps)), 1) if len(steps) else 1
-    return replace(flat, cost=steps // stride), lattice, stride, luck
+    return replace(flat, cost=steps // stride), stride, luck
 
 
 def _collapsed(flat: _Flat) -> tuple[_Flat, IntArray, IntArray]:
@@ -339,22 +343,19 @@ def _collapsed(flat: _Flat) -> tuple[_Flat, IntArray, IntArray]:
 
 
 def _without_free_loops(flat: _Flat) -> _Flat:
-    """Drop outcomes at no cost back to the same state, scale the others up, and put those at no cost first."""
+    """Drop outcomes at no cost back to the same state, scale the others up, merge equal ones, put free ones first."""
     loop = (flat.cost == 0) & (flat.successor == flat.outcome_state)
     looped = np.bincount(flat.outcome_action[loop], minlength=flat.n_actions) > 0
     flat = flat.kept(~loop)
     away = np.bincount(flat.outcome_action, weights=flat.probability, minlength=flat.n_actions)
     scale = np.where(looped, away, 1.0)
     flat = replace(flat, probability=flat.probability / scale[flat.outcome_action])
-    return flat.kept(np.lexsort((flat.cost > 0, flat.outcome_action)))
-
-
-def no_common_step(model: SSP) -> str:
-    """Return what is said of a model whose costs have no common step."""
-    return (
-        f"the costs of {model.name} have no common step; exact planning needs costs that are multiples of one "
-        "number: round them first (to cents, to minutes)"
-    )
+    flat = flat.kept(np.lexsort((flat.successor, flat.cost, flat.outcome_action)))
+    new = np.ones(len(flat.cost), dtype=bool)
+    new[1:] = (np.diff(flat.outcome_action) | np.diff(flat.cost) | np.diff(flat.successor)) != 0
+    first = np.flatnonzero(new)
+    merged = np.add.reduceat(flat.probability, first) if len(first) else flat.probability
+    return replace(flat.kept(first), probability=merged)
 
 
 def _trapped(model: SSP, flat: _Flat) -> str:
@@ -364,7 +365,7 @@ def _trapped(model: SSP, flat: _Flat) -> str:
     return (
         f"no policy reaches a goal of {model.name} with probability 1: every one may end in state "
         f"{model.state(trap)!r}, from which no goal can be reached; lead out of it, or put a price on getting stuck "
-        "(dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend"
+        "(dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend, or --dead-end-cost, --horizon"
     )
 
 

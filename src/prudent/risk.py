@@ -22,7 +22,7 @@ def check_alpha(alpha: float) -> float:
     """Return alpha as a float, or refuse it."""
     try:
         value = float(alpha)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not 0 < value <= 1:
         raise PrudentError(f"alpha is {alpha!r}; it must be the fraction of worst runs, above 0 and at most 1")
@@ -57,9 +57,9 @@ class Distribution:
 
     def quantile(self, q: float) -> float:
         """Return the smallest z with P(C <= z) >= q."""
-        if not 0 <= q <= 1:
+        if isinstance(q, str) or not 0 <= q <= 1:
             raise PrudentError(f"q is {q!r}; it must be a probability")
-        return self._least(1 - q)
+        return self._least(1 - float(q))
 
     def var(self, alpha: float) -> float:
         """Return the value at risk (see the top of this module); infinite where too much mass is missing."""
@@ -67,7 +67,8 @@ class Distribution:
 
     def cvar(self, alpha: float) -> float:
         """Return the mean of the worst alpha fraction; infinite where more mass than that is missing."""
-        w = self.var(alpha)
+        alpha = check_alpha(alpha)
+        w = self._least(alpha, forgiven=0.0)
         if w == np.inf:
             return np.inf
         excess = float(self.probabilities @ np.maximum(self.values - w, 0.0))
@@ -81,8 +82,8 @@ class Distribution:
         tail = np.append(self.probabilities, self.missing)[::-1]
         return np.asarray(np.cumsum(tail)[::-1])
 
-    def _least(self, alpha: float) -> float:
-        good = np.flatnonzero(self._above[1:] <= alpha + FORGIVEN)
+    def _least(self, alpha: float, forgiven: float = FORGIVEN) -> float:
+        good = np.flatnonzero(self._above[1:] <= alpha + forgiven)
         return float(self.values[good[0]]) if len(good) else np.inf
 
     def __repr__(self) -> str:

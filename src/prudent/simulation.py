@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
-from prudent.evaluation import Policy, restricted
+from prudent.evaluation import Policy, check_model_and_policy, restricted
 from prudent.kernels.episodes import draw, draw_each, run_episodes
 from prudent.lattice import find_lattice
-from prudent.model import SSP, FloatArray
-from prudent.policy import BudgetPolicy
+from prudent.model import SSP, FloatArray, IntArray
+from prudent.policy import BudgetPolicy, UnrolledPolicy
 from prudent.prepare import prepare
 from prudent.risk import Distribution, check_alpha
 
@@ -28,13 +28,16 @@ Path = tuple[tuple[Hashable, Hashable, float], ...]
 """The steps of a run: state, action played there, cost."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Runs:
     """Total costs of simulated runs."""
 
-    costs: FloatArray = field(repr=False)  # (episodes,)
+    costs: FloatArray  # (episodes,)
     seed: int
-    paths: tuple[Path, ...] = field(default=(), repr=False)  # the first runs, step by step, as many as asked for
+    paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as asked for
+
+    def __repr__(self) -> str:
+        return f"<Runs: {self.episodes:,} episodes, seed {self.seed}, mean {self.mean:.6g} ± {self.mean_se:.2g}>"
 
     @property
     def episodes(self) -> int:
@@ -112,67 +115,129 @@ def simulate(
         ("seed", seed, 0),
         ("paths", paths, 0),
         ("max_steps", max_steps, 1),
+        ("threads", 1 if threads is None else threads, 1),
     ):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise PrudentError(f"{name} is {value!r}; it must be a whole number, at least {least}")
+    check_model_and_policy(model, policy)
     if isinstance(policy, BudgetPolicy):
-        policy.check_model(model)
         return _simulate_table(policy, episodes, seed, threads, paths, max_steps)
     if isinstance(policy, Mapping):
-        chain = prepare(restricted(model, policy))
-        alone = BudgetPolicy.of_states(chain, chain.action_start[:-1])
-        return _simulate_table(alone, episodes, seed, threads, paths, max_steps)
-    if callable(policy):
-        return _simulate_function(model, policy, episodes, seed, paths, max_steps)
-    raise PrudentError(
-        f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function (state, spent)"
-    )
+        alone = restricted(model, policy)
+        if find_lattice(alone.cost) is None:
+            return _simulate_function(model, lambda state, _: policy[state], episodes, seed, paths, max_steps)
+        chain = prepare(alone)
+        by_state = BudgetPolicy.of_states(chain, chain.action_start[:-1])
+        return _simulate_table(by_state, episodes, seed, threads, paths, max_steps)
+    return _simulate_function(model, policy, episodes, seed, paths, max_steps)
 
 
 def _endless(model: SSP, max_steps: int) -> PrudentError:
     return PrudentError(f"a run of {model.name} took more than {max_steps:,} actions; raise max_steps= to let it")
 
 
+@dataclass(frozen=True)
+class _Walk:
+    """What the kernel walks over: the model itself, or the states that a policy with a memory is unrolled into."""
+
+    outcome_start: IntArray
+    probability: FloatArray
+    successor: IntArray
+    steps: IntArray  # (n_outcomes,)  in lattice steps, or in levels
+    cost: FloatArray  # (n_outcomes,)
+    first_state: IntArray
+    first_probability: FloatArray
+    luck: IntArray  # (n_states,)  in the same steps, less that of the start
+    level: int
+    stride: int
+    table: NDArray[np.int32]  # (n_levels, n_states)  the action, -1 in goals
+
+    def arrays(self) -> tuple[Any, ...]:
+        """Return what the kernel takes, in its order."""
+        return tuple(getattr(self, item.name) for item in fields(self))
+
+
+def _walk(policy: BudgetPolicy) -> _Walk:
+    prepared, model = policy.prepared, policy.prepared.model
+    if isinstance(policy, UnrolledPolicy):
+        return _Walk(
+            outcome_start=prepared.outcome_start,
+            probability=prepared.probability,
+            successor=prepared.successor,
+            steps=prepared.cost,
+            cost=np.zeros(len(prepared.cost)),
+            first_state=np.array([prepared.start]),
+            first_probability=np.ones(1),
+            luck=np.zeros(prepared.n_states, dtype=np.int64),
+            level=policy.level,
+            stride=1,
+            table=policy.table(),
+        )
+    return _Walk(
+        outcome_start=model.outcome_start,
+        probability=model.probability,
+        successor=model.successor,
+        steps=np.rint(model.cost / prepared.lattice.step).astype(np.int64),
+        cost=model.cost,
+        first_state=model.initial_state,
+        first_probability=model.initial_probability,
+        luck=prepared.luck - prepared.start_luck,
+        level=policy.level,
+        stride=prepared.stride,
+        table=policy.model_actions,
+    )
+
+
 def _simulate_table(
     policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
 ) -> Runs:
-    prepared, model = policy.prepared, policy.prepared.model
-    steps = np.rint(model.cost / prepared.lattice.step).astype(np.int64)
-    luck, table = prepared.luck - prepared.start_luck, policy.model_actions
-    arrays = (
-        model.outcome_start,
-        model.probability,
-        model.successor,
-        steps,
-        model.initial_state,
-        model.initial_probability,
-    )
-    total = np.empty(episodes, dtype=np.int64)
+    prepared, walk = policy.prepared, _walk(policy)
+    total, paid = np.empty(episodes, dtype=np.int64), np.empty(episodes)
     streams = np.random.SeedSequence(seed).spawn(-(-episodes // CHUNK))
 
     def run(chunk: int) -> bool:
-        out = total[chunk * CHUNK : (chunk + 1) * CHUNK]
+        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
         rng = np.random.Generator(np.random.PCG64(streams[chunk]))
-        return bool(run_episodes(rng, *arrays, luck, policy.level, prepared.stride, table, max_steps, out))
+        return bool(run_episodes(rng, *walk.arrays(), max_steps, total[part], paid[part]))  # type: ignore[call-arg]
 
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         if not all(pool.map(run, range(len(streams)))):
-            raise _endless(model, max_steps)
+            raise _endless(prepared.model, max_steps)
+    shown = tuple(_named(policy, steps) for steps in _replayed(walk, streams, min(paths, episodes)))
+    if isinstance(policy, UnrolledPolicy):
+        return Runs(prepared.totals(total), seed, shown)
+    return Runs(paid if prepared.lattice.rounded else prepared.lattice.value(total), seed, shown)
 
-    def replayed() -> Iterator[Path]:
-        """Yield the runs again, step by step, from the same random numbers."""
-        for i in range(min(paths, episodes)):
-            if i % CHUNK == 0:
-                rng = np.random.Generator(np.random.PCG64(streams[i // CHUNK]))
-            s = int(model.initial_state[draw(rng.random(), 0, len(model.initial_state), model.initial_probability)])
-            spent, path = 0, []
-            while (a := int(table[max(policy.level - (spent + luck[s]) // prepared.stride, 0), s])) >= 0:
-                o = draw(rng.random(), model.outcome_start[a], model.outcome_start[a + 1], model.probability)
-                path.append((model.state(s), model.action(a), float(model.cost[o])))
-                spent, s = spent + int(steps[o]), int(model.successor[o])
-            yield tuple(path)
 
-    return Runs(prepared.lattice.value(total), seed, tuple(replayed()))
+def _replayed(walk: _Walk, streams: list[np.random.SeedSequence], n: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield the first runs again, as (state, action, outcome), from the same random numbers."""
+    for i in range(n):
+        if i % CHUNK == 0:
+            rng = np.random.Generator(np.random.PCG64(streams[i // CHUNK]))
+        s = int(walk.first_state[draw(rng.random(), 0, len(walk.first_state), walk.first_probability)])
+        spent, steps = 0, []
+        while (a := int(walk.table[max(walk.level - (spent + walk.luck[s]) // walk.stride, 0), s])) >= 0:
+            o = draw(rng.random(), walk.outcome_start[a], walk.outcome_start[a + 1], walk.probability)
+            steps.append((s, a, o))
+            spent, s = spent + int(walk.steps[o]), int(walk.successor[o])
+        yield steps
+
+
+def _named(policy: BudgetPolicy, steps: list[tuple[int, int, int]]) -> Path:
+    prepared, model = policy.prepared, policy.prepared.model
+    if not isinstance(policy, UnrolledPolicy):
+        return tuple((model.state(s), model.action(a), float(model.cost[o])) for s, a, o in steps)
+    # A member stands for its free cycle; the first chance step has no state of the model.
+    member = np.full(prepared.n_states, -1, dtype=np.int64)
+    member[prepared.state_of[prepared.state_of >= 0]] = np.flatnonzero(prepared.state_of >= 0)
+    path = []
+    for s, a, o in steps:
+        here, there = member[policy.origin[s]], member[policy.origin[prepared.successor[o]]]
+        if here >= 0:
+            gain = int(prepared.cost[o]) * prepared.stride - int(prepared.luck[there]) + int(prepared.luck[here])
+            played = model.action(int(prepared.model_action[a]))
+            path.append((model.state(int(here)), played, float(prepared.lattice.value(gain))))
+    return tuple(path)
 
 
 def _simulate_function(

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
 
-from prudent.chain import expected_steps, forward
+import numpy as np
+
+from prudent.chain import expected_steps
 from prudent.errors import PrudentError
 from prudent.methods.exact import exact
 from prudent.methods.expected import expected
@@ -63,10 +65,10 @@ def solve(
     >>> plan.status, round(plan.cvar, 9), round(plan.expected, 9), plan.policy("s1")
     ('optimal', 10.0, 4.06, 'd')
     """
-    alpha = check_alpha(alpha)
     if not isinstance(model, SSP):
         raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
-    if method not in METHODS:
+    alpha = check_alpha(alpha)
+    if not isinstance(method, str) or method not in METHODS:
         near = get_close_matches(str(method), METHODS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
@@ -81,8 +83,6 @@ def _solve(model: SSP, alpha: float, method: str, gap: float | None, relative_ga
     began = time.perf_counter()
     prepared = prepare(model)
     solution = METHODS[method](prepared, alpha)
-    most = int(solution.cvar) + 2  # VaR is never above CVaR
-    var = forward(solution.policy, solution.values.mean, most=most).var(alpha)
     seconds = time.perf_counter() - began
     lower, upper = _bounds(prepared, solution, alpha)
     # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
@@ -92,9 +92,9 @@ def _solve(model: SSP, alpha: float, method: str, gap: float | None, relative_ga
         policy=solution.policy,
         method=method,
         alpha=alpha,
-        status=_status(method, upper - lower, size, gap, relative_gap),
+        status=_status(method == "exact" and not prepared.lattice.rounded, upper - lower, size, gap, relative_gap),
         cvar=prepared.in_units(solution.cvar),
-        var=var,
+        var=solution.var,
         expected=prepared.in_units(solution.expected),
         lower=lower,
         upper=upper,
@@ -103,11 +103,11 @@ def _solve(model: SSP, alpha: float, method: str, gap: float | None, relative_ga
     )
 
 
-def _status(method: str, found: float, size: float, gap: float | None, relative_gap: float | None) -> str:
-    if found <= OPTIMAL_GAP * size:
+def _status(aims: bool, found: float, size: float, gap: float | None, relative_gap: float | None) -> str:
+    if np.isfinite(found) and found <= OPTIMAL_GAP * size:
         return "optimal"
     if gap is None and relative_gap is None:
-        if method != "exact":
+        if not aims:
             return "approximate"
         relative_gap = DEFAULT_GAP
     good = (gap is not None and found <= gap) or (relative_gap is not None and found <= relative_gap * size)
@@ -122,14 +122,14 @@ def _bounds(prepared: Prepared, solution: Solution, alpha: float) -> tuple[float
     the lattice, so from below they err by a factor; from above each of a run's expected steps adds its part.
     """
     base, step = prepared.in_units(0), prepared.stride * prepared.lattice.step
-    ulp = 4 * UNIT * (abs(base) + step * solution.upper)
-    lower, upper = base + step * solution.lower - ulp, base + step * solution.upper + ulp
+    lower = base + step * solution.lower - 4 * UNIT * (abs(base) + step * solution.lower)
+    upper = base + step * solution.upper + 4 * UNIT * (abs(base) + step * solution.upper)
     deviation = prepared.lattice.deviation
     if deviation > 0:
         n = prepared.model.n_states
         slip = (2 * n + 1) * deviation
         lower -= n * deviation + min(slip / step, 1.0) * step * solution.lower
-        upper += n * deviation + slip * expected_steps(solution.policy) / alpha
+        upper += n * deviation + deviation * expected_steps(solution.policy) / alpha
     return lower, upper
 
 

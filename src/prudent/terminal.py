@@ -2,13 +2,14 @@
 
 import json
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from prudent.checking import Report
 from prudent.plan import Plan
@@ -33,7 +34,7 @@ def print_plan(plan: Plan) -> None:
         ("expected cost", number(plan.expected), "mean of all runs"),
         ("optimal CVaR", number(plan.lower), "at least"),
         ("", number(plan.upper), "at most"),
-        ("worst case", number(plan.worst_case), "the least over all plans"),
+        ("least worst case", number(plan.worst_case), "of all plans, not of this one"),
     ]
     found = plan.model
     title = f"{found.name}, alpha {plan.alpha:g}, method {plan.method}: {plan.status}"
@@ -52,7 +53,7 @@ def print_report(report: Report) -> None:
         rows = [
             ("states", shown(report.states), f"{shown(report.goals)} of them goals; {horizon}"),
             ("actions", shown(report.actions), ""),
-            ("outcomes", shown(report.outcomes), f"probabilities off by {report.deviation:.1e} at most"),
+            ("outcomes", shown(report.outcomes), f"probabilities off by at most {report.deviation:.1g}"),
             ("cost step", shown(report.step), ""),
             ("least cost", shown(report.least_cost), "with the best of luck"),
             ("worst case", "" if report.worst_case is None else number(report.worst_case), "the least over all plans"),
@@ -68,33 +69,48 @@ def print_report(report: Report) -> None:
 
 def print_table(title: str, rows: Iterable[tuple[str, str, str]], caption: str) -> None:
     """Print rows of name, number, remark."""
-    table = Table(show_header=False, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column()
     for row in rows:
-        table.add_row(*row)
-    console = Console(highlight=False, soft_wrap=False)
-    console.print(title, style="bold")
+        table.add_row(*map(Text, row))
+    console = Console(highlight=False)
+    console.print(Text(title, style="bold"))
     console.print(table)
     if caption:
-        console.print(caption, style="dim")
+        console.print(Text(caption, style="dim"))
+
+
+def drawable(text: str) -> bool:
+    """Return whether stdout can take these characters."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def print_histogram(result: Distribution, tail: float) -> None:
     """Print the distribution as bars; those beyond VaR in another colour, and with another character."""
-    if len(result.values) < 2:
+    low, high = float(result.values[0]), result.quantile(0.999) if result.missing < 0.001 else float(result.values[-1])
+    if not low < high:
         return
-    edges = np.linspace(result.values[0], result.values[-1], BINS + 1)
-    mass, _ = np.histogram(result.values, bins=edges, weights=result.probabilities)
+    bars = "█▒" if drawable("█▒") else "#:"
     console = Console(highlight=False)
+    edges = np.linspace(low, high, BINS + 1)
+    place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, BINS - 1)
+    mass = np.bincount(place, weights=result.probabilities, minlength=BINS)
+    width = max(min(console.width - 36, 40), 5)
     console.print()
-    for left, right, height in zip(edges[:-1], edges[1:], mass, strict=True):
-        beyond = left >= tail
-        bar = ("▒" if beyond else "█") * round(40 * height / mass.max())
-        console.print(f"{left:>12,.5g} to {right:>10,.5g}  {height:7.2%} ", end="")
-        console.print(bar, style="red" if beyond else "blue")
-    console.print("▒ costs more than VaR", style="dim")
+    for i, height in enumerate(mass.tolist()):
+        end = "more" if i == BINS - 1 and result.values[-1] > high else f"{edges[i + 1]:,.5g}"
+        beyond = bool(edges[i] >= tail)
+        bar = bars[beyond] * round(width * height / mass.max())
+        console.print(f"{edges[i]:>10,.5g} to {end:>9}  {height:7.2%} ", end="")
+        console.print(Text(bar, style="red" if beyond else "blue"))
+    if (edges[:-1] >= tail).any():
+        console.print(Text(f"{bars[1]} costs more than VaR", style="dim"))
 
 
 def print_distribution(plan: Plan, result: Distribution) -> None:
@@ -105,7 +121,8 @@ def print_distribution(plan: Plan, result: Distribution) -> None:
         ("CVaR", number(result.cvar(alpha)), f"mean of the worst {alpha:g} of runs"),
         ("VaR", number(result.var(alpha)), "where that tail begins"),
         *((f"{q:.0%}", number(result.quantile(q)), "of runs cost at most this") for q in (0.05, 0.25, 0.5, 0.75, 0.95)),
-        ("least, most", number(result.values[0]), number(result.values[-1])),
+        ("least", number(result.values[0]), ""),
+        ("most", "unbounded" if result.missing else number(result.values[-1]), ""),
     ]
     left = f"; {result.missing:.2g} of probability lies beyond" if result.missing else ""
     print_table(f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}", rows, f"exact distribution{left}")
@@ -114,15 +131,15 @@ def print_distribution(plan: Plan, result: Distribution) -> None:
 
 def print_runs(plan: Plan, runs: Runs) -> None:
     """Print simulated runs of a plan beside its exact numbers."""
-    alpha = plan.alpha
+    alpha, sign = plan.alpha, "±" if drawable("±") else "+/-"
     rows = [
-        ("mean", number(runs.mean), f"± {runs.mean_se:.4f}, exactly {number(plan.expected)}"),
-        ("CVaR", number(runs.cvar(alpha)), f"± {runs.cvar_se(alpha):.4f}, exactly {number(plan.cvar)}"),
+        ("mean", number(runs.mean), f"{sign} {runs.mean_se:.4f}, exactly {number(plan.expected)}"),
+        ("CVaR", number(runs.cvar(alpha)), f"{sign} {runs.cvar_se(alpha):.4f}, exactly {number(plan.cvar)}"),
     ]
     print_table(
         f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}",
         rows,
-        f"{runs.episodes:,} runs, seed {runs.seed}; ± one standard error",
+        f"{runs.episodes:,} runs, seed {runs.seed}; {sign} one standard error",
     )
     for i, path in enumerate(runs.paths, 1):
         print(f"run {i}, total {number(sum(cost for _, _, cost in path))}")

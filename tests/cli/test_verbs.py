@@ -114,6 +114,23 @@ def test_no_color(plan):
     assert "\x1b[3" not in coloured.stdout
 
 
+def test_output_that_is_not_unicode(plan):
+    for verb in ("evaluate", "simulate", "solve"):
+        arguments = ["--alpha", "0.2"] if verb == "solve" else [str(plan)]
+        done = subprocess.run(
+            [sys.executable, "-m", "prudent.cli", verb, "betting-game", *arguments],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        )
+        assert done.returncode == 0, done.stderr
+        done.stdout.decode("ascii")
+
+
+def test_names_are_not_markup(tmp_path):
+    prudent.save(prudent.domains.figure_2(), tmp_path / "[bold].json")
+    assert "[bold]" in run("check", tmp_path / "[bold].json")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell):
     assert "_PRUDENT_COMPLETE" in run("completion", shell)

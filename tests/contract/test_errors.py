@@ -67,7 +67,6 @@ MODELS = {
     "missing field": ({k: v for k, v in GOOD.items() if k != "initial"}, "the document has no 'initial'"),
     "unknown field": ({**GOOD, "speed": 3}, "the document has an unknown field 'speed'"),
     "wrong version": ({**GOOD, "version": 9}, "version is 9; this release reads version 1"),
-    "no common step": (with_outcomes((0.3, "g", 2**0.5), (0.3, "g", 3**0.5), (0.4, "g", 1)), "have no common step"),
     "empty file": ("", "line 1, column 1"),
 }
 

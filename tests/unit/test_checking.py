@@ -39,7 +39,6 @@ def test_unreachable_states():
     [
         ({"s": {"a": [(1, "s", 1)], "b": [(0.5, "g", 0), (0.5, "pit", 0)]}, "pit": {"a": [(1, "pit", 0)]}}, ["'pit'"]),
         ({"s": {"a": [(0.5, "s", -1), (0.5, "g", 0)]}}, ["cycle 's' -> 's'", "-1"]),
-        ({"s": {"a": [(0.5, "g", 2**0.5), (0.25, "g", 3**0.5), (0.25, "g", 1)]}}, ["no common step"]),
     ],
 )
 def test_models_that_cannot_be_solved(table, words):
@@ -50,10 +49,12 @@ def test_models_that_cannot_be_solved(table, words):
         assert word in report.problems[0]
 
 
-def test_several_problems_at_once():
-    table = {"s": {"a": [(0.5, "pit", 2**0.5), (0.5, "g", 3**0.5)]}, "pit": {"w": [(1, "pit", 1)]}}
-    problems = prudent.check(prudent.build("s", lambda s: table.get(s, {}))).problems
-    assert len(problems) == 2
+def test_costs_without_a_common_step_are_noted():
+    table = {"s": {"a": [(0.5, "g", 2**0.5), (0.5, "g", 3**0.5)], "b": [(1, "g", 1)]}}
+    report = prudent.check(prudent.build("s", table))
+    assert report.ok
+    assert report.step is None
+    assert "no common step; solve rounds them to multiples of 0.0001" in report.notes[0]
 
 
 def test_every_problem_of_a_file(tmp_path):
@@ -65,5 +66,11 @@ def test_every_problem_of_a_file(tmp_path):
     report = prudent.check(path)
     assert not report.ok
     assert len(report.problems) == 2
+    row["outcomes"][0]["to"] = "h"
+    other["outcomes"][0]["cost"] = "dear"
+    document["goals"] = ["g", 7]
+    document["transitions"].append({"state": "s", "action": "c", "outcomes": [{"p": 0.95, "to": "g", "cost": 1}]})
+    path.write_text(json.dumps(document))
+    assert len(prudent.check(path).problems) == 4
     path.write_text("{")
     assert "line 1, column 2" in prudent.check(path).problems[0]

@@ -67,19 +67,18 @@ def test_negative_cycle_is_named():
         prudent.solve(model_of(table), 0.5)
 
 
-def test_no_common_step_is_refused():
-    table = {
-        "s": {
-            "a": [
-                (0.5, "g", 1),
-                (0.5, "g", 2**0.5),
-            ]
-        },
-        "g": {},
-    }
-    table["s"]["b"] = [(1, "g", 3.14159265358979)]
-    with pytest.raises(prudent.PrudentError, match="no common step"):
-        prudent.solve(model_of(table), 0.5)
+def test_costs_without_a_common_step_are_rounded_and_it_is_said():
+    table = {"s": {"a": [(0.5, "g", 2**0.5), (0.5, "g", 1)], "b": [(1, "g", 3.14159265358979)]}}
+    plan = prudent.solve(model_of(table), 0.5)
+    assert plan.status == "approximate"
+    assert plan.cvar == pytest.approx(2**0.5, abs=1e-4)
+    assert plan.lower <= 2**0.5 <= plan.upper
+    assert prudent.evaluate(plan.model, plan.policy).values.tolist() == pytest.approx([1, 1.4142])
+    agent = plan.policy.start()
+    agent.observe("g", 2**0.5)
+    assert agent.done
+    runs = prudent.simulate(plan.model, plan.policy, episodes=100)
+    assert sorted(set(runs.costs)) == [1, 2**0.5]  # runs pay the true costs
 
 
 def test_free_cycles_collapse_and_members_find_the_exit():

@@ -54,21 +54,23 @@ def save(content: SSP | Plan, path: str | PathLike[str]) -> None:
 
 def load_plan(path: str | PathLike[str], model: SSP) -> Plan:
     """Read a plan that was made for this model; see :func:`prudent.save`."""
-    check_plan_path(path)
     if not isinstance(model, SSP):
         raise PrudentError(f"model is a {type(model).__name__}; load_plan takes the path, then the model")
+    check_plan_path(path)
     return plan_file.read(Path(path), model)
 
 
 def check_plan_path(path: str | PathLike[str]) -> None:
     """Refuse a path that is not a plan's, before anything is computed for it."""
-    if not Path(path).name.endswith(PLAN_SUFFIX):
+    if not isinstance(path, str | PathLike) or not Path(path).name.endswith(PLAN_SUFFIX):
         raise PrudentError(f"{path}: plans are read and written as {PLAN_SUFFIX}")
     if not Path(path).parent.is_dir():
         raise PrudentError(f"{path}: there is no folder {Path(path).parent}")
 
 
 def _suffix(path: str | PathLike[str]) -> str:
+    if not isinstance(path, str | PathLike):
+        raise PrudentError(f"path is {path!r}; it must be the path of a file")
     name = Path(path).name.lower()
     for suffix in MODEL_FORMATS:
         if name.endswith(suffix):

@@ -60,7 +60,10 @@ def read(path: Path, model: SSP) -> Plan:
     if content["version"] != VERSION:
         raise PrudentError(f"{path}: is of version {content['version']}; this release reads version {VERSION}")
     if content["fingerprint"] != model.fingerprint:
-        raise PrudentError(f"{path}: was made for another model, {content['model']}, not for {model!r}; solve this one")
+        raise PrudentError(
+            f"{path}: was made for another model, {content['model']}, not for {model!r}; solve this one, or give "
+            "the same parameters and options as when it was solved"
+        )
     prepared = prepare(model)
     shape = (len(choice), prepared.n_states)
     if content["prepared"] != _prepared_digest(prepared) or choice.shape != shape or content["status"] not in STATUS:

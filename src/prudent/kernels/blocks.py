@@ -8,7 +8,7 @@ Blocks are the strongly connected components of the inner arcs, successors first
 settled at sight.  In a block with cycles, policy iteration: the values of the chosen actions come from
 eliminating states one by one without a subtraction (Grassmann, Taksar and Heyman 1985), which is accurate
 to a small multiple of size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the loop
-probabilities; then choices improve until none does.
+probabilities; then choices improve until none does.  Gains are judged relative to the sums they come from.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,13 @@ import numpy as np
 from numba import njit
 
 MARGIN = 1e-13
-"""Relative gain below which policy iteration leaves a choice alone."""
+"""Gain, relative to the size of the sums it comes from, below which a choice is left alone."""
+
+ROUNDS = 10_000
+"""The most policies tried in one block; whoever needs a bound checks the result, not this."""
+
+PASSES = 20
+"""Passes of value iteration between two exact evaluations."""
 
 
 class Round(NamedTuple):
@@ -107,60 +113,90 @@ def evaluate_block(arcs, first, last, k, choice, value):
 
 
 @njit(cache=True)
-def repeated(arcs, s, a, k, value):
-    """Return the value of playing action ``a`` in ``s`` until it leads elsewhere."""
-    total = k[a]
+def advantage(arcs, s, a, k, value):
+    """Return what action ``a`` gains over the value of its state, the size of the sums, and the chance to get away.
+
+    The gain is summed from *differences* of values, so that it keeps its digits where an action hardly ever gets
+    away and all values around are nearly equal: there the value of the action minus that of the state has none.
+    """
+    here = value[s]
+    gain = k[a] - arcs.leave[a] * here
+    size = k[a] + arcs.leave[a] * abs(here)
     away = arcs.leave[a]
-    loops = False
     for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
         t = arcs.successor[o]
-        if t == s:
-            loops = True
-        else:
-            total += arcs.probability[o] * value[t]
+        if t != s:
+            gain += arcs.probability[o] * (value[t] - here)
+            size += arcs.probability[o] * abs(value[t] - here)
             away += arcs.probability[o]
-    if not loops:
-        return total
-    return total / away if away > 0.0 else np.inf
+    return gain, size, away
 
 
 @njit(cache=True)
-def solve_block(arcs, first, last, k, allowed, sense, choice, value):
-    """Solve one block; ``sense`` 1 minimises, -1 maximises.
+def improve_block(arcs, first, last, k, allowed, sense, choice, value, update):
+    """Take better actions where there are any; with ``update``, let the values follow at once.  Return whether any."""
+    changed = False
+    for i in range(first, last):
+        s = arcs.block_state[i]
+        best = 0.0
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            if allowed[a] and a != choice[s]:
+                gain, size, away = advantage(arcs, s, a, k, value)
+                if sense * gain < -MARGIN * size and away > 0.0 and sense * gain / away < sense * best:
+                    best = gain / away
+                    choice[s] = a
+                    changed = True
+        if update:
+            gain, size, away = advantage(arcs, s, choice[s], k, value)
+            if sense * gain < -MARGIN * size and away > 0.0:
+                value[s] += gain / away
+                changed = True
+    return changed
 
-    ``choice`` must enter with allowed actions under which the block is left with probability 1.
+
+@njit(cache=True)
+def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense):
+    """Solve one block; ``sense`` 1 minimises, -1 maximises; return whether it ended.
+
+    ``choice`` must enter with allowed actions under which the block is left with probability 1.  Each policy is
+    evaluated exactly (if the block is small enough to be ``dense``; otherwise ``value`` must enter with its
+    values); before the next one is, better choices spread through the block by value iteration from above.
     """
     if last - first == 1:
         s = arcs.block_state[first]
         best = -1
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
             if allowed[a]:
-                q = repeated(arcs, s, a, k, value)
-                if best < 0 or sense * q < sense * value[s]:
+                total, away, loops = k[a], arcs.leave[a], False
+                for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                    t = arcs.successor[o]
+                    loops = loops or t == s
+                    if t != s:
+                        total += arcs.probability[o] * value[t]
+                        away += arcs.probability[o]
+                if loops:  # played until it leads elsewhere
+                    total = total / away if away > 0.0 else np.inf
+                if best < 0 or sense * total < sense * value[s]:
                     best = a
-                    value[s] = q
+                    value[s] = total
         if best >= 0:
             choice[s] = best
-        return
-    for _ in range(1000):
-        evaluate_block(arcs, first, last, k, choice, value)
-        changed = False
-        for i in range(first, last):
-            s = arcs.block_state[i]
-            best = value[s] - sense * MARGIN * abs(value[s])
-            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                if allowed[a]:
-                    q = repeated(arcs, s, a, k, value)
-                    if sense * q < sense * best:
-                        best = q
-                        choice[s] = a
-                        changed = True
-        if not changed:
-            return
+        return True
+    for _ in range(ROUNDS):
+        if dense:
+            evaluate_block(arcs, first, last, k, choice, value)
+        if not improve_block(arcs, first, last, k, allowed, sense, choice, value, False):
+            return True
+        for _ in range(PASSES):
+            if not improve_block(arcs, first, last, k, allowed, sense, choice, value, True):
+                break
+        if not dense:
+            return False
+    return False
 
 
 @njit(cache=True)
 def solve_blocks(arcs, first, last, k, allowed, sense, choice, value):
     """Solve the blocks ``first:last`` in order."""
     for block in range(first, last):
-        solve_block(arcs, arcs.block_start[block], arcs.block_start[block + 1], k, allowed, sense, choice, value)
+        solve_block(arcs, arcs.block_start[block], arcs.block_start[block + 1], k, allowed, sense, choice, value, True)

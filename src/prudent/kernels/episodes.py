@@ -30,6 +30,7 @@ def run_episodes(
     probability,
     successor,
     steps,
+    cost,
     first_state,
     first_probability,
     luck,
@@ -38,8 +39,11 @@ def run_episodes(
     table,
     most,
     total,
+    paid,
 ):
-    """Fill ``total`` with total costs in lattice steps; return False if a run takes more than ``most`` actions.
+    """Fill ``total`` with total costs in lattice steps and ``paid`` with the costs themselves, added up.
+
+    Returns False if a run takes more than ``most`` actions.
 
     ``table[b, s]`` is the action in ``s`` with ``b`` levels left, -1 in a goal; ``luck`` is the least cost from
     a state less that from the start, by which a state and the cost so far give the budget left.
@@ -47,6 +51,7 @@ def run_episodes(
     for episode in range(len(total)):
         s = first_state[draw(rng.random(), 0, len(first_state), first_probability)]
         spent = 0
+        bill = 0.0
         for taken in range(most + 1):
             a = table[max(level - (spent + luck[s]) // stride, 0), s]
             if a < 0:
@@ -55,6 +60,8 @@ def run_episodes(
                 return False
             o = draw(rng.random(), outcome_start[a], outcome_start[a + 1], probability)
             spent += steps[o]
+            bill += cost[o]
             s = successor[o]
         total[episode] = spent
+        paid[episode] = bill
     return True

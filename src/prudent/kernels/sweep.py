@@ -1,7 +1,7 @@
 """The sweep over budgets: least expected excess, then least expected cost, level by level.
 
-Budgets, costs and values are in lattice steps.  Row ``b`` of a table belongs to budget ``b``; row 0 also
-answers for every budget below it, since U(s, b) = V(s) - b for b <= 0.
+Budgets, costs and values are in levels.  Row ``b`` of a table belongs to budget ``b``; row 0 also answers for
+every budget below it, since U(s, b) = V(s) - b for b <= 0.
 """
 
 from typing import NamedTuple
@@ -9,29 +9,59 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import eliminate, evaluate_block, place_block, solve_block, visits
+from prudent.kernels.blocks import (
+    advantage,
+    eliminate,
+    evaluate_block,
+    place_block,
+    solve_block,
+    visits,
+)
 
 
 class Costs(NamedTuple):
-    """What the outcomes cost, and what the two ends of the budget axis are known to be."""
+    """What the outcomes cost, and how far sums over them can be trusted."""
 
     outcome_start: np.ndarray  # (n_actions + 1,)  those at no cost come first: arcs.inner_start:arcs.inner_stop
     cost: np.ndarray  # (n_outcomes,)
     mean_cost: np.ndarray  # (n_actions,)
-    shrink: np.ndarray  # (n_actions,)  a factor just below 1 that outweighs rounding (just above, to evaluate)
-    block_shrink: np.ndarray  # (n_blocks,)  the same for a block with cycles
-    worst: np.ndarray  # (n_states,)  the least worst case
+    rounding: np.ndarray  # (n_actions,)  relative error of one weighted sum over an action's outcomes
+    block_rounding: np.ndarray  # (n_blocks,)  relative error of evaluating a policy in a block with cycles
+
+
+class Ends(NamedTuple):
+    """What is known at the two ends of the budget axis, and of staying in between."""
+
+    worst: np.ndarray  # (n_states,)  the least worst case: from there on U is 0
     action_worst: np.ndarray  # (n_actions,)  the least worst case after an action
+    stay: np.ndarray  # (n_states,)  at least the expected number of free steps in a row
+
+
+class Tables(NamedTuple):
+    """Tables by budget and state."""
+
+    excess: np.ndarray  # (n_levels, n_states)  U
+    low: np.ndarray  # (n_levels, n_states)  surely at most U
+    mean: np.ndarray  # (n_levels, n_states)  M
+    choice: np.ndarray  # (n_levels, n_states)  the action's number within its state
+
+
+class Room(NamedTuple):
+    """Room to work in."""
+
+    k: np.ndarray  # (n_actions,)
+    allowed: np.ndarray  # (n_actions,)
+    chosen: np.ndarray  # (n_states,)  enters with an action for each state
 
 
 @njit(cache=True)
-def costly(arcs, costs, a, b, table, slope):
-    """Return the part of an action's value that its outcomes at a cost contribute.
+def following(arcs, costs, first, last, b, table, slope):
+    """Return the expected value of what follows the outcomes ``first:last`` with budget ``b``.
 
     Beyond the last unit of budget the table goes on as ``row 0 - slope * b``.
     """
     total = 0.0
-    for o in range(arcs.inner_stop[a], costs.outcome_start[a + 1]):
+    for o in range(first, last):
         rest = b - costs.cost[o]
         if rest > 0:
             total += arcs.probability[o] * table[rest, arcs.successor[o]]
@@ -41,109 +71,132 @@ def costly(arcs, costs, a, b, table, slope):
 
 
 @njit(cache=True)
-def free(arcs, a, row):
-    """Return the part that its outcomes at no cost contribute."""
-    total = 0.0
-    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-        total += arcs.probability[o] * row[arcs.successor[o]]
-    return total
+def settle_state(arcs, costs, ends, tie, b, s, tables, room):
+    """Both objectives in a state whose free outcomes lead to states that are settled already."""
+    start, stop = arcs.action_start[s], arcs.action_start[s + 1]
+    safe = b >= ends.worst[s]
+    # First objective: U(s, b) = min over a of the expected U of what follows.
+    least, low = 0.0, 0.0
+    if not safe:
+        least, low = np.inf, np.inf
+        for a in range(start, stop):
+            first, last = costs.outcome_start[a], costs.outcome_start[a + 1]
+            room.k[a] = following(arcs, costs, first, last, b, tables.excess, 1.0)
+            least = min(least, room.k[a])
+            low = min(low, (1.0 - costs.rounding[a]) * following(arcs, costs, first, last, b, tables.low, 1.0))
+    tables.excess[b, s], tables.low[b, s] = least, low
+    # Second objective over A*(s, b), the actions that attain it; where there is no excess, decided in whole numbers.
+    limit = least * (1.0 + tie)
+    best = np.inf if start < stop else 0.0
+    for a in range(start, stop):
+        if ends.action_worst[a] <= b if safe else room.k[a] <= limit:
+            first, last = costs.outcome_start[a], costs.outcome_start[a + 1]
+            m = costs.mean_cost[a] + following(arcs, costs, first, last, b, tables.mean, 0.0)
+            if m < best:
+                best = m
+                room.chosen[s] = a
+    tables.mean[b, s] = best
 
 
 @njit(cache=True)
-def sweep(arcs, costs, tie, first, last, excess, mean, choice, k, allowed, chosen):
-    """Fill rows ``first:last`` of the tables; row 0 and the rows before ``first`` are there.
+def settle_block(arcs, costs, ends, tie, b, begin, end, tables, room):
+    """Both objectives in a block of states with free cycles among them."""
+    k, allowed, chosen = room
+    for table in range(2):  # U itself, then what is surely below it
+        values = tables.low if table else tables.excess
+        for i in range(begin, end):
+            s = arcs.block_state[i]
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                allowed[a] = True
+                k[a] = following(arcs, costs, arcs.inner_stop[a], costs.outcome_start[a + 1], b, values, 1.0)
+        solve_block(arcs, begin, end, k, allowed, 1.0, chosen, values[b], True)
+        if table:
+            lower_block(arcs, costs, ends, b, begin, end, k, tables.low[b])
+            break
+        # A*(s, b), each action's loss judged relative to the sums it comes from.
+        for i in range(begin, end):
+            s = arcs.block_state[i]
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                loss, size, _ = advantage(arcs, s, a, k, values[b])
+                allowed[a] = a == chosen[s] or loss <= tie * size
+                if b >= ends.worst[s]:
+                    allowed[a] = ends.action_worst[a] <= b
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                if not allowed[chosen[s]]:
+                    chosen[s] = a
+            if b >= ends.worst[s]:
+                values[b, s] = 0.0
+        for i in range(begin, end):
+            s = arcs.block_state[i]
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                last = costs.outcome_start[a + 1]
+                k[a] = costs.mean_cost[a] + following(arcs, costs, arcs.inner_stop[a], last, b, tables.mean, 0.0)
+        solve_block(arcs, begin, end, k, allowed, 1.0, chosen, tables.mean[b], True)
+        for i in range(begin, end):
+            s = arcs.block_state[i]
+            tables.choice[b, s] = chosen[s] - arcs.action_start[s]
 
-    ``excess`` is U, rounded so that it is never above its true value; ``mean`` is M; ``choice`` holds, as
-    numbers within the state, the actions that attain both.  ``k``, ``allowed``, ``chosen`` are room to work.
+
+@njit(cache=True)
+def lower_block(arcs, costs, ends, b, begin, end, k, low):
+    """Lower the values of a block until no action surely gains on them: then they are below every policy's."""
+    most = 0.0
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            gain, size, _ = advantage(arcs, s, a, k, low)
+            most = max(most, costs.rounding[a] * size - gain)
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        if b >= ends.worst[s]:
+            low[s] = 0.0
+        elif most > 0.0:
+            low[s] = max(low[s] - most * ends.stay[s], 0.0)
+
+
+@njit(cache=True)
+def sweep(arcs, costs, ends, tie, first, last, tables, room):
+    """Fill rows ``first:last`` of the tables; row 0 and the rows before ``first`` are there."""
+    for b in range(first, last):
+        for block in range(len(arcs.block_start) - 1):
+            begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+            if end - begin > 1:
+                settle_block(arcs, costs, ends, tie, b, begin, end, tables, room)
+            else:
+                s = arcs.block_state[begin]
+                settle_state(arcs, costs, ends, tie, b, s, tables, room)
+                tables.choice[b, s] = room.chosen[s] - arcs.action_start[s]
+
+
+@njit(cache=True)
+def follow(arcs, costs, direction, first, last, choice, excess, mean, k, chosen):
+    """Evaluate the policy ``choice``: fill rows ``first:last`` of its expected excess and its expected cost.
+
+    The excess is rounded plainly (``direction`` 0) or up (1), by more than it can err.
     """
-    n_blocks = len(arcs.block_start) - 1
     for b in range(first, last):
-        for block in range(n_blocks):
-            start, stop = arcs.block_start[block], arcs.block_start[block + 1]
-            cyclic = stop - start > 1
-            # First objective: U(s, b) = min over a of the expected U of what follows.
-            for i in range(start, stop):
-                s = arcs.block_state[i]
-                least = np.inf
-                for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                    k[a] = 0.0
-                    if b < costs.worst[s]:
-                        k[a] = costly(arcs, costs, a, b, excess, 1.0)
-                        if not cyclic:
-                            k[a] = costs.shrink[a] * (k[a] + free(arcs, a, excess[b]))
-                            least = min(least, k[a])
-                    allowed[a] = True
-                if not cyclic:
-                    excess[b, s] = least if least < np.inf else 0.0
-            if cyclic:
-                solve_block(arcs, start, stop, k, allowed, 1.0, chosen, excess[b])
-            # A*(s, b): the actions that attain it; where there is no excess, decided in whole numbers.
-            for i in range(start, stop):
-                s = arcs.block_state[i]
-                limit = excess[b, s] * (1.0 + tie)
-                for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                    if b >= costs.worst[s]:
-                        allowed[a] = costs.action_worst[a] <= b
-                    elif cyclic:
-                        allowed[a] = a == chosen[s] or k[a] + free(arcs, a, excess[b]) <= limit
-                    else:
-                        allowed[a] = k[a] <= limit
-                for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                    if not allowed[chosen[s]]:
-                        chosen[s] = a
-            if cyclic:
-                for i in range(start, stop):
-                    s = arcs.block_state[i]
-                    excess[b, s] *= costs.block_shrink[block] if b < costs.worst[s] else 0.0
-            # Second objective: M(s, b) = min over A*(s, b) of the expected cost of what follows.
-            for i in range(start, stop):
-                s = arcs.block_state[i]
-                least = np.inf
-                for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                    if allowed[a]:
-                        k[a] = costs.mean_cost[a] + costly(arcs, costs, a, b, mean, 0.0)
-                        if not cyclic:
-                            k[a] += free(arcs, a, mean[b])
-                            if k[a] < least:
-                                least = k[a]
-                                chosen[s] = a
-                if not cyclic:
-                    mean[b, s] = least if least < np.inf else 0.0
-            if cyclic:
-                solve_block(arcs, start, stop, k, allowed, 1.0, chosen, mean[b])
-            for i in range(start, stop):
-                s = arcs.block_state[i]
-                choice[b, s] = chosen[s] - arcs.action_start[s]
-
-
-@njit(cache=True)
-def follow(arcs, costs, first, last, choice, excess, mean, k, chosen):
-    """Evaluate the policy ``choice``: fill rows ``first:last`` of its expected excess and its expected cost."""
-    n_blocks = len(arcs.block_start) - 1
-    for b in range(first, last):
-        for block in range(n_blocks):
-            start, stop = arcs.block_start[block], arcs.block_start[block + 1]
-            for pass_ in range(2):
-                table = mean if pass_ else excess
-                for i in range(start, stop):
+        for block in range(len(arcs.block_start) - 1):
+            begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+            for second in range(2):
+                table = mean if second else excess
+                slope = 0.0 if second else 1.0
+                for i in range(begin, end):
                     s = arcs.block_state[i]
                     if arcs.action_start[s] == arcs.action_start[s + 1]:
                         table[b, s] = 0.0
                         continue
                     a = arcs.action_start[s] + choice[b, s]
                     chosen[s] = a
-                    k[a] = costly(arcs, costs, a, b, table, 0.0 if pass_ else 1.0)
-                    if pass_:
-                        k[a] += costs.mean_cost[a]
-                    if stop - start == 1:
-                        table[b, s] = k[a] + free(arcs, a, table[b])
-                        if not pass_:
-                            table[b, s] *= costs.shrink[a]
-                if stop - start > 1:
-                    evaluate_block(arcs, start, stop, k, chosen, table[b])
-                    if not pass_:
-                        for i in range(start, stop):
-                            table[b, arcs.block_state[i]] *= costs.block_shrink[block]
+                    start = arcs.inner_stop[a] if end - begin > 1 else costs.outcome_start[a]
+                    k[a] = following(arcs, costs, start, costs.outcome_start[a + 1], b, table, slope)
+                    k[a] = k[a] + costs.mean_cost[a] if second else k[a] * (1.0 + direction * costs.rounding[a])
+                    if end - begin == 1:
+                        table[b, s] = k[a]
+                if end - begin > 1:
+                    evaluate_block(arcs, begin, end, k, chosen, table[b])
+                    if not second:
+                        for i in range(begin, end):
+                            table[b, arcs.block_state[i]] *= 1.0 + direction * costs.block_rounding[block]
 
 
 @njit(cache=True)

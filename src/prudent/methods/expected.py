@@ -25,7 +25,6 @@ def expected(prepared: Prepared, alpha: float) -> Solution:
     return replace(
         alone,
         policy=policy,
-        values=alone.values.first_row(),
         lower=min(float(least.lower[prepared.start]), alone.lower),
         worst=least_worst_case(prepared).at(prepared.start),
     )

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from prudent.chain import Values
 from prudent.policy import BudgetPolicy
 
 __all__ = ["Solution"]
@@ -13,7 +12,7 @@ class Solution:
     """A policy, its own values, and bounds on the optimal CVaR."""
 
     policy: BudgetPolicy
-    values: Values  # the policy's own, by budget left and state
+    var: float  # the policy's own, in the user's units
     cvar: float  # the policy's own
     expected: float  # the policy's own
     lower: float  # at most the optimal CVaR

@@ -33,10 +33,10 @@ def worst_case(prepared: Prepared, alpha: float) -> Solution:
     slip = 4 * rounding(prepared).max(initial=0.0) * (10 + least.steps.max())
     return Solution(
         policy=policy,
-        values=values,
+        var=distribution.var(alpha),
         cvar=levels,
         expected=float(values.mean[w, start]),
         lower=float(least.lower[start]),
-        upper=min(levels * (1 + slip), float(w)),
+        upper=float(min(levels * (1 + slip), w)),
         worst=float(w),
     )

@@ -25,7 +25,7 @@ from prudent.graph import BoolArray, end_components, towards
 from prudent.kernels.blocks import Round
 from prudent.model import FloatArray, IntArray
 from prudent.prepare import Prepared
-from prudent.values.rounds import full_round, rounding, solve_round
+from prudent.values.rounds import UNIT, full_round, rounding, solve_round
 
 __all__ = ["Expected", "least_expected_cost"]
 
@@ -48,9 +48,8 @@ def least_expected_cost(prepared: Prepared) -> Expected:
     choice = _proper_choice(prepared)
     value = solve_round(arcs, prepared.mean_cost, everything, choice)
 
-    q = prepared.mean_cost + _following(prepared, value)
-    slip = rounding(prepared) * (q + value[prepared.action_state])
-    gap = q - value[prepared.action_state]
+    rise, size = _rise(prepared, value)
+    gap, slip = prepared.mean_cost + rise, rounding(prepared) * (prepared.mean_cost + size)
     played = np.zeros(prepared.n_actions, dtype=bool)
     played[choice[_acting(prepared)]] = True
     steps = solve_round(arcs, np.ones(prepared.n_actions), played, choice.copy())
@@ -67,10 +66,15 @@ def _acting(prepared: Prepared) -> BoolArray:
     return np.diff(prepared.action_start) > 0
 
 
-def _following(prepared: Prepared, value: FloatArray) -> FloatArray:
-    """Return the expected value of the next state, for each action."""
-    weights = prepared.probability * value[prepared.successor]
-    return np.bincount(prepared.outcome_action, weights=weights, minlength=prepared.n_actions).astype(np.float64)
+def _rise(prepared: Prepared, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return by how much the value is expected to rise with each action, and the size of the sum behind it.
+
+    Summed from differences: in a loop that is hardly ever left, values are large and their differences small.
+    """
+    rise = prepared.probability * (value[prepared.successor] - value[prepared.outcome_state])
+    total = np.bincount(prepared.outcome_action, weights=rise, minlength=prepared.n_actions)
+    size = np.bincount(prepared.outcome_action, weights=np.abs(rise), minlength=prepared.n_actions)
+    return total.astype(np.float64), size.astype(np.float64)
 
 
 def _proper_choice(prepared: Prepared) -> IntArray:
@@ -83,10 +87,27 @@ def _proper_choice(prepared: Prepared) -> IntArray:
     return choice
 
 
-def _gain(prepared: Prepared, error: FloatArray) -> FloatArray:
-    """Return, for each action, by how much the total error of a state surely exceeds that of the next."""
-    here, after = error[prepared.action_state], _following(prepared, error)
-    return here - after - rounding(prepared) * (here + after)
+def _total(
+    prepared: Prepared,
+    arcs: Round,
+    error: FloatArray,
+    usable: BoolArray,
+    needed: FloatArray,
+    choice: IntArray,
+    sense: float,
+) -> FloatArray | None:
+    """Return totals of the errors of single steps whose fall is surely at least half of what each step needs.
+
+    The totals have rounding errors of their own; those are charged as further errors until the check passes.
+    """
+    extra = np.zeros_like(error)
+    for _ in range(4):
+        total = solve_round(arcs, error + extra, usable, choice.copy(), sense=sense)
+        rise, size = _rise(prepared, total)
+        if (2 * (-rise - rounding(prepared) * size) >= needed).all():
+            return total
+        extra = 4 * UNIT * total[prepared.action_state] + 4 * rounding(prepared) * size
+    return None
 
 
 def _supersolution(
@@ -98,9 +119,9 @@ def _supersolution(
     choice: IntArray,
     played: BoolArray,
 ) -> FloatArray:
-    error = solve_round(arcs, np.maximum(gap + slip, 0.0), played, choice.copy())
-    sure = (2 * _gain(prepared, error) >= gap + slip)[played].all()
-    return value + 2 * error if sure else np.where(_acting(prepared), np.inf, 0.0)
+    needed = np.where(played, gap + slip, -np.inf)
+    total = _total(prepared, arcs, np.maximum(gap + slip, 0.0), played, needed, choice, 1.0)
+    return np.where(_acting(prepared), np.inf, 0.0) if total is None else value + 2 * total
 
 
 def _subsolution(
@@ -113,8 +134,8 @@ def _subsolution(
             prepared.action_state, prepared.outcome_start, prepared.successor, prepared.n_states, near
         )
         if not inside.any():
-            error = solve_round(arcs, np.maximum(slip - gap, 0.0), near, choice.copy(), sense=-1.0)
-            if (gap + 2 * _gain(prepared, error) >= slip).all():
-                return np.maximum(value - 2 * error, 0.0)
+            total = _total(prepared, arcs, np.maximum(slip - gap, 0.0), near, slip - gap, choice, -1.0)
+            if total is not None:
+                return np.maximum(value - 2 * total, 0.0)
         theta /= 30
     return np.zeros(prepared.n_states)

@@ -6,11 +6,11 @@ from scipy.sparse.linalg import splu
 
 from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray
-from prudent.kernels.blocks import MARGIN, Round, solve_blocks
+from prudent.kernels.blocks import ROUNDS, Round, solve_block, solve_blocks
 from prudent.model import FloatArray, IntArray, owner
 from prudent.prepare import Prepared
 
-__all__ = ["UNIT", "block_rounding", "free_round", "full_round", "rounding", "solve_round"]
+__all__ = ["UNIT", "block_rounding", "free_round", "full_round", "longest_stay", "rounding", "solve_round"]
 
 UNIT = float(np.finfo(float).eps) / 2
 """Half a unit in the last place of 1: the relative error of one operation."""
@@ -71,21 +71,32 @@ def rounding(prepared: Prepared) -> FloatArray:
 
 
 def block_rounding(prepared: Prepared, arcs: Round) -> FloatArray:
-    """Return per block of the free round the relative error of its solution.
+    """Return per block the relative error of evaluating a policy there by elimination.
 
-    That of the elimination (see :mod:`prudent.kernels.blocks`), and what policy iteration's margin can cost:
-    the margin times the largest expected number of steps inside, N.  Every policy leaves a free block.
+    A value is a ratio of sums of products of at most as many chances as the block has states, so relative errors
+    of the chances count that often, whatever the loops; the elimination itself adds a small multiple of size^3.
     """
     size = np.diff(arcs.block_start)
-    error = 4.0 * size**3 * UNIT
-    cyclic = size > 1
-    if cyclic.any():
-        everything = np.ones(prepared.n_actions, dtype=bool)
-        steps = solve_round(arcs, np.ones(prepared.n_actions), everything, arcs.action_start[:-1].copy(), sense=-1.0)
-        longest = np.maximum.reduceat(steps[arcs.block_state], arcs.block_start[:-1])
-        slip = rounding(prepared).max(initial=0.0)
-        error += cyclic * 2 * longest * (MARGIN + slip)
-    return np.minimum(error, 0.5)
+    return np.asarray(4.0 * size**3 * UNIT + 2 * size * rounding(prepared).max(initial=0.0))
+
+
+def longest_stay(prepared: Prepared, arcs: Round) -> FloatArray:
+    """Return per state a bound on the expected number of steps in the free round, under any policy.
+
+    Infinite where rounding does not let it be sure.
+    """
+    if (np.diff(arcs.block_start) == 1).all():
+        return np.full(prepared.n_states, np.inf)  # not needed
+    everything, one = np.ones(prepared.n_actions, dtype=bool), np.ones(prepared.n_actions)
+    steps = solve_round(arcs, one, everything, arcs.action_start[:-1].copy(), sense=-1.0)
+    inner = np.arange(len(prepared.cost)) < arcs.inner_stop[prepared.outcome_action]
+    state, action = prepared.outcome_state[inner], prepared.outcome_action[inner]
+    fall = prepared.probability[inner] * (steps[state] - steps[prepared.successor[inner]])
+    gain = np.bincount(action, weights=fall, minlength=prepared.n_actions)
+    size = np.bincount(action, weights=np.abs(fall), minlength=prepared.n_actions)
+    leaving = arcs.leave * steps[prepared.action_state]
+    sure = gain + leaving - rounding(prepared) * (size + leaving) >= 0.5
+    return 2 * steps if sure.all() else np.full(prepared.n_states, np.inf)
 
 
 def solve_round(arcs: Round, k: FloatArray, allowed: BoolArray, choice: IntArray, *, sense: float = 1.0) -> FloatArray:
@@ -118,7 +129,6 @@ def _solve_large(
     action_start = np.concatenate([[0], np.cumsum(count)])
     action_state = owner(action_start)
     action = np.arange(action_start[-1]) - action_start[action_state] + arcs.action_start[state][action_state]
-    usable = allowed[action]
     size = arcs.inner_stop[action] - arcs.inner_start[action]
     first = np.concatenate([[0], np.cumsum(size)])
     row = owner(first)
@@ -130,19 +140,18 @@ def _solve_large(
         row[~inside], weights=(chance * value[arcs.successor[outcome]])[~inside], minlength=len(action)
     )
     move = csr_array((chance[inside], (row[inside], target[inside])), shape=(len(action), len(state)))
-    chosen = action_start[:-1] + choice[state] - arcs.action_start[state]
-    for _ in range(1000):
+    begin, end = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
+    for _ in range(ROUNDS):
+        chosen = choice[state] - arcs.action_start[state] + action_start[:-1]
         matrix = (eye_array(len(state)) - move[chosen]).tocsc()
-        factor = splu(matrix)
+        try:
+            factor = splu(matrix)
+        except RuntimeError:
+            raise PrudentError(
+                f"{len(state):,} states form one cycle that is left with less than 1e-16 of probability; "
+                "such chances are too small to be told from none"
+            ) from None
         u = factor.solve(constant[chosen])
-        u += factor.solve(constant[chosen] - matrix @ u)
-        q = np.where(usable, sense * (constant + move @ u), np.inf)
-        best = np.minimum.reduceat(q, action_start[:-1])
-        better = best < sense * u - 10 * MARGIN * np.abs(u)
-        if not better.any():
+        value[state] = u + factor.solve(constant[chosen] - matrix @ u)
+        if solve_block(arcs, begin, end, k, allowed, sense, choice, value, False):
             break
-        attaining = np.flatnonzero(q == best[action_state])
-        pick = attaining[np.searchsorted(action_state[attaining], np.flatnonzero(better))]
-        chosen[better] = pick
-    choice[state] = action[chosen]
-    value[state] = u
