@@ -1,0 +1,183 @@
+"""Autonomous Navigation: drive across Los Angeles by freeways that may jam, or by streets that do not."""
+
+import csv
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from prudent.building import build
+from prudent.domains.checks import whole
+from prudent.errors import PrudentError
+from prudent.model import SSP, FloatArray
+
+__all__ = ["autonomous_navigation", "read_traffic", "synthetic_roads"]
+
+START, GOAL = "717554", "774827"
+DIGITS = 7  # a duration is the first so many characters of its text
+JAM = 0.1  # a draw from [0, JAM) is added to the probability of each freeway edge's longest duration
+RARE = 0.02  # street durations with less probability are dropped
+
+Edge = tuple[str, bool, dict[float, float]]
+"""Where an edge leads, whether it is a freeway, and its durations in minutes with their probabilities."""
+
+
+def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
+    """Read a matrix of junctions: a cell is ``-``, or a list of one dict from minutes to probability."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+    except OSError as error:
+        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PrudentError(f"{path}: is not a CSV file: {error}") from None
+    if not rows or len(rows[0]) < 2 or rows[0][0].strip():
+        raise PrudentError(f"{path}: line 1 must name the junctions, after an empty first cell")
+    names = [name.strip() for name in rows[0][1:]]
+    if len(set(names)) < len(names):
+        raise PrudentError(f"{path}: line 1 names a junction twice")
+    if [row[0].strip() if row else "" for row in rows[1:]] != names:
+        raise PrudentError(f"{path}: the first column must name the junctions of line 1, in the same order")
+    roads: dict[str, list[Edge]] = {}
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(rows[0]):
+            raise PrudentError(f"{path}: line {number} has {len(row)} cells; line 1 has {len(rows[0])}")
+        cells = [(name, cell.strip()) for name, cell in zip(names, row[1:], strict=True)]
+        where = f"{path}: line {number}, column"
+        roads[row[0].strip()] = [(name, *_edge(cell, f"{where} {name}")) for name, cell in cells if cell != "-"]
+    return roads
+
+
+def _edge(cell: str, where: str) -> tuple[bool, dict[float, float]]:
+    inside = re.fullmatch(r"\[\{(.*)\}\]", cell)
+    if inside is None:
+        raise PrudentError(f"{where}: {cell[:40]!r} is neither '-' nor a list of one dict")
+    kind = ""
+    durations: dict[float, float] = {}
+    for item in inside[1].split(", "):
+        key, _, value = item.partition(": ")
+        if key == "'ID'":
+            kind = value.strip("'")
+        elif not key.startswith("'"):
+            try:
+                minutes, probability = float(f"{float(key):.20f}"[:DIGITS]), float(value)
+            except ValueError:
+                raise PrudentError(f"{where}: {item[:40]!r} is not minutes: probability") from None
+            if not (0 <= minutes < np.inf and 0 <= probability <= 1):
+                raise PrudentError(f"{where}: {item[:40]!r} must be minutes >= 0 and a probability")
+            durations[minutes] = durations.get(minutes, 0.0) + probability
+    if kind not in ("freeway", "non-freeway") or not sum(durations.values()) > 0:
+        raise PrudentError(f"{where}: needs an 'ID' of 'freeway' or 'non-freeway', and probabilities above 0")
+    return kind == "freeway", durations
+
+
+def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tuple[float, float]]]:
+    """Return an invented network in the manner of Los Angeles, and where its junctions lie, in kilometres.
+
+    Ten freeway carriageways cross a plain; each junction has streets to its nearest neighbours on other freeways.
+    Calibrated on the paper's data: freeway edges take about 7 minutes, rarely vary, and have a longest duration
+    twenty times that; streets take about 15 minutes, give or take a third, and never jam.
+    """
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(5):  # corridors, each with a carriageway in either direction
+        along = np.linspace(0, 90, 19 if i % 2 else 18)
+        across = 9 + 18 * i + rng.normal(0, 1.0, len(along)).cumsum() * 0.8
+        east = np.column_stack([along, across]) if i < 3 else np.column_stack([across - 20, along])
+        lines += [east, east[::-1] + np.array([0.6, -0.6])]
+    place = {
+        f"{'ABCDEFGHIJ'[i]}{j:02d}": tuple(xy) for i, line in enumerate(lines) for j, xy in enumerate(line.tolist())
+    }
+    names, where = list(place), np.array(list(place.values()))
+    distance = np.linalg.norm(where[:, None] - where[None], axis=2)
+    slowdown = np.array([22.7, 6.1, 3.5, 2.5, 1.9, 1.56, 1.31, 1.14, 1.0, 0.89])
+    spread = np.linspace(-2.3, 2.3, 10)
+    normal = np.exp(-(spread**2) / 2) / np.exp(-(spread**2) / 2).sum()
+    roads: dict[str, list[Edge]] = {}
+    for i, name in enumerate(names):
+        edges: list[Edge] = []
+        for j in np.lexsort((np.arange(len(names)), distance[i])).tolist():
+            other = names[j]
+            if other[0] == name[0] and int(other[1:]) == int(name[1:]) + 1:
+                usual = distance[i, j] / 0.85 * rng.uniform(0.8, 1.25)
+                weight = rng.dirichlet([0.02, 0.02, 0.05, 0.1, 0.2, 0.4, 1.5, 8.0, 12.0, 0.3])
+                edges.append((other, True, _cut(usual * slowdown, weight)))
+            elif other[0] != name[0] and len(edges) < 11 and distance[i, j] < 25:
+                mean = 3 + distance[i, j] / 0.62 * rng.uniform(0.8, 1.3)
+                edges.append(
+                    (other, False, _cut(np.maximum(mean * (1 + rng.uniform(0.2, 0.45) * spread), 0.5), normal))
+                )
+        roads[name] = edges
+    return roads, place
+
+
+def _cut(minutes: FloatArray, weight: FloatArray) -> dict[float, float]:
+    durations: dict[float, float] = {}
+    for long, share in zip(minutes.tolist(), weight.tolist(), strict=True):
+        short = float(f"{long:.12f}"[:DIGITS])
+        durations[short] = durations.get(short, 0.0) + share
+    return durations
+
+
+def autonomous_navigation(
+    traffic: str | None = None, start: str | None = None, goal: str | None = None, noise: bool = True, seed: int = 0
+) -> SSP:
+    """Return Autonomous Navigation as in Rigter et al. (2022): a route across Los Angeles; costs are minutes.
+
+    A state is a junction, an action the next junction, an outcome a duration of the drive there.  Rare jams on
+    the freeways make them fast on average and bad in the tail.
+
+    Parameters
+    ----------
+    traffic : str, optional
+        The CSV file of the paper's release (MIT licence; derived from Caltrans PeMS).  Without it, an invented
+        network of the same character (:func:`synthetic_roads`).
+    start, goal : str, optional
+        Junctions; by default the paper's, or opposite corners of the invented network.
+    noise : bool
+        Whether a draw from [0, 0.1) is added to the probability of each freeway edge's longest duration.
+    seed : int
+        Of those draws, and of the invented network.
+    """
+    whole("seed", seed, 0, 2**32 - 1)
+    if traffic is None:
+        roads, _ = synthetic_roads(seed)
+        first, last = "A00", "D00"
+    else:
+        roads, first, last = read_traffic(traffic), START, GOAL
+    start, goal = start or first, goal or last
+    for what, name in (("start", start), ("goal", goal)):
+        if name not in roads:
+            near = get_close_matches(name, roads, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]}?" if near else f"; they are {', '.join(list(roads)[:5])}, ..."
+            raise PrudentError(f"{what} is {name!r}, which is not a junction{hint}")
+    draws = _draws(seed)
+    table: dict[str, dict[str, list[tuple[float, str, float]]]] = {}
+    for junction, edges in roads.items():
+        table[junction] = {}
+        if junction == goal:  # the goal's own row takes no draws
+            continue
+        for target, freeway, durations in edges:
+            chances = dict(durations)
+            if freeway and noise:
+                chances[max(chances)] += next(draws)
+            if not freeway:
+                chances = {minutes: chance for minutes, chance in chances.items() if chance >= RARE}
+            if not chances:
+                raise PrudentError(
+                    f"the street from {junction} to {target} has no duration of probability {RARE} or more"
+                )
+            total = sum(chances.values())
+            table[junction][target] = [(c / total, target, minutes) for minutes, c in chances.items() if c > 0]
+    return build(start, table.__getitem__, goals=[goal], name="autonomous-navigation")
+
+
+def _draws(seed: int) -> Iterator[float]:
+    """Yield draws from [0, JAM) as a 32-bit Mersenne Twister gives them, two outputs to each."""
+    outputs = np.random.RandomState(seed)
+    while True:
+        low, high = outputs.randint(0, 2**32, size=2, dtype=np.uint32).tolist()
+        yield JAM * (low + high * 2**32) / 2**64

@@ -1,0 +1,232 @@
+"""cvar-wc: the game of Chow et al. (2015), the paper's CVaR-Worst-Case.
+
+The agent plays against an adversary that reweighs chances with a budget y; F(s, y) = y V(s, y) is kept on a grid
+of y, linear in between, F(s, 0) = 0:
+
+    F(s, y) = min over a of  max over z of  sum over outcomes k of  p_k (F(s_k, z_k) + c_k z_k)
+              subject to  sum p_k z_k = y,  0 <= z_k <= 1.
+
+One pass in reverse topological order where the model is acyclic; otherwise sweeps from below (from y times the
+least expected cost) until nothing changes by more than the tolerance.  A run carries y, starting at alpha; after
+outcome k it goes on with z_k, and once y is 0 it plays a worst-case policy.
+
+*Guarantee.*  In this game the agent sees how the adversary splits y before it acts.  A real agent does not.  So
+the game's value is a lower bound on the optimal CVaR, at any grid and after any number of sweeps, and the policy
+read off it may be worse than optimal (Hau et al. 2023).  ``lower`` is the game's value, ``upper`` the policy's
+own CVaR.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.chain import forward
+from prudent.errors import PrudentError
+from prudent.kernels.game import Game, choose, improve
+from prudent.methods.solution import Solution
+from prudent.model import FloatArray, IntArray
+from prudent.policy import UnrolledPolicy
+from prudent.prepare import Prepared
+from prudent.progress import Progress
+from prudent.risk import Distribution
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
+
+__all__ = ["CvarWC", "GameValue", "chow_grid", "unroll"]
+
+NODES = 1_000_000
+"""The most pairs of state and y that a policy is unrolled into."""
+
+SAME_Y = 1e-12
+"""Values of y this close are one."""
+
+
+def chow_grid(points: int) -> FloatArray:
+    """Return the paper's grid of y: ``points`` values (10^(i/(n-1)) - 1)/10 from 0 to 0.9, and 1."""
+    return np.append((10 ** (np.arange(points) / (points - 1)) - 1) / 10, 1.0)
+
+
+@dataclass(frozen=True)
+class GameValue:
+    """The solved game."""
+
+    game: Game
+    value: FloatArray  # (n_states, n_points)  F at the grid points, in levels
+    residual: float  # the largest change of the last sweep, in levels
+    sweeps: int
+
+
+@dataclass(frozen=True)
+class CvarWC:
+    """The paper's CVaR-Worst-Case and its options; the defaults are the paper's."""
+
+    points: int = 30  # grid points of y besides 1 (the paper: 30, and 80 for Deep Sea Treasure)
+    grid: tuple[float, ...] | None = None  # a grid of one's own, rising from 0 to 1
+    zero: float = 1e-6  # y below this counts as 0
+    ties: str = "first"  # which of several equally good worst-case actions is played at y = 0: "first" or "last"
+    tolerance: float = 1e-9  # change of a sweep at which a cyclic model counts as solved, relative to its values
+    max_sweeps: int = 10_000
+
+    name = "cvar-wc"
+
+    def __call__(self, prepared: Prepared, alpha: float) -> Solution:
+        """Return the policy of the game, its own values, and the game's value as the lower bound."""
+        solved = self.solve_game(prepared)
+        worst = least_worst_case(prepared)
+        policy = unroll(prepared, solved.game, alpha, self.zero, self.worst_choice(prepared, worst)[None])
+        return solution(policy, solved, worst, alpha)
+
+    def solve_game(self, prepared: Prepared) -> GameValue:
+        """Return the game's value function."""
+        grid = self._grid()
+        start = least_expected_cost(prepared)
+        f = start.lower[:, None] * grid
+        slope = np.ascontiguousarray(np.diff(f, axis=1) / np.diff(grid))
+        game = Game(
+            prepared.action_start,
+            prepared.outcome_start,
+            prepared.probability,
+            prepared.successor,
+            prepared.cost.astype(np.float64),
+            grid,
+            slope,
+        )
+        used, row = np.empty(_widest(prepared), dtype=np.int64), np.empty(len(grid))
+        order, change, sweeps = prepared.blocks[1], np.inf, 0
+        enough = self.tolerance * max(1.0, float(start.value.max()))
+        with Progress("playing the game", unit="sweeps") as progress:
+            while change > enough and sweeps < self.max_sweeps:
+                change = improve(game, order, f, used, row)
+                sweeps += 1
+                progress.at(sweeps)
+                if prepared.acyclic:
+                    change = 0.0
+        return GameValue(game, f, float(change), sweeps)
+
+    def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
+        """Return the worst-case action of each state; where none is bounded, that of least expected cost."""
+        if self.ties not in ("first", "last"):
+            raise PrudentError(f"ties is {self.ties!r}; it must be 'first' or 'last'")
+        least = worst.value[prepared.action_state]
+        good = np.flatnonzero((worst.action_value == least) & (least != UNREACHED))
+        if self.ties == "first":
+            good = good[::-1]
+        choice = least_expected_cost(prepared).choice.copy()
+        choice[prepared.action_state[good]] = good
+        return choice - prepared.action_start[:-1]
+
+    def _grid(self) -> FloatArray:
+        if self.grid is None:
+            if self.points < 2:
+                raise PrudentError(f"points is {self.points!r}; the grid of y needs at least 2")
+            return chow_grid(self.points)
+        grid = np.array(self.grid, dtype=np.float64)
+        if len(grid) < 2 or grid[0] != 0 or grid[-1] != 1 or not (np.diff(grid) > 0).all():
+            raise PrudentError("grid must rise strictly from 0 to 1")
+        return grid
+
+
+def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha: float) -> Solution:
+    """Return a policy with its own exact values and the game's bound; unknown values are not a number."""
+    prepared = policy.prepared
+    found = _distribution(policy)
+    cvar = expected = np.nan
+    if found is not None:
+        cvar, expected = prepared.in_levels(found.cvar(alpha)), prepared.in_levels(found.mean)
+    start = int(policy.origin[prepared.start])
+    lower = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
+    return Solution(
+        policy=policy,
+        var=np.nan if found is None else found.var(alpha),
+        cvar=cvar,
+        expected=expected,
+        lower=lower * (1 - 1e-12),
+        upper=cvar * (1 + 1e-12) if np.isfinite(cvar) else np.inf,
+        worst=worst.at(start),
+    )
+
+
+def _distribution(policy: UnrolledPolicy) -> Distribution | None:
+    try:
+        return forward(policy)
+    except PrudentError:  # too large to follow: simulation is left
+        return None
+
+
+def _widest(prepared: Prepared) -> int:
+    return int(np.diff(prepared.outcome_start).max(initial=1))
+
+
+def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choice: NDArray[Any]) -> UnrolledPolicy:
+    """Return the game's policy with y unrolled into states; below ``zero`` it plays ``plain_choice``.
+
+    ``plain_choice`` gives, by budget left and plain state, the action's number within the state.
+    """
+    n, widest = prepared.n_states, _widest(prepared)
+    number = {(prepared.start, round(alpha / SAME_Y)): n}
+    state, y = [prepared.start], [alpha]
+    action: list[IntArray] = []
+    successor: list[int] = []
+    used, z = np.empty(widest, dtype=np.int64), np.empty(widest)
+    done = 0
+    while done < len(state):
+        here, there = np.array(state[done:], dtype=np.int64), np.array(y[done:])
+        played, spread = np.full(len(here), -1), np.zeros((len(here), widest))
+        choose(game, here, there, used, z, spread, played)
+        done = len(state)
+        action.append(played)
+        for a, share in zip(played.tolist(), spread.tolist(), strict=True):
+            if a < 0:
+                continue
+            first, last = int(prepared.outcome_start[a]), int(prepared.outcome_start[a + 1])
+            for t, left in zip(prepared.successor[first:last].tolist(), share, strict=False):
+                if left < zero or prepared.action_start[t] == prepared.action_start[t + 1]:
+                    successor.append(t)
+                    continue
+                key = (t, round(left / SAME_Y))
+                if key not in number:
+                    number[key] = n + len(state)
+                    state.append(t)
+                    y.append(left)
+                successor.append(number[key])
+        if len(state) > NODES:
+            raise PrudentError(f"the policy remembers more than {NODES:,} values of y; take fewer grid points")
+    return _unrolled(prepared, np.array(state), np.array(y), np.concatenate(action), np.array(successor), plain_choice)
+
+
+def _unrolled(
+    prepared: Prepared,
+    state: IntArray,
+    y: FloatArray,
+    action: IntArray,
+    successor: IntArray,
+    plain_choice: NDArray[Any],
+) -> UnrolledPolicy:
+    """Append pairs of state and y, each with its one action, to the plain states."""
+    acting = action >= 0
+    played = action[acting]
+    size = np.diff(prepared.outcome_start)[played]
+    end = prepared.outcome_start[-1] + np.cumsum(size)
+    outcome = np.repeat(prepared.outcome_start[played] - np.cumsum(size) + size, size) + np.arange(size.sum())
+    unrolled = replace(
+        prepared,
+        start=prepared.n_states,
+        action_start=np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting)),
+        outcome_start=np.append(prepared.outcome_start, end),
+        free_stop=np.append(
+            prepared.free_stop, end - size + (prepared.free_stop - prepared.outcome_start[:-1])[played]
+        ),
+        probability=np.append(prepared.probability, prepared.probability[outcome]),
+        successor=np.append(prepared.successor, successor),
+        cost=np.append(prepared.cost, prepared.cost[outcome]),
+        model_action=np.append(prepared.model_action, prepared.model_action[played]),
+    )
+    one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)
+    return UnrolledPolicy(
+        prepared=unrolled,
+        choice=np.ascontiguousarray(np.hstack([plain_choice.astype(np.int32), one])),
+        origin=np.append(np.arange(prepared.n_states), state),
+        memory=np.append(np.zeros(prepared.n_states), y),
+    )
