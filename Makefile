@@ -13,6 +13,10 @@ $(VENV)/.core: pyproject.toml
 	$(PIP) --editable .
 	touch $@
 
+$(VENV)/.plot: $(VENV)/.core
+	$(PIP) --editable ".[plot]"
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) --editable ".[dev]"
 	touch $@
@@ -29,9 +33,9 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 
-reproduce: $(VENV)/.core
-	@for domain in inventory-control betting-game deep-sea-treasure; do \
-	  for alpha in 0.02 0.2; do $(BIN)/prudent solve $$domain --alpha $$alpha || exit 1; done; done
+# TRAFFIC=FILE takes the paper's traffic data for Autonomous Navigation.
+reproduce: $(VENV)/.plot
+	$(BIN)/prudent reproduce --out report $(if $(TRAFFIC),--traffic $(TRAFFIC))
 
 clean:
 	rm -rf $(VENV) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis

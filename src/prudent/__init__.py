@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 # No module is called like a function here, or importing it would hide the function.
 _HOME = {
     "SSP": "prudent.model",
+    "CvarEV": "prudent.methods.cvar_expected",
+    "CvarWC": "prudent.methods.cvar_game",
     "Distribution": "prudent.risk",
     "ModelError": "prudent.errors",
     "Plan": "prudent.plan",
@@ -40,6 +42,8 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "check",
     "domains",
     "solve",
+    "CvarWC",
+    "CvarEV",
     "Plan",
     "load_plan",
     "evaluate",
@@ -59,6 +63,8 @@ if TYPE_CHECKING:
     from prudent.errors import ModelError, PrudentError
     from prudent.evaluation import evaluate
     from prudent.files import load, load_plan, save
+    from prudent.methods.cvar_expected import CvarEV
+    from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
     from prudent.plan import Plan
     from prudent.risk import Distribution

@@ -18,6 +18,7 @@ import prudent
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
+    from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
 
 __all__ = ["main"]
@@ -26,9 +27,10 @@ DOMAINS = {
     "betting-game": "betting_game",
     "inventory-control": "inventory_control",
     "deep-sea-treasure": "deep_sea_treasure",
+    "autonomous-navigation": "autonomous_navigation",
     "figure-2": "figure_2",
 }
-METHODS = ("exact", "expected", "worst-case")
+METHODS = ("exact", "cvar-ev", "cvar-wc", "expected", "worst-case")
 
 
 class Verbs(click.Group):
@@ -91,7 +93,8 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
 def main() -> None:
     """Plan for the bad tail first, then for the average.
 
-    MODEL is a domain (betting-game, inventory-control, deep-sea-treasure, figure-2) or a file (.json, .json.gz).
+    MODEL is a domain (betting-game, inventory-control, deep-sea-treasure, autonomous-navigation, figure-2) or a
+    file (.json, .json.gz).
 
     \b
     Examples:
@@ -115,6 +118,8 @@ def main() -> None:
 )
 @click.option("--gap", type=float, help="How far apart the bounds on the optimal CVaR may be.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
+@click.option("--step", type=float, help="Round the costs to multiples of this.")
+@click.option("--points", type=int, default=30, show_default=True, help="Grid points of cvar-wc and cvar-ev.")
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
 @click.option("--save", type=click.Path(dir_okay=False), metavar="PLAN", help="Write the plan (.safetensors).")
 def solve(
@@ -124,6 +129,8 @@ def solve(
     method: str,
     gap: float | None,
     relative_gap: float | None,
+    step: float | None,
+    points: int,
     decisions: bool,
     save: str | None,
     as_json: bool,
@@ -141,7 +148,15 @@ def solve(
 
     if save is not None:
         check_plan_path(save)
-    plan = prudent.solve(make(), alpha, method=method, gap=gap, relative_gap=relative_gap)
+    made = make()
+    plan = prudent.solve(
+        made,
+        alpha,
+        method=_method(method, points),
+        gap=gap,
+        relative_gap=relative_gap,
+        step=step,
+    )
     if save is not None:
         prudent.save(plan, save)
     if as_json:
@@ -272,6 +287,49 @@ def check(ctx: click.Context, model: str, make: "Callable[[], SSP]", as_json: bo
 
 
 @main.command()
+@with_model
+@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@click.option("--points", type=int, default=30, show_default=True, help="Grid points of the paper's methods.")
+def compare(model: str, make: "Callable[[], SSP]", alpha: float, points: int, as_json: bool) -> None:
+    """Solve MODEL with every method, side by side.
+
+    \b
+    Examples:
+      prudent compare betting-game --alpha 0.2
+      prudent compare deep-sea-treasure --alpha 0.02 --points 80
+    """
+    from prudent.terminal import print_comparison, print_json
+
+    made = make()
+    plans = [prudent.solve(made, alpha, method=_method(name, points)) for name in METHODS]
+    if as_json:
+        print_json({"model": made.name, "alpha": alpha, "rows": [plan.to_dict() for plan in plans]})
+        return
+    print_comparison(plans)
+
+
+@main.command()
+@click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Where to write.")
+@click.option("--episodes", type=int, default=20_000, show_default=True, help="Simulated runs for each cell.")
+@click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
+def reproduce(out: str, episodes: int, traffic: str | None) -> None:
+    """Reproduce the paper: its tables and figures, and the exact optimum beside them.
+
+    Writes results.json, results.csv, the figures and one page, index.html.
+
+    \b
+    Examples:
+      prudent reproduce --out report
+      prudent reproduce --traffic la_traffic.csv
+    """
+    from prudent.report.reproduce import reproduce as run
+    from prudent.terminal import print_reproduction
+
+    print_reproduction(run(Path(out), episodes=episodes, traffic=traffic))
+    click.echo(f"prudent: the report is {Path(out) / 'index.html'}", err=True)
+
+
+@main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a SHELL.
@@ -284,6 +342,13 @@ def completion(shell: str) -> None:
     if kind is None:
         raise PrudentError(f"there is no completion for {shell}")
     click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
+
+
+def _method(name: str, points: int) -> "str | CvarWC":
+    """Return a method with its options: the paper's take a number of grid points."""
+    if name == "cvar-wc":
+        return prudent.CvarWC(points=points)
+    return prudent.CvarEV(points=points) if name == "cvar-ev" else name
 
 
 def _model(name: str, settings: tuple[str, ...]) -> "SSP":

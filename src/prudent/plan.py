@@ -35,6 +35,7 @@ class Plan:
     policy: BudgetPolicy = field(repr=False)
     method: str
     alpha: float
+    step: float  # the step of the costs that was planned on
     status: str  # a key of STATUS
     cvar: float
     var: float
@@ -95,6 +96,7 @@ class Plan:
             "model": self.model.name,
             "method": self.method,
             "alpha": self.alpha,
+            "step": self.step,
             "status": self.status,
             "cvar": self.cvar,
             "var": self.var,

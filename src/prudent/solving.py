@@ -9,6 +9,8 @@ import numpy as np
 
 from prudent.chain import expected_steps
 from prudent.errors import PrudentError
+from prudent.methods.cvar_expected import CvarEV
+from prudent.methods.cvar_game import CvarWC
 from prudent.methods.exact import exact
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
@@ -22,8 +24,12 @@ from prudent.values.rounds import UNIT
 
 __all__ = ["METHODS", "solve"]
 
-METHODS: dict[str, Callable[[Prepared, float], Solution]] = {
+Method = Callable[[Prepared, float], Solution]
+
+METHODS: dict[str, Method] = {
     "exact": exact,
+    "cvar-ev": CvarEV(),
+    "cvar-wc": CvarWC(),
     "expected": expected,
     "worst-case": worst_case,
 }
@@ -39,9 +45,10 @@ def solve(
     model: SSP,
     alpha: float,
     *,
-    method: str = "exact",
+    method: str | CvarWC = "exact",
     gap: float | None = None,
     relative_gap: float | None = None,
+    step: float | None = None,
 ) -> Plan:
     """Find a plan for a model.
 
@@ -51,12 +58,16 @@ def solve(
         The problem.
     alpha : float
         The fraction of worst runs that CVaR averages over, above 0 and at most 1.
-    method : str
+    method : str or CvarWC or CvarEV
         ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost.
-        ``"worst-case"``: least worst case first, least expected cost second.
+        ``"worst-case"``: least worst case first, least expected cost second.  ``"cvar-wc"`` and ``"cvar-ev"``:
+        the paper's methods, with the paper's options, or :class:`CvarWC` and :class:`CvarEV` with one's own.
     gap, relative_gap : float, optional
         How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; 0.001 relative
         unless said.  The status tells whether they are.  On costs with a common step ``exact`` closes them.
+    step : float, optional
+        Round the costs to multiples of this.  Costs without a common step are rounded in any case, to a step of
+        which the largest cost has 10,000 or more; the status is then ``approximate``.
 
     Examples
     --------
@@ -68,21 +79,30 @@ def solve(
     if not isinstance(model, SSP):
         raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
     alpha = check_alpha(alpha)
-    if not isinstance(method, str) or method not in METHODS:
+    if not isinstance(method, CvarWC) and (not isinstance(method, str) or method not in METHODS):
         near = get_close_matches(str(method), METHODS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
     for name, value in (("gap", gap), ("relative_gap", relative_gap)):
         if value is not None and not value >= 0:
             raise PrudentError(f"{name} is {value!r}; it must be a number, at least 0")
-    _compile()
-    return _solve(model, alpha, method, gap, relative_gap)
+    name, run = (method.name, method) if isinstance(method, CvarWC) else (method, METHODS[method])
+    _compile(name)
+    return _solve(model, alpha, name, run, gap, relative_gap, step)
 
 
-def _solve(model: SSP, alpha: float, method: str, gap: float | None, relative_gap: float | None) -> Plan:
+def _solve(
+    model: SSP,
+    alpha: float,
+    method: str,
+    run: Method,
+    gap: float | None = None,
+    relative_gap: float | None = None,
+    step: float | None = None,
+) -> Plan:
     began = time.perf_counter()
-    prepared = prepare(model)
-    solution = METHODS[method](prepared, alpha)
+    prepared = prepare(model, step)
+    solution = run(prepared, alpha)
     seconds = time.perf_counter() - began
     lower, upper = _bounds(prepared, solution, alpha)
     # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
@@ -92,6 +112,7 @@ def _solve(model: SSP, alpha: float, method: str, gap: float | None, relative_ga
         policy=solution.policy,
         method=method,
         alpha=alpha,
+        step=prepared.lattice.step,
         status=_status(method == "exact" and not prepared.lattice.rounded, upper - lower, size, gap, relative_gap),
         cvar=prepared.in_units(solution.cvar),
         var=solution.var,
@@ -134,13 +155,11 @@ def _bounds(prepared: Prepared, solution: Solution, alpha: float) -> tuple[float
 
 
 @cache
-def _compile() -> None:
-    """Compile the kernels, or read them from the cache, before any clock runs; say so when it takes a while."""
+def _compile(method: str) -> None:
+    """Compile a method's kernels, or read them from the cache, before any clock runs; say so when it takes a while."""
     from prudent.domains import figure_2
     from prudent.kernels import compiled_before
 
     if not compiled_before():
         announce("compiling its kernels, once; this takes about half a minute")
-    tiny = figure_2()
-    for method in METHODS:
-        _solve(tiny, 0.5, method, None, None)
+    _solve(figure_2(), 0.5, method, METHODS[method])

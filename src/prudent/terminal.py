@@ -13,16 +13,29 @@ from rich.text import Text
 
 from prudent.checking import Report
 from prudent.plan import Plan
+from prudent.report.experiments import Results
+from prudent.report.paper import ALPHAS, DOMAINS, METHODS
 from prudent.risk import Distribution
 from prudent.simulation import Runs
 
-__all__ = ["print_distribution", "print_json", "print_plan", "print_report", "print_runs"]
+__all__ = [
+    "print_comparison",
+    "print_distribution",
+    "print_json",
+    "print_plan",
+    "print_report",
+    "print_reproduction",
+    "print_runs",
+]
 
 BINS = 16
+WIDE = 124  # columns that a comparison takes; a narrower terminal wraps it rather than losing digits
 
 
 def number(value: float) -> str:
     """Return a cost as text."""
+    if math.isnan(value):
+        return "unknown"
     return f"{value:,.6f}" if math.isfinite(value) else "unbounded"
 
 
@@ -145,6 +158,49 @@ def print_runs(plan: Plan, runs: Runs) -> None:
         print(f"run {i}, total {number(sum(cost for _, _, cost in path))}")
         for state, action, cost in path:
             print(f"  {state}: {action}, cost {cost:g}")
+
+
+def print_comparison(plans: list[Plan]) -> None:
+    """Print plans of several methods side by side."""
+    first = plans[0]
+    head = ("", "CVaR", "VaR", "mean", "optimal CVaR: at least", "at most", "status", "seconds")
+    rows = [
+        (p.method, *(number(x) for x in (p.cvar, p.var, p.expected, p.lower, p.upper)), p.status, f"{p.seconds:.3g}")
+        for p in plans
+    ]
+    _print_grid(f"{first.model.name}, alpha {first.alpha:g}", head, rows)
+
+
+def print_reproduction(results: Results) -> None:
+    """Print Table 1 of the paper as it came out."""
+    for domain, title in DOMAINS.items():
+        for alpha in ALPHAS:
+            head = (f"alpha {alpha:g}", "CVaR", "simulated", "paper", "mean", "simulated", "paper", "seconds", "paper")
+            rows = []
+            for method in METHODS:
+                row = results.row(domain, method, alpha)
+                cells = [method]
+                for what in ("cvar", "expected"):
+                    simulated = f"{getattr(row, f'simulated_{what}'):.2f} ({getattr(row, f'simulated_{what}_se'):.2f})"
+                    theirs = getattr(row, f"paper_{what}")
+                    beside = "" if theirs is None else f"{theirs:.2f} ({getattr(row, f'paper_{what}_se'):.2f})"
+                    exactly = getattr(row, what)
+                    cells += ["" if exactly is None else f"{exactly:.2f}", simulated, beside]
+                seconds = "" if row.paper_seconds is None else f"{row.paper_seconds:,g}"
+                rows.append((*cells, f"{row.seconds:.3g}", seconds))
+            _print_grid(title, head, rows)
+
+
+def _print_grid(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for i, name in enumerate(head):
+        table.add_column(Text(name), justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(highlight=False, width=max(Console().width, WIDE))
+    console.print(Text(title, style="bold"))
+    console.print(table)
+    console.print()
 
 
 def print_json(content: dict[str, Any]) -> None:

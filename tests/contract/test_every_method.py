@@ -9,7 +9,7 @@ import prudent
 from prudent.plan import STATUS
 from strategies import cases, examples, solved
 
-METHODS = ["exact", "expected", "worst-case"]
+METHODS = ["exact", "expected", "worst-case", "cvar-wc", "cvar-ev"]
 
 
 @pytest.mark.parametrize("method", METHODS)

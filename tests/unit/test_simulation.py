@@ -11,7 +11,7 @@ def model_of(table, start="s"):
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.2])
-@pytest.mark.parametrize("method", ["exact", "expected", "worst-case"])
+@pytest.mark.parametrize("method", ["exact", "expected", "worst-case", "cvar-wc", "cvar-ev"])
 @pytest.mark.parametrize("name", ["betting_game", "deep_sea_treasure", "inventory_control", "figure_2"])
 def test_within_four_standard_errors_of_the_truth(name, method, alpha):
     model = getattr(prudent.domains, name)()

@@ -1,6 +1,6 @@
 """Plans as safetensors: ``read`` and ``write``.
 
-One tensor, the policy's actions, and one entry of metadata, a JSON object with the plan's numbers, the model's
+The policy's actions as tensors, and one entry of metadata, a JSON object with the plan's numbers, the model's
 fingerprint, what the preparation looked like, and a digest of all of it.  A file is accepted only if it is,
 byte for byte, what this module writes for its content: a flipped byte anywhere is noticed.
 """
@@ -20,34 +20,40 @@ from safetensors.numpy import save as pack
 import prudent
 from prudent.errors import PrudentError
 from prudent.files.atomic import write_bytes
+from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled
 from prudent.model import SSP
-from prudent.plan import STATUS, Plan
-from prudent.policy import BudgetPolicy
+from prudent.plan import Plan
+from prudent.policy import BudgetPolicy, UnrolledPolicy
 from prudent.prepare import Prepared, prepare
 
 __all__ = ["read", "write"]
 
 FORMAT, VERSION = "prudent-plan", 1
-NUMBERS = ("alpha", "cvar", "var", "expected", "lower", "upper", "worst_case", "seconds")
+NUMBERS = ("alpha", "step", "cvar", "var", "expected", "lower", "upper", "worst_case", "seconds")
+Tensors = dict[str, NDArray[Any]]
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
 
 def write(plan: Plan, path: Path) -> None:
     """Write a plan."""
-    choice = plan.policy.choice
-    choice = choice.astype(np.min_scalar_type(int(choice.max(initial=0))))
+    policy = plan.policy
+    tensors = {"choice": policy.choice}
+    if isinstance(policy, UnrolledPolicy):
+        tensors = pack_unrolled(policy)
+    tensors = {name: _small(table) for name, table in tensors.items()}
     content = {
         "format": FORMAT,
         "version": VERSION,
         "prudent": prudent.__version__,
         "model": plan.model.name,
         "fingerprint": plan.model.fingerprint,
+        "rounded": plan.policy.prepared.lattice.rounded,
         "prepared": _prepared_digest(plan.policy.prepared),
         "method": plan.method,
         "status": plan.status,
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
-    write_bytes(path, _packed(content, choice))
+    write_bytes(path, _packed(content, tensors))
 
 
 def read(path: Path, model: SSP) -> Plan:
@@ -56,7 +62,7 @@ def read(path: Path, model: SSP) -> Plan:
         raw = path.read_bytes()
     except OSError as error:
         raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
-    content, choice = _unpacked(raw, path)
+    content, tensors = _unpacked(raw, path)
     if content["version"] != VERSION:
         raise PrudentError(f"{path}: is of version {content['version']}; this release reads version {VERSION}")
     if content["fingerprint"] != model.fingerprint:
@@ -64,43 +70,59 @@ def read(path: Path, model: SSP) -> Plan:
             f"{path}: was made for another model, {content['model']}, not for {model!r}; solve this one, or give "
             "the same parameters and options as when it was solved"
         )
-    prepared = prepare(model)
-    shape = (len(choice), prepared.n_states)
-    if content["prepared"] != _prepared_digest(prepared) or choice.shape != shape or content["status"] not in STATUS:
+    prepared = prepare(model, float(content["step"]) if content["rounded"] else None)
+    policy: BudgetPolicy
+    if "node_state" in tensors:
+        policy = unpack_unrolled(prepared, tensors)
+    else:
+        policy = BudgetPolicy(prepared, tensors["choice"].astype(np.int32))
+    if content["prepared"] != _prepared_digest(policy.prepared) or policy.choice.shape[1] != policy.prepared.n_states:
         raise PrudentError(
             f"{path}: was made by prudent {content['prudent']}, which prepares models differently; solve again"
         )
     return Plan(
         model=model,
-        policy=BudgetPolicy(prepared, choice.astype(np.int32)),
+        policy=policy,
         method=content["method"],
         status=content["status"],
         **{name: float(content[name]) for name in NUMBERS},
     )
 
 
-def _unpacked(raw: bytes, path: Path) -> tuple[dict[str, Any], NDArray[Any]]:
+def _unpacked(raw: bytes, path: Path) -> tuple[dict[str, Any], Tensors]:
     try:
-        choice = unpack(raw)["choice"]
+        tensors = unpack(raw)
         header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
         content = json.loads(header["__metadata__"]["plan"])
         digest = content.pop("digest")
-        whole = content["format"] == FORMAT and digest == _digest(content, choice) and raw == _packed(content, choice)
+        whole = content["format"] == FORMAT and digest == _digest(content, tensors) and raw == _packed(content, tensors)
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
         raise PrudentError(f"{path}: {DAMAGED}")
-    return content, choice
+    return content, tensors
 
 
-def _packed(content: dict[str, Any], choice: NDArray[Any]) -> bytes:
-    signed = {**content, "digest": _digest(content, choice)}
-    return pack({"choice": np.ascontiguousarray(choice)}, metadata={"plan": json.dumps(signed, sort_keys=True)})
+def _packed(content: dict[str, Any], tensors: Tensors) -> bytes:
+    signed = {**content, "digest": _digest(content, tensors)}
+    tidy = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
+    return pack(tidy, metadata={"plan": json.dumps(signed, sort_keys=True)})
 
 
-def _digest(content: dict[str, Any], choice: NDArray[Any]) -> str:
-    shape = f"{choice.dtype}{choice.shape}".encode()
-    return sha256(json.dumps(content, sort_keys=True).encode() + shape + choice.tobytes()).hexdigest()
+def _digest(content: dict[str, Any], tensors: Tensors) -> str:
+    digest = sha256(json.dumps(content, sort_keys=True).encode())
+    for name in sorted(tensors):
+        table = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name}{table.dtype}{table.shape}".encode() + table.tobytes())
+    return digest.hexdigest()
+
+
+def _small(table: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in the smallest type that holds them."""
+    if table.dtype.kind != "i":
+        return table
+    least, most = int(table.min(initial=0)), int(table.max(initial=0))
+    return table.astype(np.promote_types(np.min_scalar_type(least), np.min_scalar_type(most)))
 
 
 def _prepared_digest(prepared: Prepared) -> str:

@@ -34,7 +34,7 @@ from prudent.risk import Distribution
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 
-__all__ = ["CvarWC", "GameValue", "chow_grid", "unroll"]
+__all__ = ["CvarWC", "GameValue", "chow_grid", "pack_unrolled", "solution", "unpack_unrolled", "unroll"]
 
 NODES = 1_000_000
 """The most pairs of state and y that a policy is unrolled into."""
@@ -193,7 +193,14 @@ def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choi
                 successor.append(number[key])
         if len(state) > NODES:
             raise PrudentError(f"the policy remembers more than {NODES:,} values of y; take fewer grid points")
-    return _unrolled(prepared, np.array(state), np.array(y), np.concatenate(action), np.array(successor), plain_choice)
+    return _unrolled(
+        prepared,
+        np.array(state),
+        np.array(y),
+        np.concatenate(action),
+        np.array(successor, dtype=np.int64),
+        plain_choice,
+    )
 
 
 def _unrolled(
@@ -230,3 +237,29 @@ def _unrolled(
         origin=np.append(np.arange(prepared.n_states), state),
         memory=np.append(np.zeros(prepared.n_states), y),
     )
+
+
+def pack_unrolled(policy: UnrolledPolicy) -> dict[str, NDArray[Any]]:
+    """Return the arrays from which an unrolled policy can be made again."""
+    unrolled = policy.prepared
+    n = int((policy.memory == 0).sum())  # the plain states come first; y is above 0 in the others
+    acting = np.diff(unrolled.action_start)[n:] > 0
+    first = unrolled.action_start[n]
+    return {
+        "choice": policy.choice[:, :n],
+        "node_state": policy.origin[n:],
+        "node_memory": policy.memory[n:],
+        "node_acts": acting.astype(np.int64),
+        "node_action": unrolled.model_action[first:],
+        "node_successor": unrolled.successor[unrolled.outcome_start[first] :],
+    }
+
+
+def unpack_unrolled(prepared: Prepared, tensors: dict[str, NDArray[Any]]) -> UnrolledPolicy:
+    """Make an unrolled policy again from its arrays and the prepared model."""
+    state = tensors["node_state"].astype(np.int64)
+    rank = {int(a): i for i, a in enumerate(prepared.model_action.tolist())}
+    action = np.full(len(state), -1, dtype=np.int64)
+    action[tensors["node_acts"] > 0] = [rank.get(int(a), 0) for a in tensors["node_action"].tolist()]
+    successor = tensors["node_successor"].astype(np.int64)
+    return _unrolled(prepared, state, tensors["node_memory"], action, successor, tensors["choice"])

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+import prudent
+from prudent.domains.navigation import _draws, read_traffic, synthetic_roads
+
+CELL = "[{3.5: 0.5, 148.51999999999998: 0.5, 'ID': 'freeway', 'start': 1, 'end': 2}]"
+STREET = "[{5.0: 0.5, 7.25: 0.49, 9.0: 0.01, 'ID': 'non-freeway', 'start': 1, 'end': 2}]"
+
+
+def write(tmp_path, *rows):
+    path = tmp_path / "roads.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def test_a_small_file(tmp_path):
+    path = write(tmp_path, ",1,2,3", f'1,-,"{CELL}","{STREET}"', f'2,-,-,"{STREET}"', "3,-,-,-")
+    roads = read_traffic(path)
+    assert roads["1"][0] == ("2", True, {3.5: 0.5, 148.519: 0.5})  # cut to seven characters
+    model = prudent.domains.autonomous_navigation(path, start="1", goal="3", noise=False)
+    assert (model.n_states, model.n_actions) == (3, 3)
+    street = [o for o in range(model.n_outcomes) if model.cost[o] in (5.0, 7.25)]
+    assert model.probability[street].tolist() == pytest.approx([0.5 / 0.99, 0.49 / 0.99] * 2)  # the rare bin is gone
+    noisy = prudent.domains.autonomous_navigation(path, start="1", goal="3")
+    draw = next(_draws(0))
+    jam = noisy.probability[np.flatnonzero(noisy.cost == 148.519)[0]]
+    assert jam == pytest.approx((0.5 + draw) / (1 + draw))
+
+
+def test_the_draws_are_those_of_the_twister():
+    # 2357136044 and 2546248239 are the first outputs of MT19937 seeded with 0
+    assert next(_draws(0)) == pytest.approx(0.1 * (2357136044 + 2546248239 * 2**32) / 2**64, rel=1e-15)
+
+
+BAD = [
+    ([], "line 1 must name the junctions"),
+    (["x,1,2"], "line 1 must name the junctions, after an empty first cell"),
+    ([",1,1", "1,-,-", "1,-,-"], "line 1 names a junction twice"),
+    ([",1,2", "2,-,-", "1,-,-"], "the first column must name the junctions of line 1"),
+    ([",1,2", "1,-", "2,-,-"], "line 2 has 2 cells; line 1 has 3"),
+    ([",1,2", "1,-,fast", "2,-,-"], "line 2, column 2: 'fast' is neither '-' nor a list of one dict"),
+    ([",1,2", "1,-,\"[{a: 0.5, 'ID': 'freeway'}]\"", "2,-,-"], "'a: 0.5' is not minutes: probability"),
+    ([",1,2", "1,-,\"[{1.0: 1.5, 'ID': 'freeway'}]\"", "2,-,-"], "must be minutes >= 0 and a probability"),
+    ([",1,2", '1,-,"[{1.0: 1.0}]"', "2,-,-"], "needs an 'ID' of 'freeway' or 'non-freeway'"),
+    ([",1,2", "1,-,\"[{1.0: 0.0, 'ID': 'freeway'}]\"", "2,-,-"], "and probabilities above 0"),
+]
+
+
+@pytest.mark.parametrize(("rows", "message"), BAD)
+def test_malformed_files(tmp_path, rows, message):
+    with pytest.raises(prudent.PrudentError) as caught:
+        read_traffic(write(tmp_path, *rows) if rows else write(tmp_path, ""))
+    assert message in str(caught.value)
+
+
+def test_files_and_junctions_that_are_not_there(tmp_path):
+    with pytest.raises(prudent.PrudentError, match="cannot be read"):
+        prudent.domains.autonomous_navigation(str(tmp_path / "none.csv"))
+    with pytest.raises(prudent.PrudentError, match="start is 'A99', which is not a junction; did you mean"):
+        prudent.domains.autonomous_navigation(start="A99")
+    with pytest.raises(prudent.PrudentError, match="seed is -1"):
+        prudent.domains.autonomous_navigation(seed=-1)
+
+
+def test_the_invented_network_is_like_the_real_one():
+    roads, place = synthetic_roads(0)
+    assert len(roads) == len(place) == 184
+    freeway = [d for edges in roads.values() for _, fast, d in edges if fast]
+    street = [d for edges in roads.values() for _, fast, d in edges if not fast]
+    mean = [sum(m * p for m, p in d.items()) / sum(d.values()) for d in freeway]
+    assert 5 < np.mean(mean) < 9
+    assert 90 < np.median([max(d) for d in freeway]) < 170
+    mean = [sum(m * p for m, p in d.items()) / sum(d.values()) for d in street]
+    assert 12 < np.mean(mean) < 20
+    assert np.median([len(edges) for edges in roads.values()]) in (10, 11, 12)
+    assert synthetic_roads(0) == (roads, place)
+    assert synthetic_roads(1)[0] != roads
+
+
+def test_the_trade_off_on_it_is_real():
+    model = prudent.domains.autonomous_navigation()
+    mean = prudent.solve(model, 0.05, method="expected", step=0.1)
+    safe = prudent.solve(model, 0.05, step=0.1)
+    assert safe.cvar < 0.9 * mean.cvar
+    assert safe.expected > 1.01 * mean.expected

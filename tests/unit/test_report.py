@@ -1,0 +1,101 @@
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from prudent.cli import main
+from prudent.report import experiments, figures, page, reproduce
+
+FIELDS = (
+    "domain method alpha cvar expected lower upper simulated_cvar simulated_cvar_se simulated_expected "
+    "simulated_expected_se paper_cvar paper_expected seconds paper_seconds"
+).split()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The report of two domains, with few episodes."""
+    patch = pytest.MonkeyPatch()
+    two = {"betting-game": "Betting Game", "deep-sea-treasure": "Deep Sea Treasure"}
+    for module in (experiments, page):
+        patch.setattr(module, "DOMAINS", two)
+    for module in (figures, page):
+        patch.setattr(module, "FIGURES", {"betting-game": (0.2,), "deep-sea-treasure": (0.02, 0.2)})
+    patch.setattr(experiments, "GRIDS", (30,))
+    out = tmp_path_factory.mktemp("report")
+    results = reproduce.reproduce(out, episodes=2000)
+    patch.undo()
+    return out, results
+
+
+def test_files(report):
+    out, _ = report
+    assert sorted(path.name for path in out.iterdir()) == [
+        "betting-game-0.2.png",
+        "deep-sea-treasure-0.02.png",
+        "deep-sea-treasure-0.2.png",
+        "index.html",
+        "results.csv",
+        "results.json",
+    ]
+
+
+def test_results(report):
+    out, results = report
+    content = json.loads((out / "results.json").read_text())
+    assert len(content["rows"]) == 16
+    for row in content["rows"]:
+        assert set(FIELDS) <= set(row)
+        assert row["lower"] <= row["cvar"] + 1e-9
+        assert (row["paper_cvar"] is None) == (row["method"] == "exact")
+        assert abs(row["simulated_cvar"] - row["cvar"]) <= 4 * row["simulated_cvar_se"] + 1e-9
+    assert {grid["ties"] for grid in content["deep_sea_treasure_grids"]} == {"first", "last"}
+    assert all(seconds >= 0 for seconds in content["parts"].values())
+    lines = (out / "results.csv").read_text().splitlines()
+    assert len(lines) == 17
+    assert results.row("betting-game", "exact", 0.2).off("cvar") is None
+    assert abs(results.row("betting-game", "cvar-ev", 0.2).off("expected")) < 4
+
+
+def test_page_stands_alone(report):
+    out, _ = report
+    text = (out / "index.html").read_text()
+    assert text.count("data:image/png;base64,") == 3
+    assert not re.findall(r"""(?:src|href)=["'](?!data:)""", text)  # nothing is fetched
+    for words in (
+        "Where the paper's policies are not optimal",
+        "game value",
+        "502.25",
+        "91.34",
+        "prefers-color-scheme",
+    ):
+        assert words in text
+    assert "nan" not in re.sub(r"base64,[^\"]*", "", text)
+
+
+def test_pictures_are_pictures(report):
+    out, _ = report
+    for path in out.glob("*.png"):
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_wrong_options(tmp_path):
+    result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path), "--episodes", "1"])
+    assert result.exit_code == 2
+    assert "episodes is 1" in result.stderr
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "file" / "x")])
+    assert result.exit_code == 2
+    assert "cannot be made a folder" in result.stderr
+
+
+def test_compare():
+    result = CliRunner().invoke(main, ["compare", "betting-game", "--alpha", "0.2", "--json"])
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["method"] for row in rows] == ["exact", "cvar-ev", "cvar-wc", "expected", "worst-case"]
+    assert rows[0]["cvar"] == pytest.approx(91.337584, abs=1e-6)
+    assert rows[2]["lower"] == pytest.approx(91.103, abs=1e-3)
+    shown = CliRunner().invoke(main, ["compare", "figure-2", "--alpha", "0.1", "--points", "5"]).stdout
+    assert "cvar-wc" in shown
+    assert "…" not in shown
