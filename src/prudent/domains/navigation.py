@@ -84,7 +84,8 @@ def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tup
     rng = np.random.default_rng(seed)
     lines = []
     for i in range(5):  # corridors, each with a carriageway in either direction
-        along = np.linspace(0, 90, 19 if i % 2 else 18)
+        gap = rng.lognormal(0, 0.62, 18 if i % 2 else 17)
+        along = np.append(0, np.cumsum(gap)) * 95 / gap.sum()
         across = 9 + 18 * i + rng.normal(0, 1.0, len(along)).cumsum() * 0.8
         east = np.column_stack([along, across]) if i < 3 else np.column_stack([across - 20, along])
         lines += [east, east[::-1] + np.array([0.6, -0.6])]
@@ -105,8 +106,8 @@ def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tup
                 usual = distance[i, j] / 0.85 * rng.uniform(0.8, 1.25)
                 weight = rng.dirichlet([0.02, 0.02, 0.05, 0.1, 0.2, 0.4, 1.5, 8.0, 12.0, 0.3])
                 edges.append((other, True, _cut(usual * slowdown, weight)))
-            elif other[0] != name[0] and len(edges) < 11 and distance[i, j] < 25:
-                mean = 3 + distance[i, j] / 0.62 * rng.uniform(0.8, 1.3)
+            elif other[0] != name[0] and len(edges) < 11 and distance[i, j] < 30:
+                mean = 3 + distance[i, j] / 0.75 * rng.uniform(0.8, 1.3)
                 edges.append(
                     (other, False, _cut(np.maximum(mean * (1 + rng.uniform(0.2, 0.45) * spread), 0.5), normal))
                 )
@@ -136,7 +137,7 @@ def autonomous_navigation(
         The CSV file of the paper's release (MIT licence; derived from Caltrans PeMS).  Without it, an invented
         network of the same character (:func:`synthetic_roads`).
     start, goal : str, optional
-        Junctions; by default the paper's, or opposite corners of the invented network.
+        Junctions; by default the paper's, or the two ends of a freeway of the invented network.
     noise : bool
         Whether a draw from [0, 0.1) is added to the probability of each freeway edge's longest duration.
     seed : int
@@ -145,7 +146,7 @@ def autonomous_navigation(
     whole("seed", seed, 0, 2**32 - 1)
     if traffic is None:
         roads, _ = synthetic_roads(seed)
-        first, last = "A00", "D00"
+        first, last = "A00", "A17"
     else:
         roads, first, last = read_traffic(traffic), START, GOAL
     start, goal = start or first, goal or last
