@@ -44,6 +44,7 @@ class Plan:
     upper: float
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
     seconds: float  # solving alone
+    notes: tuple[str, ...] = ()  # what else should be known: rounded costs, a method's fallbacks
 
     @property
     def message(self) -> str:
@@ -108,4 +109,5 @@ class Plan:
             "actions": self.model.n_actions,
             "outcomes": self.model.n_outcomes,
             "seconds": self.seconds,
+            "notes": list(self.notes),
         }

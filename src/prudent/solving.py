@@ -121,7 +121,15 @@ def _solve(
         upper=upper,
         worst_case=prepared.in_units(solution.worst),
         seconds=seconds,
+        notes=(*solution.notes, *_rounding_note(prepared)),
     )
+
+
+def _rounding_note(prepared: Prepared) -> list[str]:
+    lattice = prepared.lattice
+    if not lattice.rounded:
+        return []
+    return [f"costs were rounded to multiples of {lattice.step:g}, each by at most {lattice.deviation:.2g}"]
 
 
 def _status(aims: bool, found: float, size: float, gap: float | None, relative_gap: float | None) -> str:

@@ -52,7 +52,7 @@ def print_plan(plan: Plan) -> None:
     found = plan.model
     title = f"{found.name}, alpha {plan.alpha:g}, method {plan.method}: {plan.status}"
     size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {plan.seconds:.3g} s"
-    print_table(title, rows, f"{size}\n{plan.status}: {plan.message}")
+    print_table(title, rows, "\n".join([size, f"{plan.status}: {plan.message}", *plan.notes]))
 
 
 def print_report(report: Report) -> None:

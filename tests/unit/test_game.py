@@ -188,6 +188,8 @@ def test_where_the_worst_case_is_infinite_the_mean_is_played():
         plan = prudent.solve(model, 0.25, method=method)
         assert plan.worst_case == np.inf
         assert plan.expected == pytest.approx(2, rel=1e-6)
+        assert any("sweeps of the game" in note for note in plan.notes)
+        assert any("least expected cost is played at y = 0" in note for note in plan.notes)
 
 
 def test_options_are_checked():

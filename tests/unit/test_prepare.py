@@ -73,6 +73,7 @@ def test_costs_without_a_common_step_are_rounded_and_it_is_said():
     assert plan.status == "approximate"
     assert plan.cvar == pytest.approx(2**0.5, abs=1e-4)
     assert plan.lower <= 2**0.5 <= plan.upper
+    assert plan.notes == ("costs were rounded to multiples of 0.0001, each by at most 1.4e-05",)
     assert prudent.evaluate(plan.model, plan.policy).values.tolist() == pytest.approx([1, 1.4142])
     agent = plan.policy.start()
     agent.observe("g", 2**0.5)

@@ -51,6 +51,7 @@ def write(plan: Plan, path: Path) -> None:
         "prepared": _prepared_digest(plan.policy.prepared),
         "method": plan.method,
         "status": plan.status,
+        "notes": list(plan.notes),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
     write_bytes(path, _packed(content, tensors))
@@ -85,6 +86,7 @@ def read(path: Path, model: SSP) -> Plan:
         policy=policy,
         method=content["method"],
         status=content["status"],
+        notes=tuple(content["notes"]),
         **{name: float(content[name]) for name in NUMBERS},
     )
 

@@ -16,6 +16,7 @@ read off it may be worse than optimal (Hau et al. 2023).  ``lower`` is the game'
 own CVaR.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -145,7 +146,18 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         lower=lower * (1 - 1e-12),
         upper=cvar * (1 + 1e-12) if np.isfinite(cvar) else np.inf,
         worst=worst.at(start),
+        notes=tuple(_notes(prepared, solved, worst, found is not None)),
     )
+
+
+def _notes(prepared: Prepared, solved: GameValue, worst: WorstCase, followed: bool) -> Iterator[str]:
+    if not prepared.acyclic:
+        change = solved.residual * prepared.stride * prepared.lattice.step
+        yield f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}"
+    if (worst.value == UNREACHED).any():
+        yield "where no policy bounds the cost, the policy of least expected cost is played at y = 0"
+    if not followed:
+        yield "the policy remembers too much for its distribution to be followed; its own numbers: simulate"
 
 
 def _distribution(policy: UnrolledPolicy) -> Distribution | None:

@@ -18,3 +18,4 @@ class Solution:
     lower: float  # at most the optimal CVaR
     upper: float  # at least the optimal CVaR
     worst: float  # the least worst case over all policies, infinite where none bounds it
+    notes: tuple[str, ...] = ()  # what else should be known

@@ -6,6 +6,8 @@ expected cost is returned.  Its own CVaR is read off its distribution, which end
 optimal CVaR are V(start) and the policy's own CVaR.
 """
 
+from dataclasses import replace
+
 from prudent.chain import backward, forward
 from prudent.methods.exact import budget_tables
 from prudent.methods.expected import expected
@@ -24,7 +26,8 @@ def worst_case(prepared: Prepared, alpha: float) -> Solution:
     worst, start = least_worst_case(prepared), prepared.start
     w = int(worst.value[start])
     if w == UNREACHED:
-        return expected(prepared, alpha)
+        note = "no policy bounds the cost; this is the one of least expected cost"
+        return replace(expected(prepared, alpha), notes=(note,))
     least = least_expected_cost(prepared)
     policy = BudgetPolicy(prepared, budget_tables(prepared, least, worst, None, most=w).choice)
     values = backward(policy, least)

@@ -60,7 +60,8 @@ def _histogram(axis: Any, results: Results, domain: str, method: str, alpha: flo
     share = np.full(len(costs), 1 / len(costs))
     shown = np.clip(costs, bins[0], bins[-1])
     tail = costs > var
-    axis.hist([shown[~tail], shown[tail]], bins=bins, weights=[share[~tail], share[tail]], stacked=True, color=[BODY, TAIL])
+    parts, weights = [shown[~tail], shown[tail]], [share[~tail], share[tail]]
+    axis.hist(parts, bins=bins, weights=weights, stacked=True, color=[BODY, TAIL])
     for patch in axis.patches[len(bins) - 1 :]:
         patch.set_hatch("////")
     axis.axvline(var, color=INK, lw=1, ls=":")

@@ -1,4 +1,4 @@
-"""One page that needs nothing else: what was asked, the tables, the figures, and where the paper's policies fall short."""
+"""One page that needs nothing else: the question, the tables, the figures, where the paper's policies fall short."""
 
 from collections.abc import Iterable
 from html import escape
@@ -54,7 +54,7 @@ evaluation of the policy without sampling; <em>simulated</em> is how the paper m
 {_navigation_note(results)}
 <h2>Table 2: how long it takes</h2>
 <p>Seconds to plan. The paper's are those of C++ and Gurobi on a 3.2 GHz i7; ours are from the machine that made this page,
-without compilation. The larger of the two levels is shown.</p>
+without compilation, with the exact evaluation of the policy. The larger of the two levels is shown.</p>
 {_time_table(results)}
 <h2>The distributions</h2>
 <p>Simulated total costs, the same bins for all methods of a domain. Hatched orange: the runs beyond VaR (dotted line).
@@ -147,7 +147,9 @@ def _figures(results: Results, pictures: dict[str, bytes]) -> Iterable[str]:
         for alpha in alphas:
             title = f"{DOMAINS[domain]}, alpha {alpha:g}"
             image = embedded(pictures[f"{domain}-{alpha:g}.png"])
-            caption = f"<figcaption>{escape(title)}: total cost of {results.episodes:,} runs of each method.</figcaption>"
+            caption = (
+                f"<figcaption>{escape(title)}: total cost of {results.episodes:,} runs of each method.</figcaption>"
+            )
             yield f'<figure><img src="{image}" alt="Histograms of the total cost, {escape(title)}">{caption}</figure>'
 
 
