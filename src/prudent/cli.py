@@ -48,21 +48,16 @@ class Verbs(click.Group):
             ctx.exit(130)
 
 
-class ModelName(click.ParamType[str]):
-    """A domain or a file; completes both."""
-
-    name = "model"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer the domains, or else files (click's script for bash takes one kind or the other)."""
-        domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
-        return domains or [CompletionItem(incomplete, type="file")]
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the domains, or else files (click's script for bash takes one kind or the other)."""
+    domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
+    return domains or [CompletionItem(incomplete, type="file")]
 
 
 def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the MODEL argument and the options that shape a model; it receives a function that makes it."""
 
-    @click.argument("model", type=ModelName())
+    @click.argument("model", shell_complete=complete_model)
     @click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
     )
