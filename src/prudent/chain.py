@@ -27,6 +27,9 @@ MISSING = 1e-13
 WORK = 2_000_000_000
 """States times levels after which it stops anyway."""
 
+LEVELS = 20_000_000
+"""Levels after which it stops anyway."""
+
 ROOM = 60_000_000
 """The most states times levels under way at once."""
 
@@ -88,12 +91,12 @@ def value_at_risk(policy: BudgetPolicy, cvar: float, alpha: float) -> float:
 
 
 def forward(
-    policy: BudgetPolicy, mean: FloatArray | None = None, *, most: int | None = None, tolerance: float = MISSING
+    policy: BudgetPolicy, tail: Expected | None = None, *, most: int | None = None, tolerance: float = MISSING
 ) -> Distribution:
     """Return the distribution of the total cost, cut when little is under way or after ``most`` levels.
 
-    ``mean`` is the policy's expected cost by budget left and state; it says what the part cut off costs.  Without
-    it that part counts as what it has spent already.
+    It is not cut before the budget is gone, so what the part cut off costs is known from ``tail``; without it,
+    that part counts as what it has spent.
     """
     prepared = policy.prepared
     window = int(prepared.cost.max(initial=0)) + 1
@@ -108,10 +111,10 @@ def forward(
     mass[0, prepared.start] = 1.0
     chosen, room = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
     if most is None:
-        most = max(WORK // prepared.n_states, window)
+        most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
     total, levels, missing = np.zeros(0), 0, 1.0
     with Progress("following the policy", unit="levels") as progress:
-        while missing > tolerance and levels < most:
+        while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
             total = np.append(total, np.zeros(min(most - levels, max(levels, 1024))))
             levels, missing = distribute(
                 arcs, costs, policy.choice, policy.level, tolerance, levels, mass, total, chosen, room
@@ -119,13 +122,12 @@ def forward(
             progress.at(levels)
     ended = np.flatnonzero(total[:levels])
     spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
-    ahead = mean[np.maximum(policy.level - spent, 0)] if mean is not None and missing > 0 else 0.0
-    beyond = float((mass * (spent[:, None] + ahead)).sum())
-    whole = float(total[ended] @ ended) + beyond if mean is None else float(mean[policy.level, prepared.start])
+    ahead = 0.0 if tail is None else tail.value
+    beyond = float((mass * (spent[:, None] + ahead)).sum()) if missing > 0 else 0.0
     return Distribution(
         values=prepared.totals(ended),
         probabilities=total[ended],
-        mean=prepared.in_units(whole),
+        mean=prepared.in_units(float(total[ended] @ ended) + beyond),
         missing=float(missing),
         missing_mean=prepared.in_units(beyond / missing) if missing > 0 else 0.0,
     )

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,12 @@ def check_model_and_policy(model: SSP, policy: Policy) -> None:
 
 
 def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
+    tail = spent_budget(policy)
+    result = forward(policy, tail, tolerance=tolerance)
     if isinstance(policy, UnrolledPolicy):
-        return forward(policy, tolerance=tolerance)
-    values = backward(policy, spent_budget(policy))
-    return forward(policy, values.mean, tolerance=tolerance)
+        return result
+    mean = backward(policy, tail).mean[policy.level, policy.prepared.start]
+    return replace(result, mean=policy.prepared.in_units(float(mean)))
 
 
 def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:

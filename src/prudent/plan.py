@@ -27,8 +27,8 @@ STATUS = {
 class Plan:
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
-    ``cvar``, ``var`` and ``expected`` belong to the returned policy and come from its exact evaluation;
-    the optimal CVaR lies between ``lower`` and ``upper``.
+    ``cvar``, ``var`` and ``expected`` belong to the returned policy and come from its exact evaluation, on rounded
+    costs where ``notes`` say that costs were rounded; the optimal CVaR lies between ``lower`` and ``upper``.
     """
 
     model: SSP = field(repr=False)

@@ -49,6 +49,7 @@ class Prepared:
     probability: FloatArray  # (n_outcomes,)
     successor: IntArray  # (n_outcomes,)
     cost: IntArray  # (n_outcomes,)  in levels
+    shift: FloatArray  # (n_outcomes,)  what the true cost has on average beyond the rounded one, in the user's units
     state_of: IntArray  # (model.n_states,)  the prepared state; -1: pruned
     luck: IntArray  # (model.n_states,)  c_min in lattice steps
     start_luck: int  # c_min of the start, in lattice steps
@@ -170,6 +171,7 @@ class _Flat:
     probability: FloatArray  # (n_outcomes,)
     successor: IntArray  # (n_outcomes,)
     cost: NDArray[Any]  # (n_outcomes,)  as given; whole levels once normalised
+    shift: FloatArray  # (n_outcomes,)  what rounding to the lattice took away
 
     @property
     def n_actions(self) -> int:
@@ -181,7 +183,7 @@ class _Flat:
 
     def kept(self, outcome: IntArray | BoolArray) -> "_Flat":
         """Keep some outcomes, in the order given."""
-        columns = ("outcome_action", "probability", "successor", "cost")
+        columns = ("outcome_action", "probability", "successor", "cost", "shift")
         return replace(self, **{name: getattr(self, name)[outcome] for name in columns})
 
     def with_actions(self, action: IntArray) -> "_Flat":
@@ -217,6 +219,7 @@ def prepare(model: SSP, step: float | None = None) -> Prepared:
     flat, pruned_to = _pruned(model, flat)
     found = find_lattice(flat.cost) if step is None else None
     lattice, steps = found or round_to_lattice(flat.cost, step or usual_step(flat.cost))
+    flat = replace(flat, shift=flat.cost - lattice.value(steps))
     flat, stride, luck = _normalised(model, flat, pruned_to, steps)
     start_luck = int(luck[flat.start])
     flat, collapsed_to, inner_action = _collapsed(flat)
@@ -242,6 +245,7 @@ def prepare(model: SSP, step: float | None = None) -> Prepared:
         probability=flat.probability,
         successor=flat.successor,
         cost=flat.cost,
+        shift=flat.shift,
         state_of=state_of,
         luck=state_luck,
         start_luck=start_luck,
@@ -266,6 +270,7 @@ def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
         probability=prepared.probability[kept],
         successor=prepared.successor[kept],
         cost=prepared.cost[kept],
+        shift=prepared.shift[kept],
         model_action=prepared.model_action[used],
     )
 
@@ -281,6 +286,7 @@ def _opened(model: SSP) -> _Flat:
         probability=model.probability,
         successor=model.successor,
         cost=model.cost,
+        shift=np.zeros(model.n_outcomes),
     )
     n_initial = len(model.initial_state)
     if n_initial > 1:
@@ -294,6 +300,7 @@ def _opened(model: SSP) -> _Flat:
             probability=np.append(flat.probability, model.initial_probability),
             successor=np.append(flat.successor, model.initial_state),
             cost=np.append(flat.cost, np.zeros(n_initial)),
+            shift=np.zeros(model.n_outcomes + n_initial),
         )
     return flat.kept(flat.probability > 0)
 
@@ -354,8 +361,11 @@ def _without_free_loops(flat: _Flat) -> _Flat:
     new = np.ones(len(flat.cost), dtype=bool)
     new[1:] = (np.diff(flat.outcome_action) | np.diff(flat.cost) | np.diff(flat.successor)) != 0
     first = np.flatnonzero(new)
-    merged = np.add.reduceat(flat.probability, first) if len(first) else flat.probability
-    return replace(flat.kept(first), probability=merged)
+    if len(first) == 0:
+        return flat
+    merged = np.add.reduceat(flat.probability, first)
+    shift = np.add.reduceat(flat.probability * flat.shift, first) / merged
+    return replace(flat.kept(first), probability=merged, shift=shift)
 
 
 def _trapped(model: SSP, flat: _Flat) -> str:

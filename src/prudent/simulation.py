@@ -165,7 +165,7 @@ def _walk(policy: BudgetPolicy) -> _Walk:
             probability=prepared.probability,
             successor=prepared.successor,
             steps=prepared.cost,
-            cost=np.zeros(len(prepared.cost)),
+            cost=prepared.shift,
             first_state=np.array([prepared.start]),
             first_probability=np.ones(1),
             luck=np.zeros(prepared.n_states, dtype=np.int64),
@@ -204,8 +204,8 @@ def _simulate_table(
         if not all(pool.map(run, range(len(streams)))):
             raise _endless(prepared.model, max_steps)
     shown = tuple(_named(policy, steps) for steps in _replayed(walk, streams, min(paths, episodes)))
-    if isinstance(policy, UnrolledPolicy):
-        return Runs(prepared.totals(total), seed, shown)
+    if isinstance(policy, UnrolledPolicy):  # its outcomes are merged ones: they pay their true costs on average
+        return Runs(prepared.totals(total) + (paid if prepared.lattice.rounded else 0.0), seed, shown)
     return Runs(paid if prepared.lattice.rounded else prepared.lattice.value(total), seed, shown)
 
 

@@ -192,6 +192,44 @@ def test_where_the_worst_case_is_infinite_the_mean_is_played():
         assert any("least expected cost is played at y = 0" in note for note in plan.notes)
 
 
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+@pytest.mark.parametrize("method", [prudent.CvarWC(), prudent.CvarWC(points=3), prudent.CvarEV(points=3)], ids=str)
+def test_a_game_that_prefers_to_stay_for_ever_is_left(tmp_path, method, alpha):
+    """Between grid points F is linear, and a costly loop may look cheaper than a risky way out."""
+    model = prudent.build(0, {0: {"stay": [(1.0, 0, 1)], "go": [(1 / 3, 0, 2), (2 / 3, "g", 1)]}})
+    plan = prudent.solve(model, alpha, method=method)
+    optimum = prudent.solve(model, alpha)
+    assert plan.lower <= optimum.upper
+    assert optimum.lower <= plan.upper < np.inf
+    assert plan.expected == pytest.approx(2)
+    prudent.save(plan, tmp_path / "p.safetensors")
+    again = prudent.load_plan(tmp_path / "p.safetensors", model)
+    assert again.policy.start().action == plan.policy.start().action == "go"
+    assert prudent.evaluate(model, again.policy).mean == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("d", "alpha"), [(0.5, 1e-6), (1e-3, 1e-6), (1e-3, 1e-9)])
+def test_the_policys_own_cvar_has_no_tail_cut_off(d, alpha):
+    """One policy only, so every method's bounds must enclose the same number."""
+    model = prudent.build("s", {"s": {"a": [(1 - d, "s", 1), (d, "g", 1)]}})
+    exact = prudent.solve(model, alpha)
+    for method in ("cvar-wc", "cvar-ev", "expected"):
+        plan = prudent.solve(model, alpha, method=method)
+        assert plan.upper >= exact.lower
+        assert plan.cvar == pytest.approx(exact.cvar, rel=1e-9)
+        assert plan.expected == pytest.approx(1 / d, rel=1e-9)
+
+
+def test_on_rounded_costs_all_methods_pay_the_true_ones():
+    table = {"s": {"a": [(0.5, "t", 2**0.5), (0.5, "g", 1.8)], "b": [(1, "g", 4)]}, "t": {"x": [(1, "g", 2.718281828)]}}
+    model = prudent.build("s", table)
+    truth = 0.5 * (2**0.5 + 2.718281828) + 0.5 * 1.8
+    for method in ("exact", "cvar-wc", "cvar-ev"):
+        plan = prudent.solve(model, 0.5, method=method, step=0.5)
+        runs = prudent.simulate(model, plan.policy)
+        assert abs(runs.mean - truth) <= 4 * runs.mean_se
+
+
 def test_options_are_checked():
     model = prudent.domains.figure_2()
     for method, message in [

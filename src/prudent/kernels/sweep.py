@@ -204,7 +204,7 @@ def distribute(arcs, costs, choice, level, tolerance, first, mass, total, chosen
     """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way).
 
     ``mass[t % window, s]`` is the mass in ``s`` with ``t`` levels spent; ``total[t]`` receives what ends
-    there.  Stops when no more than ``tolerance`` is under way, or ``total`` is full.
+    there.  Stops when the budget is gone and no more than ``tolerance`` is under way, or ``total`` is full.
     """
     window = len(mass)
     n_blocks = len(arcs.block_start) - 1
@@ -252,7 +252,7 @@ def distribute(arcs, costs, choice, level, tolerance, first, mass, total, chosen
         ended += total[t]
         if 1.0 - ended <= 2.0 * tolerance + 1e-12:  # near the end, add up what is left: 1 - ended has lost its digits
             left = mass.sum()
-            if left <= tolerance:
+            if left <= tolerance and (t >= level or left == 0.0):
                 return t + 1, left
     return len(total), mass.sum()
 

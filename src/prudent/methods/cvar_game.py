@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.chain import forward
+from prudent.chain import forward, spent_budget
 from prudent.errors import PrudentError
+from prudent.graph import towards
 from prudent.kernels.game import Game, choose, improve
 from prudent.methods.solution import Solution
 from prudent.model import FloatArray, IntArray
@@ -32,7 +33,8 @@ from prudent.policy import UnrolledPolicy
 from prudent.prepare import Prepared
 from prudent.progress import Progress
 from prudent.risk import Distribution
-from prudent.values.expected import least_expected_cost
+from prudent.values.expected import Expected, least_expected_cost
+from prudent.values.rounds import rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "pack_unrolled", "solution", "unpack_unrolled", "unroll"]
@@ -132,10 +134,15 @@ class CvarWC:
 def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha: float) -> Solution:
     """Return a policy with its own exact values and the game's bound; unknown values are not a number."""
     prepared = policy.prepared
-    found = _distribution(policy)
+    tail = spent_budget(policy)
+    found = _distribution(policy, tail)
     cvar = expected = np.nan
     if found is not None:
         cvar, expected = prepared.in_levels(found.cvar(alpha)), prepared.in_levels(found.mean)
+    # Sums along a run err with its length; the part cut off costs what the tail's upper bound says, at most.
+    slip = 4 * rounding(prepared).max(initial=0.0) * (10 + tail.steps.max())
+    if found is not None and found.missing > 0:
+        slip += found.missing / alpha * float((tail.upper - tail.value).max()) / max(cvar, 1.0)
     start = int(policy.origin[prepared.start])
     lower = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
     return Solution(
@@ -144,7 +151,7 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         cvar=cvar,
         expected=expected,
         lower=lower * (1 - 1e-12),
-        upper=cvar * (1 + 1e-12) if np.isfinite(cvar) else np.inf,
+        upper=float(cvar * (1 + slip)) if np.isfinite(cvar) else np.inf,
         worst=worst.at(start),
         notes=tuple(_notes(prepared, solved, worst, found is not None)),
     )
@@ -160,9 +167,9 @@ def _notes(prepared: Prepared, solved: GameValue, worst: WorstCase, followed: bo
         yield "the policy remembers too much for its distribution to be followed; its own numbers: simulate"
 
 
-def _distribution(policy: UnrolledPolicy) -> Distribution | None:
+def _distribution(policy: UnrolledPolicy, tail: Expected) -> Distribution | None:
     try:
-        return forward(policy)
+        return forward(policy, tail)
     except PrudentError:  # too large to follow: simulation is left
         return None
 
@@ -224,14 +231,20 @@ def _unrolled(
     plain_choice: NDArray[Any],
 ) -> UnrolledPolicy:
     """Append pairs of state and y, each with its one action, to the plain states."""
-    acting = action >= 0
+    n, acting = prepared.n_states, action >= 0
     played = action[acting]
+    # Between grid points the game may prefer to stay for ever; such pairs are left for the plain state.
+    source = n + np.repeat(np.flatnonzero(acting), np.diff(prepared.outcome_start)[played])
+    plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
+    stuck = ~plain & (towards(source, successor, n + len(state), plain) < 0)
+    origin = np.append(np.arange(n), state)
+    successor = np.where(stuck[successor] & ~stuck[source], origin[successor], successor)
     size = np.diff(prepared.outcome_start)[played]
     end = prepared.outcome_start[-1] + np.cumsum(size)
     outcome = np.repeat(prepared.outcome_start[played] - np.cumsum(size) + size, size) + np.arange(size.sum())
     unrolled = replace(
         prepared,
-        start=prepared.n_states,
+        start=prepared.start if stuck[n] else n,
         action_start=np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting)),
         outcome_start=np.append(prepared.outcome_start, end),
         free_stop=np.append(
@@ -240,14 +253,15 @@ def _unrolled(
         probability=np.append(prepared.probability, prepared.probability[outcome]),
         successor=np.append(prepared.successor, successor),
         cost=np.append(prepared.cost, prepared.cost[outcome]),
+        shift=np.append(prepared.shift, prepared.shift[outcome]),
         model_action=np.append(prepared.model_action, prepared.model_action[played]),
     )
     one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)
     return UnrolledPolicy(
         prepared=unrolled,
         choice=np.ascontiguousarray(np.hstack([plain_choice.astype(np.int32), one])),
-        origin=np.append(np.arange(prepared.n_states), state),
-        memory=np.append(np.zeros(prepared.n_states), y),
+        origin=origin,
+        memory=np.append(np.zeros(n), y),
     )
 
 

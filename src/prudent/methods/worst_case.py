@@ -31,7 +31,7 @@ def worst_case(prepared: Prepared, alpha: float) -> Solution:
     least = least_expected_cost(prepared)
     policy = BudgetPolicy(prepared, budget_tables(prepared, least, worst, None, most=w).choice)
     values = backward(policy, least)
-    distribution = forward(policy, values.mean, most=w + 1)
+    distribution = forward(policy, most=w + 1)
     levels = prepared.in_levels(distribution.cvar(alpha))
     slip = 4 * rounding(prepared).max(initial=0.0) * (10 + least.steps.max())
     return Solution(

@@ -41,7 +41,9 @@ def draw_figures(results: Results) -> dict[str, bytes]:
             for axis, method in zip(axes, ("cvar-wc", "cvar-ev", "expected", "exact"), strict=True):
                 _histogram(axis, results, domain, method, alpha, bins)
             axes[-1].set_xlabel("total cost")
-            figure.suptitle(f"{DOMAINS[domain]}, {results.episodes:,} runs, α = {alpha:g}", fontsize=12)
+            figure.suptitle(
+                f"{DOMAINS[domain]}, {results.episodes:,} runs, \N{GREEK SMALL LETTER ALPHA} = {alpha:g}", fontsize=12
+            )
             file = io.BytesIO()
             figure.savefig(file, dpi=130, metadata={"Software": None})
             pictures[f"{domain}-{alpha:g}.png"] = file.getvalue()

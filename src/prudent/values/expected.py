@@ -103,6 +103,8 @@ def _total(
     extra = np.zeros_like(error)
     for _ in range(4):
         total = solve_round(arcs, error + extra, usable, choice.copy(), sense=sense)
+        if not np.isfinite(total).all():
+            return None
         rise, size = _rise(prepared, total)
         if (2 * (-rise - rounding(prepared) * size) >= needed).all():
             return total
