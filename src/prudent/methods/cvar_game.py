@@ -238,7 +238,7 @@ def _unrolled(
     plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
     stuck = ~plain & (towards(source, successor, n + len(state), plain) < 0)
     origin = np.append(np.arange(n), state)
-    successor = np.where(stuck[successor] & ~stuck[source], origin[successor], successor)
+    successor = np.where(stuck[successor], origin[successor], successor)
     size = np.diff(prepared.outcome_start)[played]
     end = prepared.outcome_start[-1] + np.cumsum(size)
     outcome = np.repeat(prepared.outcome_start[played] - np.cumsum(size) + size, size) + np.arange(size.sum())
@@ -278,6 +278,7 @@ def pack_unrolled(policy: UnrolledPolicy) -> dict[str, NDArray[Any]]:
         "node_acts": acting.astype(np.int64),
         "node_action": unrolled.model_action[first:],
         "node_successor": unrolled.successor[unrolled.outcome_start[first] :],
+        "start": np.array([unrolled.start]),
     }
 
 
@@ -288,4 +289,5 @@ def unpack_unrolled(prepared: Prepared, tensors: dict[str, NDArray[Any]]) -> Unr
     action = np.full(len(state), -1, dtype=np.int64)
     action[tensors["node_acts"] > 0] = [rank.get(int(a), 0) for a in tensors["node_action"].tolist()]
     successor = tensors["node_successor"].astype(np.int64)
-    return _unrolled(prepared, state, tensors["node_memory"], action, successor, tensors["choice"])
+    policy = _unrolled(prepared, state, tensors["node_memory"], action, successor, tensors["choice"])
+    return replace(policy, prepared=replace(policy.prepared, start=int(tensors["start"][0])))
