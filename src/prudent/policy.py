@@ -142,5 +142,6 @@ class UnrolledPolicy(BudgetPolicy):
 
     def table(self) -> NDArray[np.int32]:
         """Return the unrolled model's action by budget left and unrolled state, -1 in goals."""
-        acting = np.diff(self.prepared.action_start) > 0
-        return np.where(acting, self.prepared.action_start[:-1] + self.choice, -1).astype(np.int32)
+        table = self.choice + self.prepared.action_start[:-1].astype(np.int32)
+        table[:, np.diff(self.prepared.action_start) == 0] = -1
+        return table

@@ -103,8 +103,8 @@ def _solve(
     began = time.perf_counter()
     prepared = prepare(model, step)
     solution = run(prepared, alpha)
-    seconds = time.perf_counter() - began
     lower, upper = _bounds(prepared, solution, alpha)
+    seconds = time.perf_counter() - began
     # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
     size = max(abs(lower), abs(upper), upper - prepared.in_units(0), prepared.stride * prepared.lattice.step)
     return Plan(
@@ -158,7 +158,8 @@ def _bounds(prepared: Prepared, solution: Solution, alpha: float) -> tuple[float
         n = prepared.model.n_states
         slip = (2 * n + 1) * deviation
         lower -= n * deviation + min(slip / step, 1.0) * step * solution.lower
-        upper += n * deviation + deviation * expected_steps(solution.policy) / alpha
+        if np.isfinite(upper):
+            upper += n * deviation + deviation * expected_steps(solution.policy) / alpha
     return lower, upper
 
 
