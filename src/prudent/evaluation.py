@@ -144,7 +144,7 @@ def _evaluate_function(
     queue = list(waiting)
     heapq.heapify(queue)
     ended: dict[int, float] = {}
-    asked, left = 0, 1.0
+    asked, gone, left = 0, 0.0, 1.0
     while queue and left > tolerance:
         level = heapq.heappop(queue)
         arrived = waiting.pop(level)
@@ -168,6 +168,7 @@ def _evaluate_function(
             outcome, gain = moves[state]
             if len(outcome) == 0:
                 ended[level] = ended.get(level, 0.0) + mass
+                gone += mass
                 continue
             for o, more in zip(outcome[gain > 0].tolist(), gain[gain > 0].tolist(), strict=True):
                 if level + more not in waiting:
@@ -175,7 +176,9 @@ def _evaluate_function(
                     heapq.heappush(queue, level + more)
                 row, target = waiting[level + more], int(model.successor[o])
                 row[target] = row.get(target, 0.0) + mass * float(model.probability[o])
-        left = sum(sum(row.values()) for row in waiting.values()) if len(waiting) < 64 or not asked % 64 else left
+        left = 1.0 - gone
+        if left <= 2 * tolerance + 1e-12:  # the difference has lost its digits: add up what is under way
+            left = sum(sum(row.values()) for row in waiting.values())
     steps = np.array(sorted(ended), dtype=np.int64)
     values = lattice.value(prepared.start_luck + steps)
     probabilities = np.array([ended[step] for step in steps.tolist()])
