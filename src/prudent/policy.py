@@ -117,6 +117,7 @@ class UnrolledPolicy(BudgetPolicy):
 
     origin: IntArray  # (n_states,)  the plain prepared state behind each
     memory: FloatArray  # (n_states,)  what is remembered there; 0 for the plain states
+    resolution: float = 0.0  # memories closer than this count as one
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
         """Return the policy's own state after its action led to a model state and added so many levels."""

@@ -208,6 +208,25 @@ def test_a_game_that_prefers_to_stay_for_ever_is_left(tmp_path, method, alpha):
     assert prudent.evaluate(model, again.policy).mean == pytest.approx(2)
 
 
+def test_endlessly_many_values_of_y_are_rounded_and_it_is_said():
+    """A cyclic model on which runs meet more and more values of y."""
+    third, sixth = 1 / 3, 1 / 6
+    table = {
+        0: {0: [(2 / 7, 1, 0), (1 / 7, 2, 0), (4 / 7, 0, 0)]},
+        1: {0: [(sixth, 0, 3), (sixth, 1, 2), (4 * sixth, 1, 0)], 1: [(third, 1, 2), (0.5, 1, 2), (sixth, 2, 4)]},
+        2: {0: [(1.0, 0, 0)], 1: [(2 * third, 0, 0), (third, "g", 0)]},
+    }
+    model = prudent.build({0: 0.25, 1: 0.75}, table)
+    optimum = prudent.solve(model, 0.5)
+    for method in (prudent.CvarWC(points=5), prudent.CvarEV(points=5)):
+        plan = prudent.solve(model, 0.5, method=method)
+        assert any("too many values of y" in note for note in plan.notes)
+        assert plan.lower <= optimum.upper
+        assert optimum.lower <= plan.upper
+        runs = prudent.simulate(model, plan.policy)
+        assert abs(runs.mean - plan.expected) <= 4 * runs.mean_se
+
+
 @pytest.mark.parametrize(("d", "alpha"), [(0.5, 1e-6), (1e-3, 1e-6), (1e-3, 1e-9)])
 def test_the_policys_own_cvar_has_no_tail_cut_off(d, alpha):
     """One policy only, so every method's bounds must enclose the same number."""

@@ -39,11 +39,11 @@ from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "pack_unrolled", "solution", "unpack_unrolled", "unroll"]
 
-NODES = 1_000_000
+NODES = 200_000
 """The most pairs of state and y that a policy is unrolled into."""
 
-SAME_Y = 1e-12
-"""Values of y this close are one."""
+SAME_Y = (1e-12, 1e-6, 1e-4)
+"""Values of y this close are one; the coarser steps where runs would meet too many, perhaps without end."""
 
 
 def chow_grid(points: int) -> FloatArray:
@@ -153,11 +153,14 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         lower=lower * (1 - 1e-12),
         upper=float(cvar * (1 + slip)) if np.isfinite(cvar) else np.inf,
         worst=worst.at(start),
-        notes=tuple(_notes(prepared, solved, worst, found is not None)),
+        notes=tuple(_notes(policy, solved, worst, found is not None)),
     )
 
 
-def _notes(prepared: Prepared, solved: GameValue, worst: WorstCase, followed: bool) -> Iterator[str]:
+def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed: bool) -> Iterator[str]:
+    prepared = policy.prepared
+    if policy.resolution > SAME_Y[0]:
+        yield f"runs meet too many values of y; they were rounded to multiples of {policy.resolution:g}"
     if not prepared.acyclic:
         change = solved.residual * prepared.stride * prepared.lattice.step
         yield f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}"
@@ -183,8 +186,19 @@ def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choi
 
     ``plain_choice`` gives, by budget left and plain state, the action's number within the state.
     """
+    for same in SAME_Y:
+        pairs = _meet(prepared, game, alpha, zero, same)
+        if pairs is not None:
+            return replace(_unrolled(prepared, *pairs, plain_choice), resolution=same)
+    raise PrudentError(f"the policy meets more than {NODES:,} pairs of state and y; take fewer grid points")
+
+
+def _meet(
+    prepared: Prepared, game: Game, alpha: float, zero: float, same: float
+) -> tuple[IntArray, FloatArray, IntArray, IntArray] | None:
+    """Return the pairs of state and y that a run can meet, their actions and successors; None if there are too many."""
     n, widest = prepared.n_states, _widest(prepared)
-    number = {(prepared.start, round(alpha / SAME_Y)): n}
+    number = {(prepared.start, round(alpha / same)): n}
     state, y = [prepared.start], [alpha]
     action: list[IntArray] = []
     successor: list[int] = []
@@ -204,22 +218,15 @@ def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choi
                 if left < zero or prepared.action_start[t] == prepared.action_start[t + 1]:
                     successor.append(t)
                     continue
-                key = (t, round(left / SAME_Y))
+                key = (t, max(round(left / same), 1))
                 if key not in number:
                     number[key] = n + len(state)
                     state.append(t)
-                    y.append(left)
+                    y.append(left if same == SAME_Y[0] else key[1] * same)
                 successor.append(number[key])
         if len(state) > NODES:
-            raise PrudentError(f"the policy remembers more than {NODES:,} values of y; take fewer grid points")
-    return _unrolled(
-        prepared,
-        np.array(state),
-        np.array(y),
-        np.concatenate(action),
-        np.array(successor, dtype=np.int64),
-        plain_choice,
-    )
+            return None
+    return np.array(state), np.array(y), np.concatenate(action), np.array(successor, dtype=np.int64)
 
 
 def _unrolled(
