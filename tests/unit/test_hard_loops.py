@@ -130,4 +130,5 @@ def test_a_slow_loop_with_costs():
     model = prudent.build("s", {"s": {"a": [(1 - 1e-5, "s", 1), (1e-5, "g", 1)]}})
     plan = prudent.solve(model, 1.0, method="expected")
     assert plan.expected == pytest.approx(1e5, rel=1e-10)
-    assert plan.lower <= 1 / Fraction(1e-5) <= plan.upper or plan.upper - plan.lower < 1e-4
+    leave, stay = Fraction(1e-5), Fraction(1 - 1e-5)
+    assert Fraction(plan.lower) <= (leave + stay) / leave <= Fraction(plan.upper)
