@@ -31,6 +31,18 @@ def test_infinite_numbers_survive(tmp_path):
     assert prudent.load_plan(tmp_path / "p.safetensors", model).worst_case == float("inf")
 
 
+@pytest.mark.parametrize(
+    ("costs", "step"), [((2, 6), 1), ((1 / 3, 1.0), None), ((0.1, 0.7), None), ((2**0.5, 1), 0.25)]
+)
+def test_the_step_that_was_planned_on_is_kept(tmp_path, costs, step):
+    model = prudent.build("s", {"s": {"a": [(0.5, "g", costs[0]), (0.5, "g", costs[1])]}})
+    plan = prudent.solve(model, 0.5, step=step)
+    prudent.save(plan, tmp_path / "p.safetensors")
+    again = prudent.load_plan(tmp_path / "p.safetensors", model)
+    assert again.to_dict() == plan.to_dict()
+    assert again.policy.budget == plan.policy.budget
+
+
 PROGRAM = """
 import json, sys, prudent
 model = getattr(prudent.domains, sys.argv[1])()

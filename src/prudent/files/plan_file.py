@@ -47,7 +47,6 @@ def write(plan: Plan, path: Path) -> None:
         "prudent": prudent.__version__,
         "model": plan.model.name,
         "fingerprint": plan.model.fingerprint,
-        "rounded": plan.policy.prepared.lattice.rounded,
         "prepared": _prepared_digest(plan.policy.prepared),
         "method": plan.method,
         "status": plan.status,
@@ -71,7 +70,7 @@ def read(path: Path, model: SSP) -> Plan:
             f"{path}: was made for another model, {content['model']}, not for {model!r}; solve this one, or give "
             "the same parameters and options as when it was solved"
         )
-    prepared = prepare(model, float(content["step"]) if content["rounded"] else None)
+    prepared = prepare(model, float(content["step"]))
     policy: BudgetPolicy
     if "node_state" in tensors:
         policy = unpack_unrolled(prepared, tensors)
