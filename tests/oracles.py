@@ -216,3 +216,60 @@ def rational_cvar(raw: Raw, start: int, alpha: Fraction) -> Fraction:
         best = min(best, w + excess(start, w) / alpha)
         w += 1
     return best
+
+
+def rational_cvar_of_reals(rows: dict[int, list[list[tuple[Fraction, int, Fraction]]]], start: int, alpha: Fraction):
+    """Optimal CVaR in exact arithmetic, whatever the costs; every action must reach a goal at once with some chance.
+
+    Every total that a run can have, up to the least expected cost divided by alpha, is a candidate for w.
+    """
+    luck = {s: Fraction(0) if not actions else None for s, actions in rows.items()}
+    for _ in rows:
+        for s, actions in rows.items():
+            for outcomes in actions:
+                for _, t, c in outcomes:
+                    if luck[t] is not None and (luck[s] is None or c + luck[t] < luck[s]):
+                        luck[s] = c + luck[t]
+    rows = {s: [[(p, t, c + luck[t] - luck[s]) for p, t, c in o] for o in a] for s, a in rows.items()}
+    value = _rational_optimum(rows)
+
+    @cache
+    def excess(s: int, b: Fraction) -> Fraction:
+        if not rows[s]:
+            return max(-b, Fraction(0))
+        if b <= 0:
+            return value[s] - b
+        return min(sum(p * excess(t, b - c) for p, t, c in outcomes) for outcomes in rows[s])
+
+    best, seen, queue = value[start] / alpha, {(start, Fraction(0))}, [(start, Fraction(0))]
+    totals = set()
+    while queue:
+        s, spent = queue.pop()
+        if not rows[s]:
+            totals.add(spent)
+        for outcomes in rows[s]:
+            for _, t, c in outcomes:
+                if spent + c <= best and (t, spent + c) not in seen:
+                    seen.add((t, spent + c))
+                    queue.append((t, spent + c))
+        if len(seen) > 20_000:
+            return None
+    for w in sorted(totals):
+        if w > best:
+            break
+        best = min(best, w + excess(start, w) / alpha)
+    return best + luck[start]
+
+
+def _rational_optimum(rows):
+    choice = _proper_choice(rows)
+    while True:
+        value = _rational_values(rows, choice)
+        better = False
+        for s in choice:
+            for i, outcomes in enumerate(rows[s]):
+                if sum(p * (c + value[t]) for p, t, c in outcomes) < value[s]:
+                    choice[s], better = i, True
+                    break
+        if not better:
+            return value

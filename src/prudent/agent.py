@@ -26,6 +26,7 @@ class Agent:
         self._policy = policy
         self._state = state
         self._node = policy.first_node(state)  # the state in the policy's own model, which may remember more
+        self._left = policy.level - int(policy.prepared.first_charge(state))  # of the budget, in levels
         self._steps = 0  # spent so far, in lattice steps
 
     @property
@@ -40,7 +41,7 @@ class Agent:
 
     @property
     def budget(self) -> float:
-        """What is left of the budget; from 0 down the run is in the bad tail."""
+        """What is left of the budget in truth; from 0 down the run is in the bad tail."""
         return self._policy.budget - self.spent
 
     @property
@@ -58,9 +59,7 @@ class Agent:
     def _moves(self) -> tuple[int, int]:
         """Return the policy's action, and the model's action that plays it or leads to where it can be played."""
         prepared = self._policy.prepared
-        spent = (self._steps + int(prepared.luck[self._state]) - prepared.start_luck) // prepared.stride
-        left = max(self._policy.level - spent, 0)
-        action = int(prepared.action_start[self._node] + self._policy.choice[left, self._node])
+        action = int(prepared.action_start[self._node] + self._policy.choice[max(self._left, 0), self._node])
         return action, prepared.route(self._state, int(prepared.model_action[action]))
 
     def observe(self, next_state: Hashable, cost: float) -> None:
@@ -74,10 +73,11 @@ class Agent:
         for o in outcome.tolist():
             listed = float(model.cost[o])
             if model.state(model.successor[o]) == next_state and abs(listed - cost) <= NEAR * max(1.0, abs(listed)):
-                target, steps = int(model.successor[o]), prepared.lattice.multiple(listed)
+                target, steps = int(model.successor[o]), int(prepared.lattice.multiples(model.cost[o]))
+                gain = steps + int(prepared.luck[target]) - int(prepared.luck[self._state])
                 if a == prepared.model_action[action]:
-                    gain = steps + int(prepared.luck[target]) - int(prepared.luck[self._state])
-                    self._node = self._policy.next_node(self._node, action, target, gain // prepared.stride)
+                    self._node = self._policy.next_node(self._node, action, target, gain)
+                self._left += -gain // prepared.stride  # a cost is charged rounded up
                 self._state, self._steps = target, self._steps + steps
                 return
         possible = ", ".join(f"{model.state(model.successor[o])!r} at cost {model.cost[o]:g}" for o in outcome)

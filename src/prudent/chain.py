@@ -8,18 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prudent.allowance import Allowance
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
 from prudent.kernels.sweep import Costs, distribute, follow
-from prudent.model import FloatArray
+from prudent.model import FloatArray, owner
 from prudent.policy import BudgetPolicy
-from prudent.prepare import Prepared, restrict
+from prudent.prepared import Prepared, restrict
 from prudent.progress import Progress
 from prudent.risk import Distribution
 from prudent.values.expected import Expected, least_expected_cost
 from prudent.values.rounds import block_rounding, free_round, rounding
 
-__all__ = ["Values", "backward", "costs_of", "expected_steps", "forward", "spent_budget", "value_at_risk"]
+__all__ = ["BATCH", "Values", "backward", "costs_of", "expected_steps", "forward", "spent_budget", "window_of"]
 
 MISSING = 1e-13
 """The probability under way at which a forward pass stops by itself."""
@@ -27,19 +28,23 @@ MISSING = 1e-13
 WORK = 2_000_000_000
 """States times levels after which it stops anyway."""
 
+ROOM = 200_000_000
+"""The most states times levels under way at once."""
+
 LEVELS = 20_000_000
 """Levels after which it stops anyway."""
 
-ROOM = 60_000_000
-"""The most states times levels under way at once."""
+BATCH = 100_000_000
+"""Outcomes times levels that one call of a kernel handles, so that progress and Ctrl-C get their turn."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """Expected values of a policy by budget left and state, in levels."""
+    """Expected values of a policy at the start of a run, in levels."""
 
-    excess: FloatArray  # (n_levels, n_states)  E[(C - b)+]
-    mean: FloatArray  # (n_levels, n_states)  E[C]
+    excess: float  # E[(C - w)+] over its budget w, costs as charged
+    above: float  # surely at least that
+    mean: float  # E[C]
 
 
 def costs_of(prepared: Prepared, arcs: Round) -> Costs:
@@ -59,75 +64,129 @@ def spent_budget(policy: BudgetPolicy) -> Expected:
     return least_expected_cost(restrict(prepared, prepared.action_start[:-1] + policy.choice[0]))
 
 
-def backward(policy: BudgetPolicy, tail: Expected, *, up: bool = False) -> Values:
-    """Evaluate a policy; ``tail`` is its cost once the budget is gone; ``up`` rounds the excess up, to be a bound."""
-    excess = tail.upper if up else tail.value
-    return _backward(policy, excess, tail.value, policy.prepared.mean_cost, int(up))
+def backward(policy: BudgetPolicy, tail: Expected) -> Values:
+    """Evaluate a policy; ``tail`` is its cost once the budget is gone."""
+    return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost)
 
 
 def expected_steps(policy: BudgetPolicy) -> float:
-    """Return the expected number of steps of a run."""
+    """Return a bound on the expected number of actions in a run, free moves on the way to them included."""
+    prepared = policy.prepared
     steps = spent_budget(policy).steps
-    counted = _backward(policy, steps, steps, np.ones(policy.prepared.n_actions), 0)
-    return float(counted.mean[policy.level, policy.prepared.start])
+    return _backward(policy, np.stack([steps] * 3), np.ones(prepared.n_actions)).mean * (1 + longest_detour(prepared))
 
 
-def _backward(
-    policy: BudgetPolicy, first_excess: FloatArray, first_mean: FloatArray, mean_cost: FloatArray, direction: int
-) -> Values:
+def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> Values:
     prepared = policy.prepared
     arcs = free_round(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
-    excess, mean = np.empty(policy.choice.shape), np.empty(policy.choice.shape)
-    excess[0], mean[0] = first_excess, first_mean
+    window = window_of(prepared, policy.level)
+    tables = np.empty((3, window, prepared.n_states))
     room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
-    follow(arcs, costs, direction, 1, len(excess), policy.choice, excess, mean, room, chosen)
-    return Values(excess=excess, mean=mean)
+    rows = max(BATCH // max(len(prepared.cost), 1), 1)
+    with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
+        for first in range(1, policy.level + 1, rows):
+            last = min(first + rows, policy.level + 1)
+            follow(arcs, costs, base, policy.choice, first, last, tables, room, chosen)
+            progress.at(last)
+    found = base if policy.level == 0 else tables[:, policy.level % window]
+    return Values(*found[:, prepared.start].tolist())
 
 
-def value_at_risk(policy: BudgetPolicy, cvar: float, alpha: float) -> float:
-    """Return the policy's VaR in the user's units; it is never above CVaR, so that is how far to look."""
-    return forward(policy, most=int(min(cvar, WORK)) + 2).var(alpha)
+def window_of(prepared: Prepared, most: int) -> int:
+    """Return how many levels of values a sweep to level ``most`` has to keep."""
+    return min(int(prepared.cost.max(initial=0)), most) + 1
+
+
+def longest_detour(prepared: Prepared) -> float:
+    """Return the largest expected number of free moves between two actions of the prepared model.
+
+    They lie inside collapsed cycles, on the way to the state that owns the action.  Free moves whose costs are
+    exactly 0 need no account: then 0.
+    """
+    model = prepared.model
+    inner = np.zeros(model.n_actions, dtype=bool)
+    inner[prepared.inner_action] = True
+    outcome = np.flatnonzero(inner[owner(model.outcome_start)])
+    if not (model.cost[outcome] != 0).any():
+        return 0.0
+    state_of = owner(model.action_start)
+    exits = state_of[prepared.model_action[prepared.model_action >= 0]]
+    members = np.unique(state_of[prepared.inner_action])
+    most = 0.0
+    for target in np.intersect1d(exits, members).tolist():
+        route = prepared.routes(target)
+        inside = np.flatnonzero((prepared.state_of == prepared.state_of[target]) & (route >= 0))
+        inside = inside[inside != target]
+        rank = np.full(model.n_states, -1, dtype=np.int64)
+        rank[inside] = np.arange(len(inside))
+        matrix = np.eye(len(inside))
+        for i, action in enumerate(route[inside].tolist()):
+            for o in range(int(model.outcome_start[action]), int(model.outcome_start[action + 1])):
+                if rank[model.successor[o]] >= 0:
+                    matrix[i, rank[model.successor[o]]] -= model.probability[o]
+        if len(inside):
+            most = max(most, 2 * float(np.linalg.solve(matrix, np.ones(len(inside))).max()))
+    return most
 
 
 def forward(
-    policy: BudgetPolicy, tail: Expected | None = None, *, most: int | None = None, tolerance: float = MISSING
+    policy: BudgetPolicy,
+    tail: Expected | None = None,
+    *,
+    most: int | None = None,
+    tolerance: float = MISSING,
+    charged: bool = False,
 ) -> Distribution:
     """Return the distribution of the total cost, cut when little is under way or after ``most`` levels.
 
     It is not cut before the budget is gone, so what the part cut off costs is known from ``tail``; without it,
-    that part counts as what it has spent.
+    that part counts as what it has spent.  Where costs are rounded, runs that are charged alike are taken together,
+    and their value is the mean of what they truly cost; or what they are charged, where that is asked for.
     """
     prepared = policy.prepared
     window = int(prepared.cost.max(initial=0)) + 1
-    if window * prepared.n_states > ROOM:
+    layers = 2 if prepared.rounded and not charged else 1
+    room = layers * window * prepared.n_states
+    if room > ROOM:
         raise PrudentError(
-            f"following the policy takes room for {window * prepared.n_states:,} numbers; {ROOM:,} are the most: "
-            "use prudent.simulate"
+            f"following the policy takes room for {room:,} numbers; {ROOM:,} are the most: use prudent.simulate"
         )
+    Allowance.of(None, None).check(8 * room, "following the policy", "use prudent.simulate")
     arcs = free_round(prepared)
     costs = costs_of(prepared, arcs)
-    mass = np.zeros((window, prepared.n_states))
-    mass[0, prepared.start] = 1.0
-    chosen, room = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
+    mass = np.zeros((layers, window, prepared.n_states))
+    mass[0, 0, prepared.start] = 1.0
+    chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
     if most is None:
         most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
-    total, levels, missing = np.zeros(0), 0, 1.0
+    total, levels, missing = np.zeros((layers, 0)), 0, 1.0
+    rows = max(BATCH // max(len(prepared.cost), 1), 1)
     with Progress("following the policy", unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
-            total = np.append(total, np.zeros(min(most - levels, max(levels, 1024))))
+            more = min(most - levels, max(levels, 1024), rows)
+            total = np.append(total, np.zeros((layers, more)), axis=1)
             levels, missing = distribute(
-                arcs, costs, policy.choice, policy.level, tolerance, levels, mass, total, chosen, room
+                arcs, costs, policy.choice, policy.level, tolerance, prepared.shift, levels, mass, total, chosen, k
             )
             progress.at(levels)
-    ended = np.flatnonzero(total[:levels])
+    ended = np.flatnonzero(total[0, :levels])
     spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
     ahead = 0.0 if tail is None else tail.value
-    beyond = float((mass * (spent[:, None] + ahead)).sum()) if missing > 0 else 0.0
+    beyond = float((mass[0] * (spent[:, None] + ahead)).sum()) if missing > 0 else 0.0
+    probability, value = total[0, ended], prepared.totals(ended)
+    mean = float(probability @ ended) + beyond
+    if layers > 1:
+        beyond += float(mass[1].sum()) if missing > 0 else 0.0
+        mean += float(total[1, :levels].sum() + mass[1].sum())
+        value = value + total[1, ended] / probability * prepared.level_size
+        order = np.argsort(value, kind="stable")
+        value, probability = value[order], probability[order]
     return Distribution(
-        values=prepared.totals(ended),
-        probabilities=total[ended],
-        mean=prepared.in_units(float(total[ended] @ ended) + beyond),
+        values=value,
+        probabilities=probability,
+        mean=prepared.in_units(mean),
         missing=float(missing),
         missing_mean=prepared.in_units(beyond / missing) if missing > 0 else 0.0,
+        grouped=layers > 1,
     )

@@ -10,8 +10,9 @@ from prudent.errors import ModelError, PrudentError
 from prudent.files import load
 from prudent.graph import ordered_blocks, reachable
 from prudent.model import SSP, owner
-from prudent.prepare import Prepared, prepare
-from prudent.values.worst_case import least_worst_case
+from prudent.prepare import prepare
+from prudent.prepared import Prepared
+from prudent.values.worst_case import true_worst_case
 
 __all__ = ["Report", "check"]
 
@@ -120,11 +121,11 @@ def _findings(prepared: Prepared) -> dict[str, Any]:
         notes.append(f"{int(dropped.sum()):,} actions may lead to where a run gets stuck, for example {place}")
     if len(prepared.inner_action):
         notes.append(f"{len(prepared.inner_action):,} actions move inside free cycles, whose states count as one")
-    if prepared.lattice.rounded:
-        notes.append(f"the costs have no common step; solve rounds them to multiples of {prepared.lattice.step:g}")
-    worst = least_worst_case(prepared).at(prepared.start)
+    if prepared.rounded:
+        notes.append("the costs have no common step; solve rounds them, as finely as the gap asks for")
+    worst = true_worst_case(prepared)
     return {
-        "step": None if prepared.lattice.rounded else prepared.lattice.step,
+        "step": None if prepared.rounded else prepared.lattice.step,
         "least_cost": prepared.in_units(0),
         "worst_case": prepared.in_units(worst),
         "pruned_states": int(pruned.sum()),

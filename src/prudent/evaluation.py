@@ -3,18 +3,19 @@
 import heapq
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
-from scipy.sparse.linalg import spsolve
+from scipy.sparse.linalg import splu
 
 from prudent.chain import MISSING, backward, forward, spent_budget
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray, towards
-from prudent.model import SSP, IntArray
+from prudent.model import SSP, FloatArray, IntArray
 from prudent.policy import BudgetPolicy, UnrolledPolicy
-from prudent.prepare import Prepared, prepare
+from prudent.prepare import prepare
+from prudent.prepared import Prepared
 from prudent.risk import Distribution
 
 __all__ = ["Policy", "evaluate", "restricted"]
@@ -75,8 +76,7 @@ def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
     result = forward(policy, tail, tolerance=tolerance)
     if isinstance(policy, UnrolledPolicy):
         return result
-    mean = backward(policy, tail).mean[policy.level, policy.prepared.start]
-    return replace(result, mean=policy.prepared.in_units(float(mean)))
+    return replace(result, mean=policy.prepared.in_units(backward(policy, tail).mean))
 
 
 def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
@@ -134,55 +134,61 @@ def _evaluate_function(
 ) -> Distribution:
     """Follow the mass of a user's function forward through the totals, in rising order.
 
-    Best luck as a potential makes all costs non-negative, so a total, once passed, is settled.
+    Best luck as a potential makes all costs non-negative, so a total, once passed, is settled.  Beside the mass goes
+    its mean of what rounding left out.
     """
-    luck, lattice = prepared.luck, prepared.lattice
-    waiting: dict[int, dict[int, float]] = {}  # normalised steps spent -> mass by state
-    for state, mass in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
-        if mass > 0:
-            waiting.setdefault(int(luck[state]) - prepared.start_luck, {})[state] = mass
+    waiting: dict[int, dict[int, FloatArray]] = {}  # levels charged -> mass by state
+    for state, p in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
+        if p > 0:
+            first = int(prepared.first_charge(state))
+            left_out = (int(prepared.luck[state]) - prepared.start_luck) / prepared.stride - first
+            waiting.setdefault(first, {})[state] = np.array([p, p * left_out])
     queue = list(waiting)
     heapq.heapify(queue)
-    ended: dict[int, float] = {}
+    ended: dict[int, FloatArray] = {}
     asked, gone, left = 0, 0.0, 1.0
     while queue and left > tolerance:
         level = heapq.heappop(queue)
         arrived = waiting.pop(level)
         # Ask the policy at every state that this total can be spent in, moving on at no normalised cost.
-        moves: dict[int, tuple[IntArray, IntArray]] = {}
+        moves: dict[int, _Moves] = {}
         pending = list(arrived)
         while pending:
             state = pending.pop()
             if state in moves:
                 continue
-            outcome, gain = _outcomes(model, prepared, policy, state, level)
-            moves[state] = outcome, gain
+            moves[state] = _outcomes(model, prepared, policy, state, level)
             asked += 1
-            pending += model.successor[outcome[gain == 0]].tolist()
+            pending += model.successor[moves[state].outcome[moves[state].charge == 0]].tolist()
         if asked > PAIRS:
             raise PrudentError(
                 f"after {asked:,} pairs of state and cost so far a run is still under way with probability {left:.3g}; "
                 "the policy may never reach a goal: mend it, or raise tolerance="
             )
         for state, mass in _visits(model, moves, arrived).items():
-            outcome, gain = moves[state]
+            outcome, charge, shift = moves[state]
             if len(outcome) == 0:
-                ended[level] = ended.get(level, 0.0) + mass
-                gone += mass
+                ended[level] = ended.get(level, np.zeros(2)) + mass
+                gone += mass[0]
                 continue
-            for o, more in zip(outcome[gain > 0].tolist(), gain[gain > 0].tolist(), strict=True):
-                if level + more not in waiting:
-                    waiting[level + more] = {}
-                    heapq.heappush(queue, level + more)
-                row, target = waiting[level + more], int(model.successor[o])
-                row[target] = row.get(target, 0.0) + mass * float(model.probability[o])
+            for i in np.flatnonzero(charge > 0).tolist():
+                after, target = level + int(charge[i]), int(model.successor[outcome[i]])
+                if after not in waiting:
+                    waiting[after] = {}
+                    heapq.heappush(queue, after)
+                moved = model.probability[outcome[i]] * np.array([mass[0], mass[1] + mass[0] * shift[i]])
+                waiting[after][target] = waiting[after].get(target, np.zeros(2)) + moved
         left = 1.0 - gone
         if left <= 2 * tolerance + 1e-12:  # the difference has lost its digits: add up what is under way
-            left = sum(sum(row.values()) for row in waiting.values())
-    steps = np.array(sorted(ended), dtype=np.int64)
-    values = lattice.value(prepared.start_luck + steps)
-    probabilities = np.array([ended[step] for step in steps.tolist()])
-    beyond = float(lattice.value(prepared.start_luck + min(queue))) if queue else 0.0
+            left = float(sum(mass[0] for row in waiting.values() for mass in row.values()))
+    levels = np.array(sorted(ended), dtype=np.int64)
+    mass = np.array([ended[level] for level in levels.tolist()]).reshape(-1, 2)
+    values, probabilities = prepared.totals(levels), mass[:, 0]
+    if prepared.rounded:
+        values = values + mass[:, 1] / probabilities * prepared.level_size
+        order = np.argsort(values, kind="stable")
+        values, probabilities = values[order], probabilities[order]
+    beyond = float(prepared.totals(np.array(min(queue)))) if queue else 0.0
     missing = left if queue else 0.0
     return Distribution(
         values=values,
@@ -190,45 +196,57 @@ def _evaluate_function(
         mean=float(values @ probabilities) + missing * beyond,
         missing=missing,
         missing_mean=beyond,
+        grouped=prepared.rounded,
     )
+
+
+class _Moves(NamedTuple):
+    """The outcomes of an action that a function plays."""
+
+    outcome: IntArray
+    charge: IntArray  # in levels
+    shift: FloatArray  # what rounding left out, in levels
 
 
 def _outcomes(
     model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], state: int, level: int
-) -> tuple[IntArray, IntArray]:
-    """Return the outcomes of the action that a function plays, and what each adds to the normalised cost."""
-    name, luck = model.state(state), prepared.luck
+) -> _Moves:
+    """Return the outcomes of the action that a function plays."""
+    name = model.state(state)
     if model.action_start[state] == model.action_start[state + 1]:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    spent = float(prepared.lattice.value(level + prepared.start_luck - int(luck[state])))
-    action = model.find_action(state, policy(name, spent))
+        return _Moves(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+    steps = level * prepared.stride + prepared.start_luck - int(prepared.luck[state])
+    action = model.find_action(state, policy(name, float(prepared.lattice.value(steps))))
     outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
     outcome = outcome[model.probability[outcome] > 0]
-    outside = model.successor[outcome[prepared.state_of[model.successor[outcome]] < 0]]
+    target = model.successor[outcome]
+    outside = target[prepared.state_of[target] < 0]
     if len(outside):
         raise PrudentError(
             f"the policy does not reach a goal with probability 1: it can get into state {model.state(outside[0])!r}, "
             "from where no policy does, so its expected cost is infinite"
         )
-    steps = np.rint(model.cost[outcome] / prepared.lattice.step).astype(np.int64)
-    return outcome, steps + luck[model.successor[outcome]] - luck[state]
+    fine = prepared.lattice.multiples(model.cost[outcome]) + prepared.luck[target] - prepared.luck[state]
+    charge = -(-fine // prepared.stride)
+    return _Moves(outcome, charge, fine / prepared.stride - charge)
 
 
-def _visits(model: SSP, moves: dict[int, tuple[IntArray, IntArray]], arrived: dict[int, float]) -> dict[int, float]:
+def _visits(model: SSP, moves: dict[int, _Moves], arrived: dict[int, FloatArray]) -> dict[int, FloatArray]:
     """Return how often each state is visited while one total is spent."""
     state = np.array(list(moves), dtype=np.int64)
     rank = {s: i for i, s in enumerate(moves)}
     source, target, chance = [], [], []
-    for s, (outcome, gain) in moves.items():
-        for o in outcome[gain == 0].tolist():
+    for s, (outcome, charge, _) in moves.items():
+        for o in outcome[charge == 0].tolist():
             source.append(rank[s])
             target.append(rank[int(model.successor[o])])
             chance.append(float(model.probability[o]))
     if not source:
         return arrived
-    leaves = np.array([len(outcome) == 0 or bool((gain > 0).any()) for outcome, gain in moves.values()])
+    leaves = np.array([len(move.outcome) == 0 or bool((move.charge > 0).any()) for move in moves.values()])
     _refuse_stuck(model, state, np.array(source), np.array(target), leaves)
-    entered = np.array([arrived.get(int(s), 0.0) for s in state])
+    entered = np.array([arrived.get(int(s), np.zeros(2)) for s in state])
     move = csr_array((chance, (target, source)), shape=(len(state), len(state)))
-    visits = spsolve((eye_array(len(state)) - move).tocsc(), entered)
-    return dict(zip(state.tolist(), np.maximum(visits, 0.0).tolist(), strict=True))
+    visits = splu((eye_array(len(state)) - move).tocsc()).solve(entered)
+    visits[:, 0] = np.maximum(visits[:, 0], 0.0)
+    return dict(zip(state.tolist(), visits, strict=True))

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from prudent.allowance import Allowance
 from prudent.errors import PrudentError
-from prudent.methods.exact import TIE, budget_tables
+from prudent.kernels.sweep import Base
+from prudent.methods.budgets import PLAN, TIE, budget_sweep
 from prudent.model import FloatArray, IntArray
 from prudent.policy import BudgetPolicy, UnrolledPolicy
 from prudent.values.expected import least_expected_cost
@@ -67,7 +69,11 @@ class Explainer:
         self.mean_only = mean_only
         self.worst = least_worst_case(prepared)
         least = least_expected_cost(prepared)
-        self.tables = budget_tables(prepared, least, self.worst, None, most=policy.level)
+        base, level = Base(least.value, least.lower, least.value), policy.level
+        memory = Allowance.of(None, None)
+        self.tables = budget_sweep(
+            prepared, base, least.choice, self.worst, memory, most=level, aims=PLAN, keep=True
+        ).tables
 
     def explain(self, state: Hashable, spent: float) -> Explanation:
         """Weigh every action of a state when so much has been spent."""
@@ -86,7 +92,7 @@ class Explainer:
             first = excess if left > 0 else expected
             allowed = first <= first.min() * (1 + 8 * TIE)
         chosen = int(policy.choice[max(left, 0), inside])
-        unit = prepared.stride * prepared.lattice.step
+        unit = prepared.level_size
         luck = float(prepared.lattice.value(int(prepared.luck[index])))
         options = [
             Option(

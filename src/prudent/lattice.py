@@ -4,6 +4,10 @@ If all costs are whole multiples of one step, so are all totals and all budgets,
 (no interpolation).  Floats hide such a step (0.1 + 0.2, 1/3), so it is looked for with a tolerance of a few
 units in the last place, by continued fractions on the ratios of the costs; what the tolerance swallowed is
 kept as ``deviation`` and ends up in the bounds of every result.
+
+Costs without a common step are counted on a lattice much finer than the step they are rounded to: a binary
+fraction of it, so fine that only ``deviation`` is lost.  From there on everything is whole numbers, and rounding
+up or down to the step is exact.
 """
 
 from dataclasses import dataclass
@@ -15,13 +19,16 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.model import FloatArray, IntArray
 
-__all__ = ["Lattice", "find_lattice", "round_to_lattice", "usual_step"]
+__all__ = ["Lattice", "find_lattice", "fine_lattice", "finest_step", "nice_step", "usual_step"]
 
 TOLERANCE = 2.0**-49
 """Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
 
 LARGEST = 2**24
 """The largest multiple of a step that still counts as one."""
+
+SPARE = 8
+"""The least binary places that a fine lattice has within a step."""
 
 
 @dataclass(frozen=True)
@@ -31,25 +38,15 @@ class Lattice:
     step: float  # in the user's units
     deviation: float  # the largest |cost - multiple * step| among the costs it was found from
 
-    @property
-    def rounded(self) -> bool:
-        """Whether costs were moved to the lattice by more than their own rounding."""
-        return self.deviation > 1e-6 * self.step
+    def multiples(self, value: FloatArray) -> IntArray:
+        """Return the nearest multiples of the step."""
+        return np.rint(value / self.step).astype(np.int64)
 
     def value(self, multiple: int | IntArray) -> FloatArray:
         """Return multiples of the step in the user's units, as the nearest floats."""
         parts = _reciprocal(self.step)
         scaled = np.asarray(multiple) / parts if parts else np.asarray(multiple) * self.step
         return np.asarray(scaled, dtype=np.float64)
-
-    def multiple(self, value: float, what: str = "cost") -> int:
-        """Return the multiple of the step that a value is, or refuse it."""
-        if not isinstance(value, int | float | np.number) or not np.isfinite(value):
-            raise PrudentError(f"{what} is {value!r}; it must be a finite number")
-        nearest = round(value / self.step)
-        if not self.rounded and abs(value - nearest * self.step) > 1e-9 * max(1.0, abs(value)):
-            raise PrudentError(f"{what} is {value!r}; it must be a multiple of the model's cost step {self.step:g}")
-        return nearest
 
 
 def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
@@ -73,20 +70,29 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     multiple = np.rint(size / reference * parts).astype(np.int64)
     common = int(np.gcd.reduce(multiple))
     step = _roundest(reference / (parts // gcd(parts, common)) * (common // gcd(parts, common)), size)
-    whole = np.rint(cost / step).astype(np.int64)
+    whole = Lattice(step, 0.0).multiples(cost)
     return Lattice(step, _deviation(cost, whole, step)), whole
 
 
-def round_to_lattice(cost: FloatArray, step: float) -> tuple[Lattice, IntArray]:
-    """Return the lattice of a given step and the multiple nearest to each cost."""
+def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
+    """Return a lattice that holds all costs closely, each cost as a multiple of it, and its parts in one ``step``.
+
+    The parts are a power of two, as large as totals along a path through all states leave room for.
+    """
     if not 0 < step < np.inf:
         raise PrudentError(f"step is {step!r}; it must be a number above 0")
-    if np.abs(cost).max(initial=0.0) / step > LARGEST:
-        raise PrudentError(
-            f"step is {step!r}; the largest cost would be more than {LARGEST:,} steps: give a larger one"
-        )
-    whole = np.rint(cost / step).astype(np.int64)
-    return Lattice(float(step), _deviation(cost, whole, float(step))), whole
+    if not 1e-280 < step < 1e280:
+        raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
+    largest = float(np.abs(cost).max(initial=0.0))
+    bits = 60 - (n_states + 1).bit_length() - (int(largest / step) + 1).bit_length()
+    if bits < SPARE:
+        raise PrudentError(f"step is {step!r}; {finest_step(cost, n_states):.3g} is the finest for these costs")
+    lattice = Lattice(step * 2.0**-bits, 0.0)
+    whole = lattice.multiples(cost)
+    binary = np.frexp(step)[0] == 0.5  # then products with the step are exact
+    exact = binary and bool((whole * lattice.step == cost).all())
+    deviation = 0.0 if exact else lattice.step / 2 + float(np.spacing(largest))
+    return Lattice(lattice.step, deviation), whole, 2**bits
 
 
 def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
@@ -106,6 +112,17 @@ def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
 def usual_step(cost: FloatArray) -> float:
     """Return the step that costs without a common one are rounded to: the largest cost has 10,000 to 100,000."""
     return float(10.0 ** (np.floor(np.log10(np.abs(cost).max())) - 4))
+
+
+def finest_step(cost: FloatArray, n_states: int) -> float:
+    """Return the finest step that leaves room for a lattice within it."""
+    return float(np.abs(cost).max(initial=0.0)) * 2.0 ** (SPARE + 2 + (n_states + 1).bit_length() - 60)
+
+
+def nice_step(most: float) -> float:
+    """Return the largest round number that is not above ``most``, and at least 3/4 of it."""
+    power = 10.0 ** np.floor(np.log10(most))
+    return float(f"{max(k * power for k in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if k * power <= most * 1.000001):.15g}")
 
 
 def _denominator(ratio: float) -> int:

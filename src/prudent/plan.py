@@ -16,8 +16,7 @@ STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the bounds on the optimal CVaR are as close as was asked for",
     "gap_not_reached": "the bounds hold but are wider than asked for: allow more time or memory, or a larger gap",
-    "approximate": "the method does not aim at the optimal CVaR, or costs were rounded; the bounds hold: method exact, "
-    "and costs with a common step, close them",
+    "approximate": "the method does not aim at the optimal CVaR; the bounds hold: method exact closes them",
     "interrupted": "stopped before the end; the bounds known so far hold: run it again to finish",
 }
 """Each status with what it means and what to change."""
@@ -27,8 +26,11 @@ STATUS = {
 class Plan:
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
-    ``cvar``, ``var`` and ``expected`` belong to the returned policy and come from its exact evaluation, on rounded
-    costs where ``notes`` say that costs were rounded; the optimal CVaR lies between ``lower`` and ``upper``.
+    ``cvar``, ``var`` and ``expected`` belong to the returned policy and come from its exact evaluation.  The optimal
+    CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  Where costs were rounded (``notes`` say
+    so) ``expected`` is still exact and of the true costs, while ``cvar`` and ``var`` take together runs that round
+    alike: close estimates, and ``cvar`` stays between the bounds.  No policy of optimal CVaR has an expected cost
+    below ``expected_lower``; the policy has the least one if the status is ``optimal``.
     """
 
     model: SSP = field(repr=False)
@@ -40,6 +42,7 @@ class Plan:
     cvar: float
     var: float
     expected: float
+    expected_lower: float
     lower: float
     upper: float
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
@@ -102,6 +105,7 @@ class Plan:
             "cvar": self.cvar,
             "var": self.var,
             "expected": self.expected,
+            "expected_lower": self.expected_lower,
             "lower": self.lower,
             "upper": self.upper,
             "worst_case": self.worst_case,

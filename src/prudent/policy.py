@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,15 @@ from numpy.typing import NDArray
 from prudent.agent import Agent
 from prudent.errors import PrudentError
 from prudent.model import SSP, FloatArray, IntArray
-from prudent.prepare import Prepared
+from prudent.prepared import Prepared
 
-__all__ = ["BudgetPolicy", "UnrolledPolicy"]
+__all__ = ["BudgetPolicy", "UnrolledPolicy", "choice_type"]
+
+
+def choice_type(prepared: Prepared) -> type[Any]:
+    """Return the smallest type that holds the number of an action within its state."""
+    most = int(np.diff(prepared.action_start).max(initial=1)) - 1
+    return np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,16 +28,16 @@ class BudgetPolicy:
 
     A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b``
     levels left, row 0 from the moment the budget is gone.  A policy that looks at the state alone has only
-    that row.
+    that row.  Where costs are rounded, an agent charges itself each cost rounded up, while true costs accrue.
     """
 
     prepared: Prepared
-    choice: NDArray[np.int32]  # (n_levels, n_states)  the action's number within its prepared state
+    choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its prepared state, in a small type
 
     @classmethod
     def of_states(cls, prepared: Prepared, action: IntArray) -> "BudgetPolicy":
         """Return the policy that plays one action in each prepared state, whatever has been spent."""
-        return cls(prepared, (action - prepared.action_start[:-1]).astype(np.int32)[None])
+        return cls(prepared, (action - prepared.action_start[:-1]).astype(choice_type(prepared))[None])
 
     @property
     def level(self) -> int:
@@ -57,7 +64,7 @@ class BudgetPolicy:
         return int(self.prepared.state_of[state])
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
-        """Return the policy's own state after its action led to a model state and added so many levels."""
+        """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps."""
         return int(self.prepared.state_of[target])
 
     def level_left(self, state: int, spent: float) -> int:
@@ -70,7 +77,11 @@ class BudgetPolicy:
         return max(self.level - self.prepared.spent_levels(state, spent), 0)
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
-        """Return the action to play in a state when so much has been spent."""
+        """Return the action to play in a state when so much has been spent.
+
+        Where costs are rounded, what is left of the budget is rounded down as a whole, not cost by cost as an agent
+        does; the bound on CVaR holds for that, too.
+        """
         model = self.prepared.model
         index = model.index(state)
         if model.is_goal[index]:
@@ -120,11 +131,11 @@ class UnrolledPolicy(BudgetPolicy):
     resolution: float = 0.0  # memories closer than this count as one
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
-        """Return the policy's own state after its action led to a model state and added so many levels."""
+        """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps."""
         prepared, plain = self.prepared, int(self.prepared.state_of[target])
         for o in range(int(prepared.outcome_start[action]), int(prepared.outcome_start[action + 1])):
             after = int(prepared.successor[o])
-            if self.origin[after] == plain and prepared.cost[o] == gain:
+            if self.origin[after] == plain and prepared.fine[o] == gain:
                 return after
         return node  # a free loop: nothing has changed
 
@@ -134,15 +145,9 @@ class UnrolledPolicy(BudgetPolicy):
         if self.origin[prepared.start] == plain:
             return prepared.start
         # The first chance step is an action of the start, with one outcome for each initial state.
-        gain = (int(prepared.luck[state]) - prepared.start_luck) // prepared.stride
+        gain = int(prepared.luck[state]) - prepared.start_luck
         return self.next_node(prepared.start, int(prepared.action_start[prepared.start]), state, gain)
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Refuse: state and cost so far do not tell what this policy plays."""
         raise PrudentError("this policy remembers more than the cost so far; run it with policy.start()")
-
-    def table(self) -> NDArray[np.int32]:
-        """Return the unrolled model's action by budget left and unrolled state, -1 in goals."""
-        table = self.choice + self.prepared.action_start[:-1].astype(np.int32)
-        table[:, np.diff(self.prepared.action_start) == 0] = -1
-        return table

@@ -38,8 +38,8 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def at(self, done: float) -> None:
-        """Say how far the work is; cheap enough for inner loops."""
+    def at(self, done: float, total: float | None = None) -> None:
+        """Say how far the work is, and how much there is where that is known better now; cheap enough for loops."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -48,7 +48,7 @@ class Progress:
             return
         if self._bar is None:
             self._open()
-        self._bar.update(self._task, completed=done)
+        self._bar.update(self._task, completed=done, total=self.total if total is None else total)
 
     def _open(self) -> None:
         from rich.console import Console

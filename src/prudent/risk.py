@@ -34,7 +34,8 @@ class Distribution:
     """The distribution of the total cost of a policy.
 
     Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
-    have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.
+    have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.  Where it is ``grouped``,
+    a value is the mean of runs whose costs round alike: ``mean`` is exact, ``cvar`` at most the true one, and close.
     """
 
     values: FloatArray  # (n,)  rising
@@ -42,6 +43,7 @@ class Distribution:
     mean: float
     missing: float = 0.0
     missing_mean: float = 0.0
+    grouped: bool = False
 
     @property
     def std(self) -> float:

@@ -143,14 +143,16 @@ class _Walk:
     outcome_start: IntArray
     probability: FloatArray
     successor: IntArray
-    steps: IntArray  # (n_outcomes,)  in lattice steps, or in levels
+    charge: IntArray  # (n_outcomes,)  in levels
     cost: FloatArray  # (n_outcomes,)
     first_state: IntArray
     first_probability: FloatArray
-    luck: IntArray  # (n_states,)  in the same steps, less that of the start
+    first_charge: IntArray
     level: int
-    stride: int
-    table: NDArray[np.int32]  # (n_levels, n_states)  the action, -1 in goals
+    table: NDArray[Any]  # (n_levels, n_columns)
+    column: IntArray  # (n_states,)  of the table; -1 in goals
+    offset: IntArray  # (n_states,)  what to add to the table's entry
+    lookup: IntArray  # the action that the sum stands for
 
     def arrays(self) -> tuple[Any, ...]:
         """Return what the kernel takes, in its order."""
@@ -160,31 +162,41 @@ class _Walk:
 def _walk(policy: BudgetPolicy) -> _Walk:
     prepared, model = policy.prepared, policy.prepared.model
     if isinstance(policy, UnrolledPolicy):
+        acts = np.diff(prepared.action_start) > 0
         return _Walk(
             outcome_start=prepared.outcome_start,
             probability=prepared.probability,
             successor=prepared.successor,
-            steps=prepared.cost,
+            charge=prepared.cost,
             cost=prepared.shift,
             first_state=np.array([prepared.start]),
             first_probability=np.ones(1),
-            luck=np.zeros(prepared.n_states, dtype=np.int64),
+            first_charge=np.zeros(1, dtype=np.int64),
             level=policy.level,
-            stride=1,
-            table=policy.table(),
+            table=policy.choice,
+            column=np.where(acts, np.arange(prepared.n_states), -1),
+            offset=prepared.action_start[:-1],
+            lookup=np.arange(prepared.n_actions),
         )
+    table, offset, lookup = policy.choice, prepared.action_start[prepared.state_of], prepared.model_action
+    column = np.where(model.is_goal, -1, prepared.state_of)
+    if len(prepared.inner_action):  # some states lead to others at no cost before they play what is chosen
+        table, offset, lookup = policy.model_actions, np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
+        column = np.where(column < 0, -1, np.arange(model.n_states))
     return _Walk(
         outcome_start=model.outcome_start,
         probability=model.probability,
         successor=model.successor,
-        steps=np.rint(model.cost / prepared.lattice.step).astype(np.int64),
+        charge=prepared.charge(np.arange(model.n_outcomes)),
         cost=model.cost,
         first_state=model.initial_state,
         first_probability=model.initial_probability,
-        luck=prepared.luck - prepared.start_luck,
+        first_charge=prepared.first_charge(model.initial_state),
         level=policy.level,
-        stride=prepared.stride,
-        table=policy.model_actions,
+        table=table,
+        column=column,
+        offset=offset,
+        lookup=lookup,
     )
 
 
@@ -204,9 +216,12 @@ def _simulate_table(
         if not all(pool.map(run, range(len(streams)))):
             raise _endless(prepared.model, max_steps)
     shown = tuple(_named(policy, steps) for steps in _replayed(walk, streams, min(paths, episodes)))
-    if isinstance(policy, UnrolledPolicy):  # its outcomes are merged ones: they pay their true costs on average
-        return Runs(prepared.totals(total) + (paid if prepared.lattice.rounded else 0.0), seed, shown)
-    return Runs(paid if prepared.lattice.rounded else prepared.lattice.value(total), seed, shown)
+    costs = prepared.totals(total)
+    if prepared.rounded and isinstance(policy, UnrolledPolicy):
+        costs = costs + paid * prepared.level_size
+    elif prepared.rounded:
+        costs = paid
+    return Runs(costs, seed, shown)
 
 
 def _replayed(walk: _Walk, streams: list[np.random.SeedSequence], n: int) -> Iterator[list[tuple[int, int, int]]]:
@@ -214,12 +229,13 @@ def _replayed(walk: _Walk, streams: list[np.random.SeedSequence], n: int) -> Ite
     for i in range(n):
         if i % CHUNK == 0:
             rng = np.random.Generator(np.random.PCG64(streams[i // CHUNK]))
-        s = int(walk.first_state[draw(rng.random(), 0, len(walk.first_state), walk.first_probability)])
-        spent, steps = 0, []
-        while (a := int(walk.table[max(walk.level - (spent + walk.luck[s]) // walk.stride, 0), s])) >= 0:
+        first = draw(rng.random(), 0, len(walk.first_state), walk.first_probability)
+        s, charged, steps = int(walk.first_state[first]), int(walk.first_charge[first]), []
+        while walk.column[s] >= 0:
+            a = int(walk.lookup[walk.offset[s] + walk.table[max(walk.level - charged, 0), walk.column[s]]])
             o = draw(rng.random(), walk.outcome_start[a], walk.outcome_start[a + 1], walk.probability)
             steps.append((s, a, o))
-            spent, s = spent + int(walk.steps[o]), int(walk.successor[o])
+            charged, s = charged + int(walk.charge[o]), int(walk.successor[o])
         yield steps
 
 
@@ -234,7 +250,7 @@ def _named(policy: BudgetPolicy, steps: list[tuple[int, int, int]]) -> Path:
     for s, a, o in steps:
         here, there = member[policy.origin[s]], member[policy.origin[prepared.successor[o]]]
         if here >= 0:
-            gain = int(prepared.cost[o]) * prepared.stride - int(prepared.luck[there]) + int(prepared.luck[here])
+            gain = int(prepared.fine[o]) - int(prepared.luck[there]) + int(prepared.luck[here])
             played = model.action(int(prepared.model_action[a]))
             path.append((model.state(int(here)), played, float(prepared.lattice.value(gain))))
     return tuple(path)

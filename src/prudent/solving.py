@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
+from os import PathLike
 
-import numpy as np
-
-from prudent.chain import expected_steps
+from prudent.allowance import Allowance, shown_bytes
+from prudent.bracket import Target, bracket_of
 from prudent.errors import PrudentError
+from prudent.files.checkpoint import Checkpoint
 from prudent.methods.cvar_expected import CvarEV
 from prudent.methods.cvar_game import CvarWC
 from prudent.methods.exact import exact
@@ -17,14 +18,15 @@ from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case
 from prudent.model import SSP
 from prudent.plan import Plan
-from prudent.prepare import Prepared, prepare
+from prudent.prepare import prepare
+from prudent.prepared import Prepared
 from prudent.progress import announce
+from prudent.refining import Stage, refine
 from prudent.risk import check_alpha
-from prudent.values.rounds import UNIT
 
 __all__ = ["METHODS", "solve"]
 
-Method = Callable[[Prepared, float], Solution]
+Method = Callable[[Prepared, float, Allowance], Solution]
 
 METHODS: dict[str, Method] = {
     "exact": exact,
@@ -33,12 +35,6 @@ METHODS: dict[str, Method] = {
     "expected": expected,
     "worst-case": worst_case,
 }
-
-OPTIMAL_GAP = 1e-8
-"""Relative gap up to which a plan is called optimal."""
-
-DEFAULT_GAP = 1e-3
-"""Relative gap asked for unless the user says otherwise."""
 
 
 def solve(
@@ -49,8 +45,15 @@ def solve(
     gap: float | None = None,
     relative_gap: float | None = None,
     step: float | None = None,
+    memory: int | float | str | None = None,
+    time_limit: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Plan:
     """Find a plan for a model.
+
+    Costs with a common step are solved exactly.  Others are rounded, up for the plan and down for the lower bound, to
+    finer and finer steps until the gap between the bounds is as asked for.  Ctrl-C returns the best plan so far, with
+    the bounds known so far and the status ``interrupted``.
 
     Parameters
     ----------
@@ -64,10 +67,17 @@ def solve(
         the paper's methods, with the paper's options, or :class:`CvarWC` and :class:`CvarEV` with one's own.
     gap, relative_gap : float, optional
         How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; 0.001 relative
-        unless said.  The status tells whether they are.  On costs with a common step ``exact`` closes them.
+        unless said.  The status tells whether they are.
     step : float, optional
-        Round the costs to multiples of this.  Costs without a common step are rounded in any case, to a step of
-        which the largest cost has 10,000 or more; the status is then ``approximate``.
+        Round the costs to multiples of this, and do not refine it.
+    memory : int or str, optional
+        The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  What is sure
+        to need more is refused before it begins.
+    time_limit : float, optional
+        Seconds after which to return the best plan and bounds so far.
+    checkpoint : path, optional
+        A file in which a long solve keeps its place.  Called again with the same arguments after a kill, or after
+        Ctrl-C, it goes on from there, to the same answer; when it is finished the file is removed.
 
     Examples
     --------
@@ -83,84 +93,66 @@ def solve(
         near = get_close_matches(str(method), METHODS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
-    for name, value in (("gap", gap), ("relative_gap", relative_gap)):
-        if value is not None and not value >= 0:
-            raise PrudentError(f"{name} is {value!r}; it must be a number, at least 0")
     name, run = (method.name, method) if isinstance(method, CvarWC) else (method, METHODS[method])
+    target = Target(gap, relative_gap)
+    allowance = Allowance.of(memory, time_limit)
+    keeper = None
+    if checkpoint is not None:
+        said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
+        allowance.keeper = keeper = Checkpoint(checkpoint, said)
     _compile(name)
-    return _solve(model, alpha, name, run, gap, relative_gap, step)
+    plan, stopped = _solve(model, alpha, name, run, target, step, allowance)
+    if keeper is not None and not stopped:
+        keeper.close()
+    return plan
 
 
 def _solve(
-    model: SSP,
-    alpha: float,
-    method: str,
-    run: Method,
-    gap: float | None = None,
-    relative_gap: float | None = None,
-    step: float | None = None,
-) -> Plan:
+    model: SSP, alpha: float, method: str, run: Method, target: Target, step: float | None, allowance: Allowance
+) -> tuple[Plan, str]:
+    """Return a plan, and why it was stopped early, if it was."""
     began = time.perf_counter()
     prepared = prepare(model, step)
-    solution = run(prepared, alpha)
-    lower, upper = _bounds(prepared, solution, alpha)
+    if method == "exact" and prepared.rounded and step is None:
+        stage = refine(prepared, alpha, target, allowance)
+    else:
+        solution = run(prepared, alpha, allowance)
+        stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), 0.0)
     seconds = time.perf_counter() - began
-    # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
-    size = max(abs(lower), abs(upper), upper - prepared.in_units(0), prepared.stride * prepared.lattice.step)
-    return Plan(
+    prepared, solution, bracket = stage.prepared, stage.solution, stage.bracket
+    plan = Plan(
         model=model,
         policy=solution.policy,
         method=method,
         alpha=alpha,
-        step=prepared.lattice.step,
-        status=_status(method == "exact" and not prepared.lattice.rounded, upper - lower, size, gap, relative_gap),
-        cvar=prepared.in_units(solution.cvar),
+        step=prepared.step,
+        status=target.status(bracket, aims=method == "exact", interrupted=solution.stopped == "interrupted"),
+        cvar=max(prepared.in_units(solution.cvar), bracket.lower)
+        if prepared.rounded
+        else prepared.in_units(solution.cvar),
         var=solution.var,
         expected=prepared.in_units(solution.expected),
-        lower=lower,
-        upper=upper,
+        expected_lower=prepared.in_units(solution.expected_lower),
+        lower=bracket.lower,
+        upper=bracket.upper,
         worst_case=prepared.in_units(solution.worst),
         seconds=seconds,
-        notes=(*solution.notes, *_rounding_note(prepared)),
+        notes=(*solution.notes, *_notes(prepared, solution, allowance)),
     )
+    return plan, solution.stopped
 
 
-def _rounding_note(prepared: Prepared) -> list[str]:
-    lattice = prepared.lattice
-    if not lattice.rounded:
-        return []
-    return [f"costs were rounded to multiples of {lattice.step:g}, each by at most {lattice.deviation:.2g}"]
-
-
-def _status(aims: bool, found: float, size: float, gap: float | None, relative_gap: float | None) -> str:
-    if np.isfinite(found) and found <= OPTIMAL_GAP * size:
-        return "optimal"
-    if gap is None and relative_gap is None:
-        if not aims:
-            return "approximate"
-        relative_gap = DEFAULT_GAP
-    good = (gap is not None and found <= gap) or (relative_gap is not None and found <= relative_gap * size)
-    return "within_gap" if good else "gap_not_reached"
-
-
-def _bounds(prepared: Prepared, solution: Solution, alpha: float) -> tuple[float, float]:
-    """Return the bounds in the user's units, wide enough for what the lattice swallowed of the costs.
-
-    Each cost may be ``deviation`` away from the lattice, hence each least cost by luck n times that, and each
-    normalised cost 2n + 1 times that, n the number of states.  Normalised costs are at least 0 in truth as on
-    the lattice, so from below they err by a factor; from above each of a run's expected steps adds its part.
-    """
-    base, step = prepared.in_units(0), prepared.stride * prepared.lattice.step
-    lower = base + step * solution.lower - 4 * UNIT * (abs(base) + step * solution.lower)
-    upper = base + step * solution.upper + 4 * UNIT * (abs(base) + step * solution.upper)
-    deviation = prepared.lattice.deviation
-    if deviation > 0:
-        n = prepared.model.n_states
-        slip = (2 * n + 1) * deviation
-        lower -= n * deviation + min(slip / step, 1.0) * step * solution.lower
-        if np.isfinite(upper):
-            upper += n * deviation + deviation * expected_steps(solution.policy) / alpha
-    return lower, upper
+def _notes(prepared: Prepared, solution: Solution, allowance: Allowance) -> list[str]:
+    notes = []
+    if prepared.rounded:
+        notes.append(f"costs were rounded to multiples of {prepared.step:g}, up for the plan, down for the lower bound")
+    if solution.stopped == "memory":
+        notes.append(f"stopped where {shown_bytes(allowance.memory)} of memory would not do: allow more (memory=)")
+    if solution.stopped == "digits":
+        notes.append("a finer step would have no digits left in the costs")
+    if solution.stopped == "time":
+        notes.append(f"stopped at the time limit of {allowance.time_limit:g} seconds")
+    return notes
 
 
 @cache
@@ -171,4 +163,4 @@ def _compile(method: str) -> None:
 
     if not compiled_before():
         announce("compiling its kernels, once; this takes about half a minute")
-    _solve(figure_2(), 0.5, method, METHODS[method])
+    _solve(figure_2(), 0.5, method, METHODS[method], Target(), None, Allowance.of(None, None))

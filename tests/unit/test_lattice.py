@@ -1,8 +1,10 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from prudent.errors import PrudentError
-from prudent.lattice import Lattice, find_lattice
+from prudent.lattice import Lattice, find_lattice, fine_lattice, nice_step
 
 
 @pytest.mark.parametrize(
@@ -40,10 +42,35 @@ def test_values_are_the_nearest_floats():
     assert Lattice(5.0, 0.0).value(3) == 15
 
 
-def test_multiples_are_recognised_or_refused():
-    lattice = Lattice(0.1, 0.0)
-    assert lattice.multiple(0.1 + 0.2) == 3
-    with pytest.raises(PrudentError, match=r"spent is 0.25; it must be a multiple of the model's cost step 0.1"):
-        lattice.multiple(0.25, "spent")
-    with pytest.raises(PrudentError, match="finite"):
-        lattice.multiple(float("nan"))
+def test_a_fine_lattice_holds_costs_closely():
+    cost = np.array([2**0.5, -np.pi, 0.0, 1e-3])
+    lattice, whole, parts = fine_lattice(cost, 0.01, 1000)
+    assert lattice.step * parts == 0.01
+    for c, n in zip(cost.tolist(), whole.tolist(), strict=True):  # in exact arithmetic
+        assert abs(Fraction(c) - n * Fraction(lattice.step)) <= Fraction(lattice.deviation)
+    assert lattice.deviation < 1e-11
+    assert int(np.abs(whole).max()) * 1001 < 2**62  # totals along a path through all states fit
+
+
+def test_a_fine_lattice_of_binary_fractions_is_exact():
+    assert fine_lattice(np.array([0.375, -3.0]), 0.25, 10)[0].deviation == 0
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, float("nan"), float("inf")])
+def test_steps_are_checked(step):
+    with pytest.raises(PrudentError, match="must be a number above 0"):
+        fine_lattice(np.array([1.5]), step, 3)
+
+
+def test_steps_too_small_for_the_costs_are_refused():
+    with pytest.raises(PrudentError, match="is the finest for these costs"):
+        fine_lattice(np.array([1.5]), 1e-17, 3)
+    with pytest.raises(PrudentError, match="count the costs in another unit"):
+        fine_lattice(np.array([1e-299]), 1e-300, 3)
+
+
+def test_nice_steps_are_round_and_not_above():
+    for most in np.geomspace(1e-7, 1e7, 500):
+        step = nice_step(most)
+        assert 0.74 * most <= step <= most * 1.00001
+        assert len(f"{step:g}".replace(".", "").strip("0").split("e")[0]) <= 2

@@ -23,13 +23,14 @@ from prudent.files.atomic import write_bytes
 from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled
 from prudent.model import SSP
 from prudent.plan import Plan
-from prudent.policy import BudgetPolicy, UnrolledPolicy
-from prudent.prepare import Prepared, prepare
+from prudent.policy import BudgetPolicy, UnrolledPolicy, choice_type
+from prudent.prepare import prepare
+from prudent.prepared import Prepared
 
 __all__ = ["read", "write"]
 
 FORMAT, VERSION = "prudent-plan", 1
-NUMBERS = ("alpha", "step", "cvar", "var", "expected", "lower", "upper", "worst_case", "seconds")
+NUMBERS = ("alpha", "step", "cvar", "var", "expected", "expected_lower", "lower", "upper", "worst_case", "seconds")
 Tensors = dict[str, NDArray[Any]]
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
@@ -75,7 +76,7 @@ def read(path: Path, model: SSP) -> Plan:
     if "node_state" in tensors:
         policy = unpack_unrolled(prepared, tensors)
     else:
-        policy = BudgetPolicy(prepared, tensors["choice"].astype(np.int32))
+        policy = BudgetPolicy(prepared, tensors["choice"].astype(choice_type(prepared)))
     if content["prepared"] != _prepared_digest(policy.prepared) or policy.choice.shape[1] != policy.prepared.n_states:
         raise PrudentError(
             f"{path}: was made by prudent {content['prudent']}, which prepares models differently; solve again"

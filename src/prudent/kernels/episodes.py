@@ -29,39 +29,42 @@ def run_episodes(
     outcome_start,
     probability,
     successor,
-    steps,
+    charge,
     cost,
     first_state,
     first_probability,
-    luck,
+    first_charge,
     level,
-    stride,
     table,
+    column,
+    offset,
+    lookup,
     most,
     total,
     paid,
 ):
-    """Fill ``total`` with total costs in lattice steps and ``paid`` with the costs themselves, added up.
+    """Fill ``total`` with what runs are charged, in levels, and ``paid`` with their costs, added up.
 
     Returns False if a run takes more than ``most`` actions.
 
-    ``table[b, s]`` is the action in ``s`` with ``b`` levels left, -1 in a goal; ``luck`` is the least cost from
-    a state less that from the start, by which a state and the cost so far give the budget left.
+    In state ``s`` with ``b`` levels left the action is ``lookup[offset[s] + table[b, column[s]]]``; ``column`` is -1 in
+    a goal.
     """
     for episode in range(len(total)):
-        s = first_state[draw(rng.random(), 0, len(first_state), first_probability)]
-        spent = 0
+        first = draw(rng.random(), 0, len(first_state), first_probability)
+        s = first_state[first]
+        charged = first_charge[first]
         bill = 0.0
         for taken in range(most + 1):
-            a = table[max(level - (spent + luck[s]) // stride, 0), s]
-            if a < 0:
+            if column[s] < 0:
                 break
             if taken == most:
                 return False
+            a = lookup[offset[s] + table[max(level - charged, 0), column[s]]]
             o = draw(rng.random(), outcome_start[a], outcome_start[a + 1], probability)
-            spent += steps[o]
+            charged += charge[o]
             bill += cost[o]
             s = successor[o]
-        total[episode] = spent
+        total[episode] = charged
         paid[episode] = bill
     return True

@@ -16,14 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.allowance import Allowance
 from prudent.chain import forward
 from prudent.errors import PrudentError
 from prudent.kernels.game import Game, bounded_choice, improve_bounded
+from prudent.kernels.sweep import Base
+from prudent.methods.budgets import PLAN, budget_sweep
 from prudent.methods.cvar_game import CvarWC, solution, unroll
-from prudent.methods.exact import budget_tables
 from prudent.methods.solution import Solution
 from prudent.model import IntArray
-from prudent.prepare import Prepared
+from prudent.prepared import Prepared
 from prudent.simulation import simulate
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import WorstCase, least_worst_case
@@ -42,14 +44,14 @@ class CvarEV(CvarWC):
 
     name = "cvar-ev"
 
-    def __call__(self, prepared: Prepared, alpha: float) -> Solution:
+    def __call__(self, prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
         """Return the policy, its own values, and the game's value as the lower bound."""
         solved = self.solve_game(prepared)
         worst = least_worst_case(prepared)
         fallback = self.worst_choice(prepared, worst)
         limit = self._limit(prepared, solved.game, alpha, fallback)
         if self.cost_steps is None:
-            table = self._exact_choice(prepared, worst, fallback, limit)
+            table = self._exact_choice(prepared, worst, fallback, limit, allowance)
         else:
             table = self._grid_choice(prepared, solved.game, worst, fallback, limit)
         policy = unroll(prepared, solved.game, alpha, self.switch, table)
@@ -65,9 +67,17 @@ class CvarEV(CvarWC):
             own = runs.distribution.var(alpha)
         return round(prepared.in_levels(own))
 
-    def _exact_choice(self, prepared: Prepared, worst: WorstCase, fallback: IntArray, limit: int) -> NDArray[np.int32]:
+    def _exact_choice(
+        self, prepared: Prepared, worst: WorstCase, fallback: IntArray, limit: int, allowance: Allowance
+    ) -> NDArray[np.int32]:
         """Take the second objective of the exact method, where the budget need not be exceeded."""
-        tables = budget_tables(prepared, least_expected_cost(prepared), worst, None, most=limit)
+        least = least_expected_cost(prepared)
+        base = Base(least.value, least.lower, least.value)
+        tables = budget_sweep(prepared, base, least.choice, worst, allowance, most=limit, aims=PLAN)
+        if tables.stopped == "interrupted":
+            raise KeyboardInterrupt
+        if tables.stopped:
+            raise PrudentError("cost_steps is None, which takes more time or memory than is allowed; give a number")
         rows = np.minimum(np.arange(limit + 1), len(tables.choice) - 1)
         safe = np.arange(limit + 1)[:, None] >= worst.value
         return np.where(safe, tables.choice[rows], fallback).astype(np.int32)

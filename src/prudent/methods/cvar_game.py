@@ -23,19 +23,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.allowance import Allowance
 from prudent.chain import forward, spent_budget
 from prudent.errors import PrudentError
 from prudent.graph import towards
 from prudent.kernels.game import Game, choose, improve
+from prudent.methods.exact import surely_expected
 from prudent.methods.solution import Solution
 from prudent.model import FloatArray, IntArray
 from prudent.policy import UnrolledPolicy
-from prudent.prepare import Prepared
+from prudent.prepared import Prepared
 from prudent.progress import Progress
 from prudent.risk import Distribution
 from prudent.values.expected import Expected, least_expected_cost
 from prudent.values.rounds import rounding
-from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
+from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "pack_unrolled", "solution", "unpack_unrolled", "unroll"]
 
@@ -59,6 +61,8 @@ class GameValue:
     value: FloatArray  # (n_states, n_points)  F at the grid points, in levels
     residual: float  # the largest change of the last sweep, in levels
     sweeps: int
+    least: float  # at most the least expected cost from the start, in levels
+    worst: float  # the least worst case from the start, in levels
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class CvarWC:
 
     name = "cvar-wc"
 
-    def __call__(self, prepared: Prepared, alpha: float) -> Solution:
+    def __call__(self, prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
         """Return the policy of the game, its own values, and the game's value as the lower bound."""
         solved = self.solve_game(prepared)
         worst = least_worst_case(prepared)
@@ -85,14 +89,15 @@ class CvarWC:
         """Return the game's value function."""
         grid = self._grid()
         start = least_expected_cost(prepared)
-        f = start.lower[:, None] * grid
+        least = surely_expected(prepared, start)
+        f = least[:, None] * grid
         slope = np.ascontiguousarray(np.diff(f, axis=1) / np.diff(grid))
         game = Game(
             prepared.action_start,
             prepared.outcome_start,
             prepared.probability,
             prepared.successor,
-            prepared.cost.astype(np.float64),
+            np.maximum(prepared.fine - prepared.slip, 0) / prepared.stride,  # surely not above the true costs
             grid,
             slope,
         )
@@ -106,7 +111,7 @@ class CvarWC:
                 progress.at(sweeps)
                 if prepared.acyclic:
                     change = 0.0
-        return GameValue(game, f, float(change), sweeps)
+        return GameValue(game, f, float(change), sweeps, float(least[prepared.start]), true_worst_case(prepared))
 
     def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
         """Return the worst-case action of each state; where none is bounded, that of least expected cost."""
@@ -135,24 +140,28 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
     """Return a policy with its own exact values and the game's bound; unknown values are not a number."""
     prepared = policy.prepared
     tail = spent_budget(policy)
-    found = _distribution(policy, tail)
-    cvar = expected = np.nan
-    if found is not None:
+    found = charged = _distribution(policy, tail)
+    if prepared.rounded:
+        charged = _distribution(policy, tail, charged=True)
+    cvar = expected = upper = np.nan
+    if found is not None and charged is not None:
         cvar, expected = prepared.in_levels(found.cvar(alpha)), prepared.in_levels(found.mean)
+        upper = prepared.in_levels(charged.cvar(alpha))
     # Sums along a run err with its length; the part cut off costs what the tail's upper bound says, at most.
     slip = 4 * rounding(prepared).max(initial=0.0) * (10 + tail.steps.max())
     if found is not None and found.missing > 0:
         slip += found.missing / alpha * float((tail.upper - tail.value).max()) / max(cvar, 1.0)
     start = int(policy.origin[prepared.start])
-    lower = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
+    value = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
     return Solution(
         policy=policy,
         var=np.nan if found is None else found.var(alpha),
         cvar=cvar,
         expected=expected,
-        lower=lower * (1 - 1e-12),
-        upper=float(cvar * (1 + slip)) if np.isfinite(cvar) else np.inf,
-        worst=worst.at(start),
+        lower=value * (1 - 1e-12),
+        upper=float(upper * (1 + slip)) if np.isfinite(upper) else np.inf,
+        expected_lower=solved.least,
+        worst=solved.worst,
         notes=tuple(_notes(policy, solved, worst, found is not None)),
     )
 
@@ -162,7 +171,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
     if policy.resolution > SAME_Y[0]:
         yield f"runs meet too many values of y; they were rounded to multiples of {policy.resolution:g}"
     if not prepared.acyclic:
-        change = solved.residual * prepared.stride * prepared.lattice.step
+        change = solved.residual * prepared.level_size
         yield f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}"
     if (worst.value == UNREACHED).any():
         yield "where no policy bounds the cost, the policy of least expected cost is played at y = 0"
@@ -170,9 +179,9 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
         yield "the policy remembers too much for its distribution to be followed; its own numbers: simulate"
 
 
-def _distribution(policy: UnrolledPolicy, tail: Expected) -> Distribution | None:
+def _distribution(policy: UnrolledPolicy, tail: Expected, *, charged: bool = False) -> Distribution | None:
     try:
-        return forward(policy, tail)
+        return forward(policy, tail, charged=charged)
     except PrudentError:  # too large to follow: simulation is left
         return None
 
@@ -260,7 +269,7 @@ def _unrolled(
         probability=np.append(prepared.probability, prepared.probability[outcome]),
         successor=np.append(prepared.successor, successor),
         cost=np.append(prepared.cost, prepared.cost[outcome]),
-        shift=np.append(prepared.shift, prepared.shift[outcome]),
+        fine=np.append(prepared.fine, prepared.fine[outcome]),
         model_action=np.append(prepared.model_action, prepared.model_action[played]),
     )
     one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)

@@ -20,92 +20,119 @@ U is 0 and A* is decided in whole numbers; elsewhere actions within a relative t
 is rounded down at every step by more than the arithmetic can err; ``lower`` = min over w of f taken from it holds
 in exact arithmetic.  ``upper`` is the returned policy's own excess at w, evaluated backwards and rounded up.  What
 the tie tolerance cost, if anything, is their difference.
+
+*Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue: so
+its true excess is at most its excess as charged.  With costs rounded down the same recursion is below the excess of
+every policy.  Both start from V of the costs that are not rounded.  Hence
+
+    f of costs rounded down <= optimal CVaR <= the policy's own CVaR <= its CVaR as charged.
+
+Since the true V meets rounded costs there, the first f falls by a jump right after each level and is concave from
+there to the next: its infimum over all w is the least of its limits from the right.
+
+*Stopped early*, after the budgets below B: f(w) >= w >= B for all others, so min(min f, B) is still a lower bound, and
+the best policy so far a policy.
 """
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prudent.chain import backward, costs_of, value_at_risk
-from prudent.kernels.sweep import Ends, Room, Tables, sweep
+from prudent.allowance import Allowance
+from prudent.chain import backward, forward
+from prudent.errors import PrudentError
+from prudent.kernels.sweep import Base
+from prudent.methods.budgets import BOTH, BOUND, PLAN, TIE, budget_sweep
 from prudent.methods.solution import Solution
+from prudent.model import FloatArray
 from prudent.policy import BudgetPolicy
-from prudent.prepare import Prepared
-from prudent.progress import Progress
-from prudent.values.expected import Expected, least_expected_cost
-from prudent.values.rounds import UNIT, free_round, longest_stay
-from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
+from prudent.prepare import prepare
+from prudent.prepared import Prepared
+from prudent.values.expected import Expected, least_expected_cost, proper_choice
+from prudent.values.rounds import UNIT
+from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
-__all__ = ["TIE", "budget_tables", "exact"]
+__all__ = ["exact", "surely_expected"]
 
-TIE = 1e-11
-"""Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
-anyone would notice."""
-
-BATCH = 100_000_000
-"""Outcomes times levels that one call of the kernel handles, so that progress and Ctrl-C get their turn."""
+SECOND = 1e-9
+"""Relative margin for the rounding of M, the second objective, in its lower bound."""
 
 
-def exact(prepared: Prepared, alpha: float) -> Solution:
-    """Return a policy of optimal CVaR and, among those, least expected cost."""
+def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Solution:
+    """Return a policy of optimal CVaR and, among those, least expected cost.
+
+    With ``bounded`` false and rounded costs the lower bound is left out.
+    """
+    start, lower, stopped = prepared.start, 0.0, ""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
-    tables = budget_tables(prepared, expected, worst, alpha)
-    excess = tables.excess[:, prepared.start] / alpha
+    base = Base(expected.value, expected.lower, expected.value)
+    if prepared.rounded and bounded:
+        lower, stopped = _surely_least(prepared, expected, alpha, allowance)
+    aims = PLAN if prepared.rounded else BOTH
+    swept = budget_sweep(prepared, base, expected.choice, worst, allowance, alpha=alpha, aims=aims)
+    if not prepared.rounded:
+        lower = _surely(swept.low, swept.stopped, alpha)
+
+    excess = swept.excess / alpha
     f = np.arange(len(excess)) + excess
     best = int(np.argmin(f))
     attains = f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best]
-    mean = np.where(attains, tables.mean[:, prepared.start], np.inf)
+    mean = np.where(attains, swept.mean, np.inf)
     w = int(np.argmax(mean <= mean.min() * (1 + TIE)))
-    surely = np.arange(len(excess)) + tables.low[:, prepared.start] / alpha
 
-    policy = BudgetPolicy(prepared, tables.choice[: w + 1].copy())
-    values, above = backward(policy, expected), backward(policy, expected, up=True)
-    start = prepared.start
-    cvar = w + float(values.excess[w, start]) / alpha
+    policy = BudgetPolicy(prepared, swept.choice[: w + 1].copy())
+    values = backward(policy, expected)
+    cvar, var = w + values.excess / alpha, np.nan
+    notes: tuple[str, ...] = ()
+    try:  # VaR is never above CVaR, so that is how far to look
+        reached = forward(policy, expected, most=int(cvar) + 2)
+        var = reached.var(alpha)
+        if prepared.rounded:
+            cvar = max(min(prepared.in_levels(reached.cvar(alpha)), cvar), lower)
+    except PrudentError:
+        notes = ("the policy is too large to be followed: its VaR is not known; simulate it",)
+    complete = not (stopped or swept.stopped or prepared.rounded)
     return Solution(
         policy=policy,
-        var=value_at_risk(policy, cvar, alpha),
+        var=var,
         cvar=cvar,
-        expected=float(values.mean[w, start]),
-        lower=float(surely.min()) * (1 - 4 * UNIT),
-        upper=(w + float(above.excess[w, start]) / alpha) * (1 + 4 * UNIT),
-        worst=worst.at(start),
+        expected=values.mean,
+        expected_lower=float(mean.min()) * (1 - SECOND)
+        if complete
+        else float(surely_expected(prepared, expected)[start]),
+        lower=lower,
+        upper=(w + values.above / alpha) * (1 + 4 * UNIT),
+        worst=true_worst_case(prepared),
+        stopped=swept.stopped or stopped,
+        notes=notes,
     )
 
 
-def budget_tables(
-    prepared: Prepared, expected: Expected, worst: WorstCase, alpha: float | None, most: int = UNREACHED
-) -> Tables:
-    """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``."""
-    arcs = free_round(prepared)
-    costs = costs_of(prepared, arcs)
-    ends = Ends(worst.value, worst.action_value, longest_stay(prepared, arcs))
-    most = min(most, int(worst.value[prepared.start]))
-
-    n = prepared.n_states
-    tables = Tables(np.empty((64, n)), np.empty((64, n)), np.empty((64, n)), np.empty((64, n), dtype=np.int32))
-    tables.excess[0], tables.low[0], tables.mean[0] = expected.value, expected.lower, expected.value
-    tables.choice[0] = expected.choice - prepared.action_start[:-1]
-    room = Room(np.empty(prepared.n_actions), np.ones(prepared.n_actions, dtype=bool), expected.choice.copy())
-    done, best = 1, np.inf if alpha is None else float(expected.value[prepared.start]) / alpha
-    batch = max(BATCH // max(len(prepared.cost), 1), 1)
-    with Progress("sweeping budgets", total=None if most == UNREACHED else most, unit="levels") as progress:
-        while done <= most and done <= best * (1 + 1e-9):
-            last = min(done + min(batch, max(done, 63)), most + 1)
-            if last > len(tables.excess):
-                rows = max(last, 2 * len(tables.excess))
-                tables = Tables._make(_longer(table, rows, done) for table in tables)
-            sweep(arcs, costs, ends, TIE, done, last, tables, room)
-            if alpha is not None:
-                f = np.arange(done, last) + tables.excess[done:last, prepared.start] / alpha
-                best = min(best, float(f.min()))
-            done = last
-            progress.at(done)
-    return Tables._make(table[:done] for table in tables)
+def _surely(low: FloatArray, stopped: str, alpha: float) -> float:
+    """Return what the optimal CVaR surely is at least, from the least excess for the budgets from 0 up."""
+    least = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
+    return min(least, len(low)) if stopped else least
 
 
-def _longer(table: NDArray[Any], rows: int, used: int) -> NDArray[Any]:
-    longer = np.empty((rows, table.shape[1]), dtype=table.dtype)
-    longer[:used] = table[:used]
-    return longer
+def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
+    """Return what the least expected cost surely is at least, where a lattice holds costs only closely too."""
+    if prepared.slip == 0:
+        return expected.lower
+    return least_expected_cost(replace(prepared, fine=np.maximum(prepared.fine - prepared.slip, 0))).lower
+
+
+def _surely_least(prepared: Prepared, expected: Expected, alpha: float, allowance: Allowance) -> tuple[float, str]:
+    """Sweep costs rounded down; return a lower bound on the optimal CVaR, and why it was stopped, if it was."""
+    down = prepare(prepared.model, prepared.step, down=True)
+    least = surely_expected(prepared, expected)
+    # Rounded down, more states lie on free cycles and count as one: it has the least of its members' values.
+    low = np.full(down.n_states, np.inf)
+    known = prepared.state_of >= 0
+    np.minimum.at(low, down.state_of[known], least[prepared.state_of[known]])
+    low[down.start] = min(low[down.start], least[prepared.start])
+    # Limits from the right: row b stands for a budget just above b - 1, which is gone only at b charged.
+    base = Base(low + 1, low + 1, low + 1)
+    worst = least_worst_case(down)
+    worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
+    swept = budget_sweep(down, base, proper_choice(down), worst, allowance, alpha=alpha, aims=BOUND)
+    return _surely(swept.low[1:], swept.stopped, alpha), swept.stopped

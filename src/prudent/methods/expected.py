@@ -7,24 +7,26 @@ and the policy's own CVaR.
 
 from dataclasses import replace
 
-from prudent.methods.exact import exact
+from prudent.allowance import Allowance
+from prudent.methods.exact import exact, surely_expected
 from prudent.methods.solution import Solution
 from prudent.policy import BudgetPolicy
-from prudent.prepare import Prepared, restrict
+from prudent.prepared import Prepared, restrict
 from prudent.values.expected import least_expected_cost
-from prudent.values.worst_case import least_worst_case
+from prudent.values.worst_case import true_worst_case
 
 __all__ = ["expected"]
 
 
-def expected(prepared: Prepared, alpha: float) -> Solution:
+def expected(prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
     """Return a policy of least expected cost."""
     least = least_expected_cost(prepared)
-    alone = exact(restrict(prepared, least.choice), alpha)
-    policy = BudgetPolicy.of_states(prepared, least.choice)
+    alone = exact(restrict(prepared, least.choice), alpha, allowance, bounded=False)
+    lower = float(surely_expected(prepared, least)[prepared.start])
     return replace(
         alone,
-        policy=policy,
-        lower=min(float(least.lower[prepared.start]), alone.lower),
-        worst=least_worst_case(prepared).at(prepared.start),
+        policy=BudgetPolicy.of_states(prepared, least.choice),
+        lower=lower if prepared.rounded else min(lower, alone.lower),
+        expected_lower=lower,
+        worst=true_worst_case(prepared),
     )

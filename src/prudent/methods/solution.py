@@ -17,5 +17,7 @@ class Solution:
     expected: float  # the policy's own
     lower: float  # at most the optimal CVaR
     upper: float  # at least the optimal CVaR
+    expected_lower: float  # at most the expected cost of every policy of optimal CVaR
     worst: float  # the least worst case over all policies, infinite where none bounds it
+    stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or nothing
     notes: tuple[str, ...] = ()  # what else should be known

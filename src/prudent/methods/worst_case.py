@@ -8,38 +8,55 @@ optimal CVaR are V(start) and the policy's own CVaR.
 
 from dataclasses import replace
 
+from prudent.allowance import Allowance
 from prudent.chain import backward, forward
-from prudent.methods.exact import budget_tables
+from prudent.errors import PrudentError
+from prudent.kernels.sweep import Base
+from prudent.methods.budgets import PLAN, budget_sweep
+from prudent.methods.exact import surely_expected
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
 from prudent.policy import BudgetPolicy
-from prudent.prepare import Prepared
+from prudent.prepared import Prepared
 from prudent.values.expected import least_expected_cost
 from prudent.values.rounds import rounding
-from prudent.values.worst_case import UNREACHED, least_worst_case
+from prudent.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 
 __all__ = ["worst_case"]
 
 
-def worst_case(prepared: Prepared, alpha: float) -> Solution:
+def worst_case(prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
     """Return a policy of least worst case and, among those, least expected cost."""
     worst, start = least_worst_case(prepared), prepared.start
     w = int(worst.value[start])
     if w == UNREACHED:
         note = "no policy bounds the cost; this is the one of least expected cost"
-        return replace(expected(prepared, alpha), notes=(note,))
+        found = expected(prepared, alpha, allowance)
+        return replace(found, notes=(note, *found.notes))
     least = least_expected_cost(prepared)
-    policy = BudgetPolicy(prepared, budget_tables(prepared, least, worst, None, most=w).choice)
+    base = Base(least.value, least.lower, least.value)
+    swept = budget_sweep(prepared, base, least.choice, worst, allowance, most=w, aims=PLAN)
+    if swept.stopped == "interrupted":
+        raise KeyboardInterrupt
+    if swept.stopped:
+        raise PrudentError(
+            f"the least worst case is {prepared.in_units(w):g}, but the plan that keeps it was not finished: allow "
+            "more time (time_limit=, --time-limit) or memory (memory=, --memory)"
+        )
+    policy = BudgetPolicy(prepared, swept.choice)
     values = backward(policy, least)
-    distribution = forward(policy, most=w + 1)
-    levels = prepared.in_levels(distribution.cvar(alpha))
+    distribution = charged = forward(policy, most=w + 1)
+    if prepared.rounded:
+        charged = forward(policy, most=w + 1, charged=True)
     slip = 4 * rounding(prepared).max(initial=0.0) * (10 + least.steps.max())
+    lower = float(surely_expected(prepared, least)[start])
     return Solution(
         policy=policy,
         var=distribution.var(alpha),
-        cvar=levels,
-        expected=float(values.mean[w, start]),
-        lower=float(least.lower[start]),
-        upper=float(min(levels * (1 + slip), w)),
-        worst=float(w),
+        cvar=prepared.in_levels(distribution.cvar(alpha)),
+        expected=values.mean,
+        expected_lower=lower,
+        lower=lower,
+        upper=float(min(prepared.in_levels(charged.cvar(alpha)) * (1 + slip), w)),
+        worst=true_worst_case(prepared),
     )

@@ -24,10 +24,10 @@ import numpy as np
 from prudent.graph import BoolArray, end_components, towards
 from prudent.kernels.blocks import Round
 from prudent.model import FloatArray, IntArray
-from prudent.prepare import Prepared
+from prudent.prepared import Prepared
 from prudent.values.rounds import UNIT, full_round, rounding, solve_round
 
-__all__ = ["Expected", "least_expected_cost"]
+__all__ = ["Expected", "least_expected_cost", "proper_choice"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
     arcs = full_round(prepared)
     everything = np.ones(prepared.n_actions, dtype=bool)
-    choice = _proper_choice(prepared)
+    choice = proper_choice(prepared)
     value = solve_round(arcs, prepared.mean_cost, everything, choice)
 
     rise, size = _rise(prepared, value)
@@ -77,7 +77,7 @@ def _rise(prepared: Prepared, value: FloatArray) -> tuple[FloatArray, FloatArray
     return total.astype(np.float64), size.astype(np.float64)
 
 
-def _proper_choice(prepared: Prepared) -> IntArray:
+def proper_choice(prepared: Prepared) -> IntArray:
     """Choose actions that may move closer to a goal: every such policy reaches one with probability 1."""
     acting = _acting(prepared)
     hop = towards(prepared.outcome_state, prepared.successor, prepared.n_states, ~acting)

@@ -8,7 +8,7 @@ from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray
 from prudent.kernels.blocks import ROUNDS, Round, solve_block, solve_blocks
 from prudent.model import FloatArray, IntArray, owner
-from prudent.prepare import Prepared
+from prudent.prepared import Prepared
 
 __all__ = ["UNIT", "block_rounding", "free_round", "full_round", "longest_stay", "rounding", "solve_round"]
 

@@ -6,16 +6,16 @@ the least solution, in whole numbers, so nothing is rounded.  It is an essential
 probability 0 do not count, and a chance loop at no cost that is left with probability 1 is harmless.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from prudent.graph import entering
 from prudent.kernels.graphs import UNREACHED, worst_case
 from prudent.model import IntArray
-from prudent.prepare import Prepared
+from prudent.prepared import Prepared
 
-__all__ = ["UNREACHED", "WorstCase", "least_worst_case"]
+__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case"]
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,10 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         return WorstCase(value, np.empty(0, dtype=np.int64))
     total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
     return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
+
+
+def true_worst_case(prepared: Prepared) -> float:
+    """Return the least worst case from the start in levels, of the costs as they are before rounding."""
+    if not prepared.rounded:
+        return least_worst_case(prepared).at(prepared.start)
+    return least_worst_case(replace(prepared, cost=prepared.fine)).at(prepared.start) / prepared.stride

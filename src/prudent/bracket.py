@@ -1,0 +1,96 @@
+"""The bracket around the optimal CVaR in the user's units, and what was asked of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.chain import expected_steps
+from prudent.errors import PrudentError
+from prudent.methods.solution import Solution
+from prudent.prepared import Prepared
+from prudent.values.rounds import UNIT
+
+__all__ = ["Bracket", "Target", "bracket_of"]
+
+OPTIMAL_GAP = 1e-8
+"""Relative gap up to which a plan is called optimal."""
+
+DEFAULT_GAP = 1e-3
+"""Relative gap asked for unless the user says otherwise."""
+
+SMALL = 1e-6
+"""The part of the largest cost that an answer counts as at least when a gap is relative to it."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Bounds on the optimal CVaR; the returned policy's own is at most ``upper``, too."""
+
+    lower: float
+    upper: float
+    size: float  # what a relative gap is relative to
+
+    @property
+    def gap(self) -> float:
+        """How far apart the bounds are."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class Target:
+    """How far apart the bounds may be: absolutely, relative to their size, or either."""
+
+    gap: float | None = None
+    relative_gap: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("gap", "relative_gap"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, str) or not value >= 0):
+                raise PrudentError(f"{name} is {value!r}; it must be a number, at least 0")
+
+    @property
+    def said(self) -> bool:
+        """Whether the user asked for anything."""
+        return self.gap is not None or self.relative_gap is not None
+
+    def width(self, size: float) -> float:
+        """Return how far apart bounds of a size may be."""
+        if not self.said:
+            return DEFAULT_GAP * size
+        asked = [self.gap, None if self.relative_gap is None else self.relative_gap * size]
+        return max(width for width in asked if width is not None)
+
+    def status(self, bracket: Bracket, *, aims: bool, interrupted: bool) -> str:
+        """Return the status of a plan; ``aims``: whether its method closes the bracket if it can."""
+        if np.isfinite(bracket.gap) and bracket.gap <= OPTIMAL_GAP * bracket.size:
+            return "optimal"
+        if interrupted:
+            return "interrupted"
+        if not aims and not self.said:
+            return "approximate"
+        return "within_gap" if bracket.gap <= self.width(bracket.size) else "gap_not_reached"
+
+
+def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
+    """Return the bounds in the user's units, wide enough for what the lattice swallowed of the costs.
+
+    Each cost may be ``deviation`` away from the lattice, hence each least cost by luck n times that, and each
+    normalised cost 2n + 1 times that, n the number of states.  Normalised costs are at least 0 in truth as on
+    the lattice, so from below they err by a factor of their size; unless they gave up the slip when they were
+    rounded down.  From above each of a run's expected steps adds its part.
+    """
+    base, step = prepared.in_units(0), prepared.level_size
+    lower = base + step * solution.lower - 4 * UNIT * (abs(base) + step * solution.lower)
+    upper = base + step * solution.upper + 4 * UNIT * (abs(base) + step * solution.upper)
+    deviation = prepared.lattice.deviation
+    if deviation > 0:
+        n = prepared.model.n_states + 1
+        lower -= n * deviation
+        if prepared.slip == 0:
+            lower -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * solution.lower
+        if np.isfinite(upper):
+            upper += deviation * expected_steps(solution.policy) / alpha
+    # Relative to the answer, counted from 0 or from best luck, and where that is next to nothing to the costs.
+    least = SMALL * float(np.abs(prepared.model.cost).max(initial=0.0)) if prepared.rounded else step
+    return Bracket(lower, upper, max(abs(lower), abs(upper), upper - base, least))

@@ -1,0 +1,81 @@
+"""Where a long solve keeps its place: one sealed file, written whole or not at all.
+
+It names the solve it belongs to (model, alpha, method, step); for another one it is refused, never overwritten.  It
+holds the sweep under way, and what finished sweeps of the same solve found.
+"""
+
+import time
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from prudent.allowance import Arrays
+from prudent.errors import PrudentError
+from prudent.files.atomic import write_bytes
+from prudent.files.sealed import seal, unseal
+
+__all__ = ["Checkpoint"]
+
+KIND, VERSION = "prudent-checkpoint", 1
+
+EVERY = 20.0
+"""Seconds between two savings, at least; and saving takes no more than a tenth of the time."""
+
+
+class Checkpoint:
+    """Keeps the place of a solve in a file; see :class:`prudent.allowance.Keeper`."""
+
+    def __init__(self, path: str | PathLike[str], solve: dict[str, Any]) -> None:
+        self.path = Path(path)
+        self._solve = {"version": VERSION, **solve}
+        self._next = time.monotonic() + EVERY
+        self._sweeps: dict[str, Arrays] = {}
+        if not self.path.parent.is_dir():
+            raise PrudentError(f"{path}: there is no folder {self.path.parent}")
+        if self.path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            found = unseal(KIND, self.path.read_bytes())
+        except OSError as error:
+            raise PrudentError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        if found is None:
+            raise PrudentError(
+                f"{self.path}: is damaged or is not a checkpoint; delete it to begin anew, or name another file"
+            )
+        content, tensors = found
+        keys = content.pop("sweeps", None)
+        if content != self._solve or not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            raise PrudentError(
+                f"{self.path}: belongs to another solve; give the same model and options, or name another file"
+            )
+        self._sweeps = {key: {} for key in keys}
+        for name, tensor in tensors.items():
+            number, _, part = name.partition(".")
+            if not number.isascii() or not number.isdigit() or len(number) > 9 or int(number) >= len(keys):
+                raise PrudentError(f"{self.path}: is damaged or is not a checkpoint; delete it to begin anew")
+            self._sweeps[keys[int(number)]][part] = tensor
+
+    def load(self, key: str) -> Arrays | None:
+        """Return what was kept of a sweep, or None."""
+        return self._sweeps.get(key)
+
+    def save(self, key: str, content: Arrays, *, final: bool = False) -> None:
+        """Keep the place of a sweep, or what it found, beside what finished ones found."""
+        began = time.monotonic()
+        finished = {name: kept for name, kept in self._sweeps.items() if kept.keys() == {"found"}}
+        self._sweeps = {**finished, key: content}
+        tensors = {f"{i}.{part}": array for i, kept in enumerate(self._sweeps.values()) for part, array in kept.items()}
+        write_bytes(self.path, seal(KIND, {**self._solve, "sweeps": list(self._sweeps)}, tensors))
+        if not final:
+            self._sweeps = finished  # what is under way goes on changing
+        self._next = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
+
+    def due(self) -> bool:
+        """Return whether it is time to save again."""
+        return time.monotonic() >= self._next
+
+    def close(self) -> None:
+        """Remove the file: the solve is finished."""
+        self.path.unlink(missing_ok=True)

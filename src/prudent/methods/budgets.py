@@ -1,0 +1,225 @@
+"""The sweep over rising budgets: what it needs, how far it goes, how it stops and goes on.
+
+It keeps the values of only as many levels as the largest cost reaches back, and each level's actions in the smallest
+type that holds them; so its memory is known in advance but for the number of levels, which is at least the least
+expected cost and at most about what :func:`likely_levels` says.
+"""
+
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.allowance import Allowance, Arrays
+from prudent.chain import BATCH, costs_of, window_of
+from prudent.errors import PrudentError
+from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, sweep
+from prudent.lattice import nice_step
+from prudent.model import FloatArray, IntArray
+from prudent.policy import choice_type
+from prudent.prepared import Prepared
+from prudent.progress import Progress
+from prudent.values.expected import Expected
+from prudent.values.rounds import free_round, full_round, longest_stay, solve_round
+from prudent.values.worst_case import UNREACHED, WorstCase
+
+__all__ = ["TIE", "Swept", "budget_sweep", "likely_levels", "sweep_bytes"]
+
+TIE = 1e-11
+"""Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
+anyone would notice."""
+
+PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep found, by budget: row 0 is for no budget."""
+
+    excess: FloatArray  # (n_levels,)  U of the start
+    low: FloatArray  # (n_levels,)  surely at most that
+    mean: FloatArray  # (n_levels,)  M of the start
+    choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
+    tables: Tables  # the values of the last levels; of all, if they were to be kept
+    stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
+
+
+def budget_sweep(
+    prepared: Prepared,
+    base: Base,
+    choice: IntArray,
+    worst: WorstCase,
+    allowance: Allowance,
+    *,
+    alpha: float | None = None,
+    most: int = UNREACHED,
+    aims: Aims = BOTH,
+    keep: bool = False,
+) -> Swept:
+    """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``.
+
+    ``choice`` is a proper policy for no budget; ``keep`` keeps the values of all levels up to ``most``.
+    """
+    most = min(most, int(worst.value[prepared.start]))
+    value = (base.excess if aims.plan else base.low)[prepared.start]
+    best = np.inf if alpha is None else float(value) / alpha
+    sure = int(min(most, value if alpha is not None else most))
+    allowance.check(
+        sweep_bytes(prepared, sure, aims, keep), "the tables", _advice(prepared, allowance, sure, aims, keep)
+    )
+
+    arcs = free_round(prepared)
+    arguments = arcs, costs_of(prepared, arcs), Ends(worst.value, worst.action_value, longest_stay(prepared, arcs))
+    window = most + 1 if keep else window_of(prepared, most)
+    batch = max(BATCH // max(len(prepared.cost), 1), 1)
+    state = _Place.opened(prepared, base, choice, aims, window)
+    key = _key(prepared, base, aims, alpha, most)
+    if allowance.keeper is not None:
+        kept = allowance.keeper.load(key)
+        if kept is not None:
+            state = state.resumed(kept, prepared)
+    stopped = ""
+    total = None if best == np.inf else best
+    with allowance, Progress("sweeping budgets", total=total, unit="levels") as progress:
+        while True:
+            if alpha is not None:
+                f = np.arange(state.done) + state.found[0 if aims.plan else 1, : state.done] / alpha
+                best = min(best, float(f.min()))
+            if state.done > min(most, best * (1 + 1e-9)):
+                break
+            last = min(state.done + min(batch, max(state.done, 63)), most + 1)
+            stopped = allowance.stop
+            if not stopped and sweep_bytes(prepared, last, aims, keep) > allowance.memory:
+                stopped = "memory"
+            if allowance.keeper is not None and (stopped or allowance.keeper.due()):
+                allowance.keeper.save(key, state.packed())
+            if stopped:
+                break
+            state.advance(arguments, last, base, prepared.start)
+            progress.at(state.done, min(most, best))
+    if allowance.keeper is not None and not stopped and not aims.plan:
+        allowance.keeper.save(key, {"found": state.found[:, : state.done].copy()}, final=True)
+    excess, low, mean = state.found[:, : state.done]
+    return Swept(excess, low, mean, np.concatenate(state.choice), state.tables, stopped)
+
+
+@dataclass
+class _Place:
+    """How far a sweep is."""
+
+    done: int  # levels settled
+    found: FloatArray  # (3, at least done)
+    choice: list[NDArray[Any]]  # the actions of the levels settled, in parts
+    tables: Tables
+    room: Room
+    aims: Aims
+
+    @classmethod
+    def opened(cls, prepared: Prepared, base: Base, choice: IntArray, aims: Aims, window: int) -> "_Place":
+        n, kind = prepared.n_states, choice_type(prepared)
+        unused = np.empty((1, 1))
+        rows = (window, n)
+        tables = Tables(
+            np.empty(rows) if aims.plan else unused,
+            np.empty(rows) if aims.bound else unused,
+            np.empty(rows) if aims.plan else unused,
+            np.empty((0, n), dtype=kind),
+        )
+        for table, first, wanted in zip(tables, base, (aims.plan, aims.bound, aims.plan), strict=False):
+            if wanted:
+                table[0] = first
+        found = np.zeros((3, 64))
+        found[:, 0] = [values[prepared.start] for values in base]
+        room = Room(np.empty(prepared.n_actions), np.ones(prepared.n_actions, dtype=bool), choice.copy())
+        return cls(1, found, [(choice - prepared.action_start[:-1]).astype(kind)[None]], tables, room, aims)
+
+    def advance(self, arguments: tuple[Any, ...], last: int, base: Base, start: int) -> None:
+        if last > self.found.shape[1]:
+            self.found = np.concatenate([self.found, np.zeros((3, max(last, self.found.shape[1])))], axis=1)
+        n, kind = self.tables.choice.shape[1], self.tables.choice.dtype
+        part = np.empty((last - self.done if self.aims.plan else 0, n), dtype=kind)
+        tables = self.tables._replace(choice=part)
+        arcs, costs, ends = arguments
+        sweep(arcs, costs, ends, TIE, self.aims, self.done, last, base, tables, start, self.found, self.room)
+        if self.aims.plan:
+            self.choice.append(part)
+        self.done = last
+
+    def packed(self) -> Arrays:
+        return {
+            "found": np.ascontiguousarray(self.found[:, : self.done]),
+            "choice": np.concatenate(self.choice),
+            "excess": self.tables.excess,
+            "low": self.tables.low,
+            "mean": self.tables.mean,
+            "chosen": self.room.chosen,
+        }
+
+    def resumed(self, kept: Arrays, prepared: Prepared) -> "_Place":
+        """Return the place that was kept; refuse arrays that do not fit, whoever wrote them."""
+        done = kept["found"].shape[1] if kept.get("found", np.empty(0)).ndim == 2 else 0
+        if kept.keys() == {"found"} and not self.aims.plan and done >= 1 and len(kept["found"]) == 3:
+            return replace(self, done=done, found=kept["found"].astype(np.float64))  # finished
+        mine = {**self.packed(), "found": np.zeros((3, done))}
+        mine["choice"] = np.empty((done if self.aims.plan else 1, prepared.n_states), dtype=choice_type(prepared))
+        count = np.diff(prepared.action_start)
+        fits = (
+            done >= 1
+            and kept.keys() == mine.keys()
+            and all(kept[name].shape == mine[name].shape and kept[name].dtype == mine[name].dtype for name in mine)
+            and bool((kept["choice"] < np.maximum(count, 1)).all())
+            and bool((kept["choice"] >= 0).all())
+            and bool((kept["chosen"] >= prepared.action_start[:-1]).all())
+            and bool((kept["chosen"] < prepared.action_start[:-1] + np.maximum(count, 1)).all())
+        )
+        if not fits:
+            raise PrudentError("the checkpoint does not fit this solve; delete it, or name another file")
+        tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
+        return _Place(
+            done, kept["found"], [kept["choice"]], tables, self.room._replace(chosen=kept["chosen"]), self.aims
+        )
+
+
+def _key(prepared: Prepared, base: Base, aims: Aims, alpha: float | None, most: int) -> str:
+    """Return what tells one sweep from all others."""
+    digest = sha256(f"{prepared.model.fingerprint} {prepared.step!r} {tuple(aims)} {alpha!r} {most}".encode())
+    for array in (*base, prepared.action_start, prepared.outcome_start, prepared.cost, prepared.successor):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False) -> int:
+    """Return the memory that a sweep of so many levels takes, beside the model's."""
+    n = prepared.n_states
+    window = levels + 1 if keep else window_of(prepared, levels)
+    values = 8 * n * window * (2 * aims.plan + aims.bound)
+    actions = 2 * n * (levels + 1) * np.dtype(choice_type(prepared)).itemsize if aims.plan else 0  # parts, then whole
+    return values + actions
+
+
+def _advice(prepared: Prepared, allowance: Allowance, levels: int, aims: Aims, keep: bool) -> str:
+    share = sweep_bytes(prepared, levels, aims, keep) / allowance.memory
+    step = nice_step(10 * share * prepared.level_size)
+    return (
+        f"round costs to a larger step (step=, --step; {step:g} would fit easily), which gives bounds instead of the "
+        "optimum, or allow more (memory=, --memory)"
+    )
+
+
+def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> float:
+    """Return about how many levels a sweep for alpha goes through, rather too many than too few.
+
+    It ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of least
+    expected cost, for which Cantelli's inequality takes its mean and its variance.
+    """
+    played = np.zeros(prepared.n_actions, dtype=bool)
+    played[least.choice[np.diff(prepared.action_start) > 0]] = True
+    cost = prepared.fine / prepared.stride
+    square = prepared.probability * cost * (cost + 2 * least.value[prepared.successor])
+    k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
+    second = solve_round(full_round(prepared), k, played, least.choice.copy())
+    mean = float(least.value[prepared.start])
+    spread = float(np.sqrt(max(float(second[prepared.start]) - mean**2, 0.0)))
+    return min(worst.at(prepared.start), mean / alpha, mean + spread * float(np.sqrt((1 - alpha) / alpha))) + 1

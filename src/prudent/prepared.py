@@ -1,0 +1,195 @@
+"""The prepared model that every method works on, and the way back to the user's.
+
+Costs are whole, non-negative numbers of *levels* above best luck, free cycles are gone.  How it is made is told in
+:mod:`prudent.prepare`.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.graph import Blocks, ordered_blocks, towards
+from prudent.lattice import Lattice
+from prudent.model import SSP, FloatArray, IntArray, owner
+
+__all__ = ["Prepared", "restrict"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A model ready for planning: costs are whole, non-negative numbers of levels, free cycles are gone."""
+
+    model: SSP
+    lattice: Lattice  # what costs are counted in, in the user's units
+    stride: int  # lattice steps per level
+    step: float  # the step that costs are multiples of, or are rounded to, in the user's units
+    rounded: bool  # whether levels are rounded costs, up unless asked otherwise
+    slip: int  # lattice steps by which a normalised cost may be too high, if the lattice holds costs only closely
+    start: int
+    action_start: IntArray  # (n_states + 1,)
+    outcome_start: IntArray  # (n_actions + 1,)
+    free_stop: IntArray  # (n_actions,)  outcomes at no cost come first, up to here
+    probability: FloatArray  # (n_outcomes,)
+    successor: IntArray  # (n_outcomes,)
+    fine: IntArray  # (n_outcomes,)  normalised cost in lattice steps
+    cost: IntArray  # (n_outcomes,)  in levels
+    state_of: IntArray  # (model.n_states,)  the prepared state; -1: pruned
+    luck: IntArray  # (model.n_states,)  c_min in lattice steps
+    start_luck: int  # c_min of the start, in lattice steps
+    model_action: IntArray  # (n_actions,)  the model's action; -1: the first chance step
+    inner_action: IntArray  # the model's actions inside collapsed end components
+    mean_cost: FloatArray = field(init=False)  # (n_actions,)  expected cost in levels, not rounded
+
+    def __post_init__(self) -> None:
+        action_of = owner(self.outcome_start)
+        weighted = np.bincount(
+            action_of, weights=self.probability * (self.fine / self.stride), minlength=self.n_actions
+        )
+        object.__setattr__(self, "mean_cost", weighted.astype(np.float64))
+
+    @property
+    def n_states(self) -> int:
+        """The number of prepared states."""
+        return len(self.action_start) - 1
+
+    @property
+    def n_actions(self) -> int:
+        """The number of prepared (state, action) pairs."""
+        return len(self.outcome_start) - 1
+
+    @cached_property
+    def action_state(self) -> IntArray:
+        """The state of each action."""
+        return owner(self.action_start)
+
+    @cached_property
+    def outcome_action(self) -> IntArray:
+        """The action of each outcome."""
+        return owner(self.outcome_start)
+
+    @cached_property
+    def outcome_state(self) -> IntArray:
+        """The state that each outcome starts from."""
+        return self.action_state[self.outcome_action]
+
+    @cached_property
+    def free_blocks(self) -> Blocks:
+        """The components of the zero-cost graph, successors first."""
+        free = self.cost == 0
+        return ordered_blocks(self.outcome_state[free], self.successor[free], self.n_states)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The components of the whole graph, successors first."""
+        return ordered_blocks(self.outcome_state, self.successor, self.n_states)
+
+    @property
+    def acyclic(self) -> bool:
+        """Whether no state can be visited twice."""
+        loops = bool((self.outcome_state == self.successor).any())
+        return not loops and len(self.blocks[0]) - 1 == self.n_states
+
+    @property
+    def level_size(self) -> float:
+        """What one level is in the user's units."""
+        return self.lattice.step * self.stride
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """What rounding left out of each outcome's cost, in levels; none where it is exact."""
+        return self.fine / self.stride - self.cost if self.rounded else np.zeros(len(self.cost))
+
+    def in_units(self, levels: float) -> float:
+        """Return a total in levels, counted from the best luck at the start, in the user's units."""
+        return float(self.lattice.value(self.start_luck)) + levels * self.level_size
+
+    def in_levels(self, total: float) -> float:
+        """Return a total in the user's units in levels; the inverse of :meth:`in_units`."""
+        return (total - self.in_units(0)) / self.level_size
+
+    def totals(self, levels: IntArray) -> FloatArray:
+        """Return whole totals in levels in the user's units, as the nearest floats."""
+        return self.lattice.value(self.start_luck + levels * self.stride)
+
+    def charge(self, outcome: IntArray) -> IntArray:
+        """Return the levels that a policy charges itself for outcomes of the model: rounded up."""
+        model = self.model
+        source = owner(model.action_start)[owner(model.outcome_start)[outcome]]
+        steps = self.lattice.multiples(model.cost[outcome])
+        return -(-(steps + self.luck[model.successor[outcome]] - self.luck[source]) // self.stride)
+
+    def first_charge(self, state: int | IntArray) -> IntArray:
+        """Return the levels charged for starting in a model state, which is the first chance step."""
+        return -(-(self.luck[state] - self.start_luck) // self.stride)
+
+    def spent_levels(self, state: int, spent: float) -> int:
+        """Return how many levels a run has used that is in a model state having spent so much, rounded up."""
+        if not isinstance(spent, int | float | np.number) or not np.isfinite(spent):
+            raise PrudentError(f"spent is {spent!r}; it must be a finite number")
+        lattice = self.lattice
+        nearest = round(spent / lattice.step)
+        if not self.rounded and abs(spent - nearest * lattice.step) > 1e-9 * max(1.0, abs(spent)):
+            raise PrudentError(f"spent is {spent!r}; it must be a multiple of the model's cost step {lattice.step:g}")
+        steps = nearest + int(self.luck[state]) - self.start_luck
+        if steps < -self.slip or (steps % self.stride and not self.rounded):
+            least = float(lattice.value(self.start_luck - int(self.luck[state])))
+            raise PrudentError(
+                f"no run can be in state {self.model.state(state)!r} having spent {spent:g}; the least is {least:g}"
+            )
+        return max(-(-steps // self.stride), 0)
+
+    def route(self, state: int, action: int) -> int:
+        """Return the model action to play in a model state so as to end up playing ``action`` for sure.
+
+        They differ only inside a collapsed end component: there a member that does not own the action moves
+        on a shortest way to the one that does, inside, at no cost.
+        """
+        target = self.model.state_of_action(action)
+        if state == target:
+            return action
+        return int(self.routes(target)[state])
+
+    def routes(self, target: int) -> IntArray:
+        """Return, for each state of its collapsed end component, the model action that leads to ``target``; else -1."""
+        cache = self._route_cache
+        if target not in cache:
+            model = self.model
+            state_of, action_of = owner(model.action_start), owner(model.outcome_start)
+            inside = np.zeros(model.n_actions, dtype=bool)
+            inside[self.inner_action] = True
+            arc = np.flatnonzero(inside[action_of] & (model.probability > 0))
+            source = state_of[action_of[arc]]
+            marked = np.arange(model.n_states) == target
+            hop = towards(source, model.successor[arc], model.n_states, marked)
+            route = np.full(model.n_states, -1, dtype=np.int64)
+            good = hop[source] == model.successor[arc]
+            route[source[good]] = action_of[arc[good]]
+            cache[target] = route
+        return cache[target]
+
+    @cached_property
+    def _route_cache(self) -> dict[int, IntArray]:
+        return {}
+
+
+def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
+    """Return the prepared model in which ``choice``, one action for each state, is all there is."""
+    acting = np.diff(prepared.action_start) > 0
+    action = choice[acting]
+    used = np.zeros(prepared.n_actions, dtype=bool)
+    used[action] = True
+    kept = used[prepared.outcome_action]
+    outcome_start = np.concatenate([[0], np.cumsum(np.diff(prepared.outcome_start)[used])])
+    return replace(
+        prepared,
+        action_start=np.concatenate([[0], np.cumsum(acting)]),
+        outcome_start=outcome_start,
+        free_stop=outcome_start[:-1] + (prepared.free_stop - prepared.outcome_start[:-1])[used],
+        probability=prepared.probability[kept],
+        successor=prepared.successor[kept],
+        fine=prepared.fine[kept],
+        cost=prepared.cost[kept],
+        model_action=prepared.model_action[used],
+    )

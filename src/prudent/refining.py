@@ -1,0 +1,104 @@
+"""Costs without a common step: solve rounded, look at the gap, take a finer step, until it is what was asked for.
+
+The gap shrinks about as the step does, and the work grows as the step shrinks.  So a first, coarse step tells which
+one will do, and the coarse solve costs little beside the last.
+"""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.allowance import Allowance
+from prudent.bracket import Bracket, Target, bracket_of
+from prudent.lattice import finest_step, nice_step
+from prudent.methods.budgets import likely_levels, sweep_bytes
+from prudent.methods.exact import exact
+from prudent.methods.solution import Solution
+from prudent.model import SSP
+from prudent.prepare import prepare
+from prudent.prepared import Prepared
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import least_worst_case
+
+__all__ = ["Stage", "first_step", "refine", "solve_at"]
+
+COARSE = 2000
+"""About how many levels the first, coarse solve has."""
+
+AIM = 0.8
+"""The part of the gap asked for that the next step aims at."""
+
+FINEST = 1 / 32
+"""The most that one step is finer than the one before, as a factor."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One solve on costs rounded to one step."""
+
+    prepared: Prepared
+    solution: Solution
+    bracket: Bracket
+    seconds: float
+
+
+def solve_at(prepared: Prepared, alpha: float, allowance: Allowance) -> Stage:
+    """Solve on a prepared model."""
+    began = time.monotonic()
+    solution = exact(prepared, alpha, allowance)
+    return Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.monotonic() - began)
+
+
+def refine(prepared: Prepared, alpha: float, target: Target, allowance: Allowance) -> Stage:
+    """Solve on finer and finer steps; return the stage of the best policy, with the best bounds of all of them."""
+    step = first_step(prepared, alpha)
+    best = None
+    while True:
+        stage = solve_at(prepare(prepared.model, step), alpha, allowance)
+        best = stage if best is None else _better(best, stage)
+        stopped = stage.solution.stopped
+        if stopped or best.bracket.gap <= target.width(best.bracket.size):
+            break
+        finer, stopped = _finer(stage, target, allowance)
+        if stopped:
+            break
+        step = finer
+    return replace(best, solution=replace(best.solution, stopped=stopped))
+
+
+def first_step(prepared: Prepared, alpha: float) -> float:
+    """Return a coarse step to begin with."""
+    levels = likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
+    return nice_step(max(max(levels, 2.0) * prepared.level_size / COARSE, 2 * _finest(prepared.model)))
+
+
+def _better(before: Stage, after: Stage) -> Stage:
+    """Return the stage whose policy is surely better, with the better of both lower bounds."""
+    best = after if after.bracket.upper <= before.bracket.upper else before
+    lower = max(before.bracket.lower, after.bracket.lower)
+    return replace(best, bracket=replace(best.bracket, lower=lower))
+
+
+def _finer(stage: Stage, target: Target, allowance: Allowance) -> tuple[float, str]:
+    """Return the next step, or why there is none."""
+    prepared, step, bracket = stage.prepared, stage.prepared.step, stage.bracket
+    wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
+    finer = nice_step(step * min(max(wanted, FINEST), 0.7))
+    if allowance.stop:
+        return step, allowance.stop
+    if finer < _finest(prepared.model):
+        return step, "digits"
+    if stage.seconds * step / finer > allowance.left:  # what time is left for is perhaps still finer
+        finer = nice_step(max(step * stage.seconds / max(allowance.left, 1e-3), finer))
+        if finer > 0.7 * step:
+            return step, "time"
+    levels = prepared.in_levels(bracket.upper) if np.isfinite(bracket.upper) else prepared.in_levels(bracket.lower)
+    need = sweep_bytes(prepare(prepared.model, finer), int(levels * step / finer))
+    if need > allowance.memory:
+        return step, "memory"
+    return finer, ""
+
+
+def _finest(model: SSP) -> float:
+    return finest_step(model.cost, model.n_states + 1)
