@@ -8,10 +8,12 @@ import numpy as np
 
 from prudent.errors import ModelError, PrudentError
 from prudent.files import load
+from prudent.forecasting import Forecast, forecast
 from prudent.graph import ordered_blocks, reachable
 from prudent.model import SSP, owner
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
+from prudent.risk import check_alpha
 from prudent.values.worst_case import true_worst_case
 
 __all__ = ["Report", "check"]
@@ -36,6 +38,7 @@ class Report:
     deviation: float | None = None  # largest |sum of an action's probabilities - 1| as given
     pruned_states: int | None = None  # states that no plan visits
     pruned_actions: int | None = None  # actions of the other states that no plan plays
+    forecast: Forecast | None = None  # about what solving it takes
     notes: tuple[str, ...] = field(default=())  # what was pruned and why
     problems: tuple[str, ...] = field(default=())  # what must be mended before the model can be solved
 
@@ -49,13 +52,15 @@ class Report:
         return {"ok": self.ok, **asdict(self)}
 
 
-def check(model: SSP | str | PathLike[str]) -> Report:
-    """Report what kind of model it is and every problem found, not only the first.
+def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float | None = None) -> Report:
+    """Report what kind of model it is and every problem found, not only the first, and about what solving takes.
 
     Parameters
     ----------
     model : SSP or path
         The problem, or the file it is in.
+    alpha, step : float, optional
+        What the estimates of memory, time and gap are for; see :func:`prudent.solve`.
 
     Examples
     --------
@@ -64,6 +69,7 @@ def check(model: SSP | str | PathLike[str]) -> Report:
     >>> report.ok, report.acyclic, report.step, report.worst_case
     (True, True, 1.0, 95.0)
     """
+    alpha = check_alpha(alpha)
     if not isinstance(model, SSP):
         try:
             model = load(model)
@@ -76,6 +82,7 @@ def check(model: SSP | str | PathLike[str]) -> Report:
     try:
         prepared = prepare(model)
         known = _findings(prepared)
+        known["forecast"] = forecast(model, alpha, step)
     except PrudentError as error:
         problems.append(str(error))
     arc = np.flatnonzero(model.probability > 0)

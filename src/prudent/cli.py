@@ -111,13 +111,25 @@ def main() -> None:
     help=f"How to plan: {', '.join(METHODS)}.",
     shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
 )
+@click.pass_context
 @click.option("--gap", type=float, help="How far apart the bounds on the optimal CVaR may be.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
-@click.option("--step", type=float, help="Round the costs to multiples of this.")
+@click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
+@click.option(
+    "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
+)
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Keep the place of a long solve here; the same command goes on from it.",
+)
 @click.option("--points", type=int, default=30, show_default=True, help="Grid points of cvar-wc and cvar-ev.")
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
 @click.option("--save", type=click.Path(dir_okay=False), metavar="PLAN", help="Write the plan (.safetensors).")
 def solve(
+    ctx: click.Context,
     model: str,
     make: "Callable[[], SSP]",
     alpha: float,
@@ -125,6 +137,9 @@ def solve(
     gap: float | None,
     relative_gap: float | None,
     step: float | None,
+    memory: str | None,
+    time_limit: float | None,
+    checkpoint: str | None,
     points: int,
     decisions: bool,
     save: str | None,
@@ -132,11 +147,14 @@ def solve(
 ) -> None:
     """Find a plan for MODEL.
 
+    Ctrl-C prints the best plan so far, with the bounds known so far.
+
     \b
     Examples:
       prudent solve betting-game --alpha 0.2
       prudent solve betting-game --alpha 0.2 --set stages=5 --json
       prudent solve my-model.json --alpha 0.05 --dead-end-cost 1000 --save plan.safetensors
+      prudent solve my-model.json --alpha 0.05 --gap 0.05 --memory 4GB --checkpoint solve.checkpoint
     """
     from prudent.files import check_plan_path
     from prudent.terminal import print_json, print_plan
@@ -151,6 +169,9 @@ def solve(
         gap=gap,
         relative_gap=relative_gap,
         step=step,
+        memory=memory,
+        time_limit=time_limit,
+        checkpoint=checkpoint,
     )
     if save is not None:
         prudent.save(plan, save)
@@ -159,12 +180,14 @@ def solve(
         if decisions:
             content["decisions"] = [vars(row) | {"state": str(row.state)} for row in plan.decisions().rows]
         print_json(content)
-        return
-    print_plan(plan)
-    if decisions:
-        click.echo(plan.decisions())
-    if save is not None:
-        click.echo(f"prudent: plan written to {save}", err=True)
+    else:
+        print_plan(plan)
+        if decisions:
+            click.echo(plan.decisions())
+        if save is not None:
+            click.echo(f"prudent: plan written to {save}", err=True)
+    if plan.status == "interrupted":
+        ctx.exit(130)
 
 
 @main.command()
@@ -253,21 +276,26 @@ def simulate(
 
 @main.command()
 @with_model
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="What the estimates of solve are for.")
+@click.option("--step", type=float, help="Estimate for costs rounded to multiples of this.")
 @click.pass_context
-def check(ctx: click.Context, model: str, make: "Callable[[], SSP]", as_json: bool) -> None:
-    """Say what kind of model MODEL is, or everything that is wrong with it.
+def check(
+    ctx: click.Context, model: str, make: "Callable[[], SSP]", alpha: float, step: float | None, as_json: bool
+) -> None:
+    """Say what kind of model MODEL is and what solving it takes, or everything that is wrong with it.
 
     \b
     Examples:
       prudent check my-model.json
       prudent check betting-game --json
+      prudent check my-model.json --alpha 0.01 --step 0.5
     """
     from prudent.checking import Report
     from prudent.errors import ModelError
     from prudent.terminal import print_json, print_report
 
     try:
-        report = prudent.check(make())
+        report = prudent.check(make(), alpha=alpha, step=step)
     except ModelError as error:
         report = Report(model, problems=error.problems)
     except PrudentError as error:

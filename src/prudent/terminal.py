@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from prudent.allowance import shown_bytes
 from prudent.checking import Report
 from prudent.plan import Plan
 from prudent.report.experiments import Results
@@ -39,12 +40,20 @@ def number(value: float) -> str:
     return f"{value:,.6f}" if math.isfinite(value) else "unbounded"
 
 
+def duration(seconds: float) -> str:
+    """Return a time as text, to about two digits."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
 def print_plan(plan: Plan) -> None:
     """Print a plan."""
     rows = [
         ("CVaR", number(plan.cvar), f"mean of the worst {plan.alpha:g} of runs"),
         ("VaR", number(plan.var), "where that tail begins"),
-        ("expected cost", number(plan.expected), "mean of all runs"),
+        ("expected cost", number(plan.expected), _second(plan)),
         ("optimal CVaR", number(plan.lower), "at least"),
         ("", number(plan.upper), "at most"),
         ("least worst case", number(plan.worst_case), "of all plans, not of this one"),
@@ -53,6 +62,12 @@ def print_plan(plan: Plan) -> None:
     title = f"{found.name}, alpha {plan.alpha:g}, method {plan.method}: {plan.status}"
     size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {plan.seconds:.3g} s"
     print_table(title, rows, "\n".join([size, f"{plan.status}: {plan.message}", *plan.notes]))
+
+
+def _second(plan: Plan) -> str:
+    if plan.status == "optimal" and plan.method == "exact":
+        return "mean of all runs; the least at that CVaR"
+    return f"mean of all runs; no plan of optimal CVaR has less than {plan.expected_lower:,.6g}"
 
 
 def print_report(report: Report) -> None:
@@ -72,6 +87,13 @@ def print_report(report: Report) -> None:
             ("worst case", "" if report.worst_case is None else number(report.worst_case), "the least over all plans"),
             ("pruned", shown(report.pruned_states), f"states, and {shown(report.pruned_actions)} actions"),
         ]
+        if (takes := report.forecast) is not None:
+            rows += [
+                ("solving takes", duration(takes.seconds), f"about, at alpha {takes.alpha:g}"),
+                ("", shown_bytes(takes.memory), f"for up to {takes.levels:,} levels of {takes.step:g}"),
+            ]
+            if takes.gap > 0:
+                rows.append(("gap", f"{takes.gap:.2g}", f"about, between the bounds, by rounding to {takes.step:g}"))
         known = [row for row in rows if row[1]]
         print_table(f"{report.model}: {'ready to solve' if report.ok else 'not ready'}", known, "")
     for note in report.notes:

@@ -5,6 +5,7 @@ type that holds them; so its memory is known in advance but for the number of le
 expected cost and at most about what :func:`likely_levels` says.
 """
 
+import time
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -25,11 +26,14 @@ from prudent.values.expected import Expected
 from prudent.values.rounds import free_round, full_round, longest_stay, solve_round
 from prudent.values.worst_case import UNREACHED, WorstCase
 
-__all__ = ["TIE", "Swept", "budget_sweep", "likely_levels", "sweep_bytes"]
+__all__ = ["TIE", "Swept", "budget_sweep", "likely_levels", "seconds_per_level", "sweep_bytes"]
 
 TIE = 1e-11
 """Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
 anyone would notice."""
+
+SAMPLE = 10_000_000
+"""Outcomes times levels that are swept to see how long they take."""
 
 PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
 
@@ -223,3 +227,21 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     mean = float(least.value[prepared.start])
     spread = float(np.sqrt(max(float(second[prepared.start]) - mean**2, 0.0)))
     return min(worst.at(prepared.start), mean / alpha, mean + spread * float(np.sqrt((1 - alpha) / alpha))) + 1
+
+
+def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: int) -> float:
+    """Sweep a few levels halfway through, on values that mean nothing; return how long one takes."""
+    window = window_of(prepared, levels)
+    state = _Place.opened(prepared, base, choice, BOTH, window)
+    for table, first in zip(state.tables[:3], base, strict=True):
+        table[:] = first
+    arcs = free_round(prepared)
+    worst = np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED)
+    arguments = arcs, costs_of(prepared, arcs), Ends(*worst, longest_stay(prepared, arcs))
+    few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1))
+    state.done = max(levels // 2, 1)
+    state.found = np.zeros((3, state.done + 1 + few))
+    state.advance(arguments, state.done + 1, base, prepared.start)  # by now the kernel is loaded
+    began = time.perf_counter()
+    state.advance(arguments, state.done + few, base, prepared.start)
+    return (time.perf_counter() - began) / few

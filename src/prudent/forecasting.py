@@ -1,0 +1,60 @@
+"""What a solve will take, before it is begun: levels, memory, time, and the gap that rounding leaves.
+
+All are estimates.  The levels are those of :func:`prudent.methods.budgets.likely_levels`, rather too many than too
+few; the time is that of a few levels of the model itself, times their number; a run's costs are each rounded by up
+to one step, so the gap is about a step for each of its actions.
+"""
+
+from dataclasses import dataclass
+
+from prudent.bracket import Target
+from prudent.kernels.sweep import Base
+from prudent.lattice import nice_step
+from prudent.methods.budgets import BOTH, PLAN, likely_levels, seconds_per_level, sweep_bytes
+from prudent.model import SSP
+from prudent.prepare import prepare
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import least_worst_case
+
+__all__ = ["Forecast", "forecast"]
+
+PER_OUTCOME = 250
+"""Bytes for each outcome while a model is prepared, measured on a large one."""
+
+ROUNDED = 1.5
+"""What a sweep up and a sweep down take, relative to one that carries both bounds."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """About what a solve takes."""
+
+    alpha: float
+    step: float  # what costs are counted in, or rounded to
+    levels: int
+    memory: int  # bytes
+    seconds: float
+    gap: float  # between the bounds; 0 where costs are exact
+
+
+def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
+    """Return about what a solve takes, for a step, or for the one that solve would end up with."""
+    prepared = prepare(model, step)
+    least, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    levels = likely_levels(prepared, least, worst, alpha)
+    if prepared.rounded and step is None:
+        size = max(abs(prepared.in_units(levels)), levels * prepared.level_size)
+        steps = float(least.steps[prepared.start])
+        prepared = prepare(model, nice_step(0.8 * Target().width(size) / steps))
+        least, worst = least_expected_cost(prepared), least_worst_case(prepared)
+        levels = likely_levels(prepared, least, worst, alpha)
+    aims = PLAN if prepared.rounded else BOTH
+    each = seconds_per_level(prepared, Base(least.value, least.lower, least.value), least.choice, int(levels))
+    return Forecast(
+        alpha=alpha,
+        step=prepared.step,
+        levels=int(levels),
+        memory=sweep_bytes(prepared, int(levels), aims) + PER_OUTCOME * model.n_outcomes,
+        seconds=levels * each * (ROUNDED if prepared.rounded else 1.0),
+        gap=float(least.steps[prepared.start]) * prepared.step if prepared.rounded else 0.0,
+    )
