@@ -30,6 +30,7 @@ class Checkpoint:
         self._solve = {"version": VERSION, **solve}
         self._next = time.monotonic() + EVERY
         self._sweeps: dict[str, Arrays] = {}
+        self._finished: list[str] = []
         if not self.path.parent.is_dir():
             raise PrudentError(f"{path}: there is no folder {self.path.parent}")
         if self.path.exists():
@@ -45,12 +46,13 @@ class Checkpoint:
                 f"{self.path}: is damaged or is not a checkpoint; delete it to begin anew, or name another file"
             )
         content, tensors = found
-        keys = content.pop("sweeps", None)
-        if content != self._solve or not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        keys, finished = content.pop("sweeps", None), content.pop("finished", None)
+        names = [*keys, *finished] if isinstance(keys, list) and isinstance(finished, list) else [None]
+        if content != self._solve or not all(isinstance(name, str) for name in names):
             raise PrudentError(
                 f"{self.path}: belongs to another solve; give the same model and options, or name another file"
             )
-        self._sweeps = {key: {} for key in keys}
+        self._sweeps, self._finished = {key: {} for key in keys}, finished
         for name, tensor in tensors.items():
             number, _, part = name.partition(".")
             if not number.isascii() or not number.isdigit() or len(number) > 9 or int(number) >= len(keys):
@@ -64,10 +66,13 @@ class Checkpoint:
     def save(self, key: str, content: Arrays, *, final: bool = False) -> None:
         """Keep the place of a sweep, or what it found, beside what finished ones found."""
         began = time.monotonic()
-        finished = {name: kept for name, kept in self._sweeps.items() if kept.keys() == {"found"}}
+        finished = {name: kept for name, kept in self._sweeps.items() if name in self._finished}
         self._sweeps = {**finished, key: content}
         tensors = {f"{i}.{part}": array for i, kept in enumerate(self._sweeps.values()) for part, array in kept.items()}
-        write_bytes(self.path, seal(KIND, {**self._solve, "sweeps": list(self._sweeps)}, tensors))
+        if final:
+            self._finished.append(key)
+        about = {"sweeps": list(self._sweeps), "finished": self._finished}
+        write_bytes(self.path, seal(KIND, {**self._solve, **about}, tensors))
         if not final:
             self._sweeps = finished  # what is under way goes on changing
         self._next = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))

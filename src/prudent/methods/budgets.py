@@ -6,7 +6,7 @@ expected cost and at most about what :func:`likely_levels` says.
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -80,10 +80,10 @@ def budget_sweep(
     batch = max(BATCH // max(len(prepared.cost), 1), 1)
     state = _Place.opened(prepared, base, choice, aims, window)
     key = _key(prepared, base, aims, alpha, most)
-    if allowance.keeper is not None:
-        kept = allowance.keeper.load(key)
-        if kept is not None:
-            state = state.resumed(kept, prepared)
+    kept = None if allowance.keeper is None else allowance.keeper.load(key)
+    if kept is not None:
+        state = state.resumed(kept, prepared)
+    resumed_at = state.done
     stopped = ""
     total = None if best == np.inf else best
     with allowance, Progress("sweeping budgets", total=total, unit="levels") as progress:
@@ -103,10 +103,11 @@ def budget_sweep(
                 break
             state.advance(arguments, last, base, prepared.start)
             progress.at(state.done, min(most, best))
-    if allowance.keeper is not None and not stopped and not aims.plan:
-        allowance.keeper.save(key, {"found": state.found[:, : state.done].copy()}, final=True)
+    whole = np.concatenate(state.choice)
     excess, low, mean = state.found[:, : state.done]
-    return Swept(excess, low, mean, np.concatenate(state.choice), state.tables, stopped)
+    if allowance.keeper is not None and not stopped and aims != BOTH and state.done > resumed_at:  # more sweeps follow
+        allowance.keeper.save(key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
+    return Swept(excess, low, mean, whole, state.tables, stopped)
 
 
 @dataclass
@@ -164,9 +165,9 @@ class _Place:
     def resumed(self, kept: Arrays, prepared: Prepared) -> "_Place":
         """Return the place that was kept; refuse arrays that do not fit, whoever wrote them."""
         done = kept["found"].shape[1] if kept.get("found", np.empty(0)).ndim == 2 else 0
-        if kept.keys() == {"found"} and not self.aims.plan and done >= 1 and len(kept["found"]) == 3:
-            return replace(self, done=done, found=kept["found"].astype(np.float64))  # finished
         mine = {**self.packed(), "found": np.zeros((3, done))}
+        if "chosen" not in kept:  # finished: only what it found was kept
+            kept = {**mine, **kept}
         mine["choice"] = np.empty((done if self.aims.plan else 1, prepared.n_states), dtype=choice_type(prepared))
         count = np.diff(prepared.action_start)
         fits = (

@@ -49,7 +49,7 @@ from prudent.policy import BudgetPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.values.expected import Expected, least_expected_cost, proper_choice
-from prudent.values.rounds import UNIT
+from prudent.values.rounds import UNIT, rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
 __all__ = ["exact", "surely_expected"]
@@ -68,6 +68,8 @@ def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bo
     base = Base(expected.value, expected.lower, expected.value)
     if prepared.rounded and bounded:
         lower, stopped = _surely_least(prepared, expected, alpha, allowance)
+        if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
+            allowance = replace(allowance, keeper=None)
     aims = PLAN if prepared.rounded else BOTH
     swept = budget_sweep(prepared, base, expected.choice, worst, allowance, alpha=alpha, aims=aims)
     if not prepared.rounded:
@@ -82,13 +84,15 @@ def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bo
 
     policy = BudgetPolicy(prepared, swept.choice[: w + 1].copy())
     values = backward(policy, expected)
-    cvar, var = w + values.excess / alpha, np.nan
+    cvar, upper, var = w + values.excess / alpha, (w + values.above / alpha) * (1 + 4 * UNIT), np.nan
     notes: tuple[str, ...] = ()
     try:  # VaR is never above CVaR, so that is how far to look
         reached = forward(policy, expected, most=int(cvar) + 2)
         var = reached.var(alpha)
-        if prepared.rounded:
+        if prepared.rounded or swept.stopped:  # stopped early, w need not be the policy's VaR
             cvar = max(min(prepared.in_levels(reached.cvar(alpha)), cvar), lower)
+        if swept.stopped:
+            upper = min(upper, _surely_own(policy, expected, upper, alpha))
     except PrudentError:
         notes = ("the policy is too large to be followed: its VaR is not known; simulate it",)
     complete = not (stopped or swept.stopped or prepared.rounded)
@@ -101,7 +105,7 @@ def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bo
         if complete
         else float(surely_expected(prepared, expected)[start]),
         lower=lower,
-        upper=(w + values.above / alpha) * (1 + 4 * UNIT),
+        upper=upper,
         worst=true_worst_case(prepared),
         stopped=swept.stopped or stopped,
         notes=notes,
@@ -112,6 +116,14 @@ def _surely(low: FloatArray, stopped: str, alpha: float) -> float:
     """Return what the optimal CVaR surely is at least, from the least excess for the budgets from 0 up."""
     least = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
     return min(least, len(low)) if stopped else least
+
+
+def _surely_own(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> float:
+    """Return what the policy's own CVaR is at most, from its distribution; sums along a run err with its length."""
+    slip = 4 * float(rounding(policy.prepared).max(initial=0.0)) * (10 + float(tail.steps.max()))
+    charged = forward(policy, tail, most=int(most) + 2, charged=True)
+    slip += charged.missing / alpha * float((tail.upper - tail.value).max())
+    return policy.prepared.in_levels(charged.cvar(alpha)) * (1 + slip)
 
 
 def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:

@@ -1,0 +1,239 @@
+"""Limits: refused before anything is taken, or stopped with bounds that hold; and a way to go on."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent.allowance import Allowance, in_bytes, shown_bytes
+from prudent.methods.exact import exact
+from prudent.prepare import prepare
+
+GB = 10**9
+
+
+@pytest.fixture(scope="module")
+def game():
+    return prudent.domains.betting_game()
+
+
+@pytest.fixture(scope="module")
+def roads():
+    return prudent.domains.autonomous_navigation()
+
+
+def same(one: prudent.Plan, other: prudent.Plan) -> bool:
+    """Whether two plans are the same to the last bit."""
+    alike = {**one.to_dict(), "seconds": 0} == {**other.to_dict(), "seconds": 0}
+    return alike and np.array_equal(one.policy.choice, other.policy.choice)
+
+
+@pytest.mark.parametrize(
+    ("given", "number"), [(5, 5), ("5", 5), ("2kb", 2000), ("1.5GB", 1.5 * GB), (" 24 G ", 24 * GB), (1e6, 10**6)]
+)
+def test_memory_is_read(given, number):
+    assert in_bytes(given) == number
+
+
+@pytest.mark.parametrize("given", ["", "GB", "-1", 0, -5, float("nan"), "1e9", "5 parsecs", True])
+def test_memory_that_means_nothing_is_refused(given):
+    with pytest.raises(prudent.PrudentError, match="it must be a number of bytes above 0"):
+        in_bytes(given)
+
+
+def test_bytes_for_people():
+    assert [shown_bytes(n) for n in (500, 2_000_000, 3.21e9, 2e14)] == ["0.5 kB", "2 MB", "3.21 GB", "200 TB"]
+
+
+def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
+    # Two states, but costs of ten million steps: the tables would need tens of gigabytes.
+    table = {"s": {"a": [(0.5, "t", 1), (0.5, "t", 10**7)]}, "t": {"b": [(0.5, "s", 10**7), (0.5, "g", 3)]}}
+    model = prudent.build("s", table)
+    prudent.solve(prudent.domains.figure_2(), 0.5)  # the kernels are there
+    tracemalloc.start()
+    with pytest.raises(prudent.PrudentError, match=r"would take .* MB of memory; 10 MB are allowed: round costs"):
+        prudent.solve(model, 0.05, memory="10MB")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * 10**6
+    rough = prudent.solve(model, 0.05, memory="10MB", step=50_000)  # as advised
+    assert rough.status == "gap_not_reached"
+    assert rough.lower <= prudent.solve(model, 0.05, step=5000).upper
+    assert rough.upper >= prudent.solve(model, 0.05, step=5000).lower
+
+
+def test_memory_that_runs_out_stops_with_bounds(game):
+    truth = prudent.solve(game, 0.2)
+    plan = prudent.solve(game, 0.2, memory=2_190_000)
+    assert plan.status == "gap_not_reached"
+    assert "memory" in plan.notes[-1]
+    assert plan.lower <= truth.cvar <= plan.upper
+    assert plan.upper == pytest.approx(prudent.evaluate(game, plan.policy).cvar(0.2))
+
+
+def test_time_that_runs_out_stops_with_bounds(game, roads):
+    truth = prudent.solve(game, 0.2)
+    plan = prudent.solve(game, 0.2, time_limit=1e-9)
+    assert plan.status == "gap_not_reached"
+    assert plan.notes == ("stopped at the time limit of 1e-09 seconds",)
+    assert plan.lower <= truth.cvar <= plan.upper
+    assert plan.expected_lower <= truth.expected
+    plan = prudent.solve(roads, 0.2, gap=1e-9, time_limit=3)  # refines as far as the time allows
+    assert plan.status == "gap_not_reached"
+    assert plan.upper - plan.lower < 0.1 * plan.upper
+    with pytest.raises(prudent.PrudentError, match="seconds, above 0"):
+        prudent.solve(game, 0.2, time_limit=0)
+
+
+@dataclass
+class Interrupter:
+    """Presses Ctrl-C at one of the moments at which a sweep asks whether to save."""
+
+    after: int
+
+    def load(self, key):
+        return None
+
+    def save(self, key, content, *, final=False):
+        pass
+
+    def due(self):
+        self.after -= 1
+        if self.after == 0:
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_ctrl_c_stops_with_bounds(game, after, monkeypatch):
+    monkeypatch.setattr("prudent.methods.budgets.BATCH", 200_000)
+    truth = prudent.solve(game, 0.2).cvar
+    before = signal.getsignal(signal.SIGINT)
+    found = exact(prepare(game), 0.2, Allowance(GB, keeper=Interrupter(after)))
+    assert found.stopped == "interrupted"
+    assert found.lower <= truth <= found.upper
+    assert signal.getsignal(signal.SIGINT) is before
+    evaluated = prudent.evaluate(game, found.policy)
+    assert evaluated.cvar(0.2) == pytest.approx(found.cvar, rel=1e-9)
+    assert evaluated.mean == pytest.approx(found.expected, rel=1e-9)
+
+
+def test_a_second_ctrl_c_breaks_off():
+    with pytest.raises(KeyboardInterrupt), Allowance(GB) as allowance:
+        signal.raise_signal(signal.SIGINT)
+        assert allowance.stop == "interrupted"
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("kind", ["game", "roads"])
+def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, monkeypatch):
+    model, options = request.getfixturevalue(kind), {} if kind == "game" else {"relative_gap": 0.01}
+    truth = prudent.solve(model, 0.2, **options)
+    monkeypatch.setattr("prudent.methods.budgets.BATCH", 100_000 if kind == "game" else 20_000_000)
+    monkeypatch.setattr("prudent.files.checkpoint.EVERY", 0.0)
+    file, stops = tmp_path / "solve.checkpoint", 0
+    asked = 0
+
+    def stop(self):
+        nonlocal asked
+        asked += 1
+        return "interrupted" if asked > 5 else ""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Allowance, "stop", property(stop))
+        while True:
+            asked = 0
+            plan = prudent.solve(model, 0.2, checkpoint=file, **options)
+            if plan.status != "interrupted":
+                break
+            assert plan.lower <= truth.upper and truth.lower <= plan.upper
+            assert file.exists()
+            stops += 1
+            assert stops < 100
+    assert stops >= 1
+    assert same(plan, truth)
+    assert not file.exists()  # finished
+
+
+def test_a_checkpoint_belongs_to_one_solve(game, tmp_path, monkeypatch):
+    file = tmp_path / "solve.checkpoint"
+    monkeypatch.setattr(Allowance, "stop", property(lambda self: "interrupted"))
+    assert prudent.solve(game, 0.2, checkpoint=file).status == "interrupted"
+    kept = file.read_bytes()
+    for other in ({"alpha": 0.1}, {"step": 2.0}, {"method": "expected"}, {"model": prudent.domains.figure_2()}):
+        options = {"model": game, "alpha": 0.2, **other}
+        with pytest.raises(prudent.PrudentError, match=r"belongs to another solve; give the same model"):
+            prudent.solve(checkpoint=file, **options)
+    for damage in (kept[:-1], kept[:2000] + bytes([kept[2000] ^ 1]) + kept[2001:], b""):
+        file.write_bytes(damage)
+        with pytest.raises(prudent.PrudentError, match="is damaged or is not a checkpoint; delete it to begin anew"):
+            prudent.solve(game, 0.2, checkpoint=file)
+        assert file.read_bytes() == damage  # never overwritten
+    with pytest.raises(prudent.PrudentError, match="there is no folder"):
+        prudent.solve(game, 0.2, checkpoint=tmp_path / "none" / "c")
+
+
+CHILD = """
+import sys
+import prudent, prudent.methods.budgets, prudent.files.checkpoint
+prudent.methods.budgets.BATCH = 300_000
+prudent.files.checkpoint.EVERY = 0.0
+plan = prudent.solve(prudent.domains.betting_game(), 0.2, checkpoint=sys.argv[1])
+prudent.save(plan, sys.argv[2])
+"""
+
+
+def test_killed_at_any_moment_it_goes_on(game, tmp_path):
+    file, saved = tmp_path / "solve.checkpoint", tmp_path / "plan.safetensors"
+    rng, killed = random.Random(0), 0
+    for _ in range(40):
+        child = subprocess.Popen([sys.executable, "-c", CHILD, str(file), str(saved)])
+        if killed < 3:
+            began = time.monotonic()
+            while not list(tmp_path.glob("*solve.checkpoint*")) and child.poll() is None:
+                assert time.monotonic() - began < 120
+                time.sleep(0.001)
+            time.sleep(rng.random() * 0.02)
+            child.send_signal(signal.SIGKILL)
+            killed += child.wait() == -signal.SIGKILL
+        else:
+            assert child.wait(timeout=300) == 0
+        if saved.exists():
+            break
+    assert killed >= 1
+    assert same(prudent.load_plan(saved, game), prudent.solve(game, 0.2))
+
+
+COMMAND = """
+import sys
+from prudent.allowance import Allowance
+from prudent.cli import main
+entered = Allowance.__enter__
+Allowance.__enter__ = lambda self: print("sweeping", file=sys.stderr, flush=True) or entered(self)
+main(["solve", "inventory-control", "--set", "capacity=60", "--alpha", "0.2", "--json"])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT for another process")
+def test_ctrl_c_on_the_command_line_prints_what_is_known():
+    child = subprocess.Popen([sys.executable, "-c", COMMAND], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    sweeps = 0
+    while sweeps < 2:  # the first is that of a small model, for the kernels
+        sweeps += "sweeping" in child.stderr.readline()
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=300)
+    assert child.returncode == 130
+    assert "Traceback" not in err
+    plan = json.loads(out)
+    assert plan["status"] == "interrupted"
+    assert plan["lower"] <= plan["cvar"] <= plan["upper"] * (1 + 1e-9)
