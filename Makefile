@@ -29,9 +29,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Ten times the daily number of random models, drawn anew, and everything marked slow.
+# Ten times the daily number of random models, drawn anew, everything marked slow, and a model of a million states.
 bench: $(VENV)/.dev
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python benchmarks/large_model.py
 
 # TRAFFIC=FILE takes the paper's traffic data for Autonomous Navigation.
 reproduce: $(VENV)/.plot

@@ -7,29 +7,9 @@ import pytest
 
 import prudent
 from oracles import rational_cvar_of_reals
-from strategies import examples
+from strategies import examples, noisy_table
 
 BATCH = 50
-
-
-def noisy_table(rng: np.random.Generator) -> dict:
-    """A small model with costs like 0.1 k + noise, some negative; every action may end the run at once."""
-    n, cyclic, negative = int(rng.integers(1, 5)), rng.random() < 0.3, rng.random() < 0.5
-    height = rng.normal(0, 0.4, n + 1) if negative else np.zeros(n + 1)
-    height[n] = 0.0
-    table: dict = {n: {}}
-    for s in range(n):
-        table[s] = {}
-        for a in range(rng.integers(1, 4)):
-            weights = rng.integers(1, 8, size=rng.integers(2, 4))
-            inner = rng.integers(0, n + 1, len(weights) - 1) if cyclic else rng.integers(s + 1, n + 1, len(weights) - 1)
-            low = 2 if cyclic else 0  # cycles cost something, so that totals are few
-            costs = 0.1 * rng.integers(low, 9, len(weights)) + rng.choice([0, 1e-12, 1e-7, 0.01]) * rng.random()
-            table[s][a] = [
-                (w / weights.sum(), int(t), float(c + height[t] - height[s]))
-                for w, t, c in zip(weights, [n, *inner], costs, strict=True)
-            ]
-    return table
 
 
 def exact_rows(table: dict) -> dict:

@@ -147,4 +147,4 @@ def _surely_least(prepared: Prepared, expected: Expected, alpha: float, allowanc
     worst = least_worst_case(down)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
     swept = budget_sweep(down, base, proper_choice(down), worst, allowance, alpha=alpha, aims=BOUND)
-    return _surely(swept.low[1:], swept.stopped, alpha), swept.stopped
+    return max(_surely(swept.low[1:], swept.stopped, alpha), float(least[prepared.start])), swept.stopped
