@@ -216,6 +216,7 @@ def evaluate(model: str, make: "Callable[[], SSP]", plan: str, as_json: bool) ->
                 "var": result.var(alpha),
                 "cvar": result.cvar(alpha),
                 "missing": result.missing,
+                "grouped": result.grouped,
                 "values": result.values.tolist(),
                 "probabilities": result.probabilities.tolist(),
             }

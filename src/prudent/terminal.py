@@ -160,16 +160,18 @@ def print_distribution(plan: Plan, result: Distribution) -> None:
         ("most", "unbounded" if result.missing else number(result.values[-1]), ""),
     ]
     left = f"; {result.missing:.2g} of probability lies beyond" if result.missing else ""
-    print_table(f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}", rows, f"exact distribution{left}")
+    kind = "exact mean; runs whose costs round alike are taken together" if result.grouped else "exact distribution"
+    print_table(f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}", rows, f"{kind}{left}")
     print_histogram(result, result.var(alpha))
 
 
 def print_runs(plan: Plan, runs: Runs) -> None:
     """Print simulated runs of a plan beside its exact numbers."""
     alpha, sign = plan.alpha, "±" if drawable("±") else "+/-"
+    word = "closely" if plan.policy.prepared.rounded else "exactly"
     rows = [
         ("mean", number(runs.mean), f"{sign} {runs.mean_se:.4f}, exactly {number(plan.expected)}"),
-        ("CVaR", number(runs.cvar(alpha)), f"{sign} {runs.cvar_se(alpha):.4f}, exactly {number(plan.cvar)}"),
+        ("CVaR", number(runs.cvar(alpha)), f"{sign} {runs.cvar_se(alpha):.4f}, {word} {number(plan.cvar)}"),
     ]
     print_table(
         f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}",
