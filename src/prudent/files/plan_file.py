@@ -19,7 +19,7 @@ from safetensors.numpy import save as pack
 
 import prudent
 from prudent.errors import PrudentError
-from prudent.files.atomic import write_bytes
+from prudent.files.atomic import read_bytes, write_bytes
 from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled
 from prudent.model import SSP
 from prudent.plan import Plan
@@ -58,11 +58,7 @@ def write(plan: Plan, path: Path) -> None:
 
 def read(path: Path, model: SSP) -> Plan:
     """Read a plan for a model; refuse a damaged file, and one made for another model."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
-    content, tensors = _unpacked(raw, path)
+    content, tensors = _unpacked(read_bytes(path), path)
     if content["version"] != VERSION:
         raise PrudentError(f"{path}: is of version {content['version']}; this release reads version {VERSION}")
     if content["fingerprint"] != model.fingerprint:
