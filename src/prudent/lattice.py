@@ -81,7 +81,7 @@ def round_to_lattice(cost: FloatArray, step: float) -> tuple[Lattice, IntArray]:
     """Return the lattice of a given step and the multiple nearest to each cost."""
     if not 0 < step < np.inf:
         raise PrudentError(f"step is {step!r}; it must be a number above 0")
-    if np.abs(cost).max(initial=0.0) / step > LARGEST:
+    if float(np.abs(cost).max(initial=0.0)) > LARGEST * float(step):
         raise PrudentError(
             f"step is {step!r}; the largest cost would be more than {LARGEST:,} steps: give a larger one"
         )
@@ -132,5 +132,5 @@ def _roundest(step: float, size: FloatArray) -> float:
 
 def _reciprocal(step: float) -> int:
     """Return n where the step is 1/n to rounding, else 0 (dividing by n is exact where multiplying is not)."""
-    parts = round(1 / step)
+    parts = round(1 / step) if step > 1e-300 else 0
     return parts if parts > 1 and 1 / parts == step else 0
