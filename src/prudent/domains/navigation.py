@@ -40,8 +40,6 @@ def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
             return parse_traffic(file, path)
     except OSError as error:
         raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise PrudentError(f"{path}: is not a CSV file: {error}") from None
     except ValueError as error:  # no path at all: it holds a zero byte
         if isinstance(error, PrudentError):
             raise
@@ -50,6 +48,13 @@ def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
 
 def parse_traffic(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
     """Return the matrix that a file's lines hold."""
+    try:
+        return _roads(lines, path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PrudentError(f"{path}: is not a CSV file: {error}") from None
+
+
+def _roads(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
     rows = csv.reader(lines)  # one row at a time: a list of empty rows would take a hundred times the file
     head = next(rows, [])
     if len(head) < 2 or head[0].strip():
