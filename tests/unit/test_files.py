@@ -6,8 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import prudent
+from prudent.cli import main
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
@@ -103,7 +105,7 @@ BAD = [
     (changed(initial={}), "initial names no state"),
     (changed(initial={"s\ud800": 1}), r"initial: state 's\ud800' has no transitions"),
     (changed(initial={"s": 0.5, "g\n": None}), r"initial: state 'g\n' has no transitions"),
-    (changed(goals=["g", "g\ud800"], initial={"g\ud800": None}), r'initial."g\ud800" is null; it must be a number'),
+    (changed(goals=["g", "g\ud800"], initial={"g\ud800": None}), r"initial.'g\ud800' is null; it must be a number"),
     (changed(goals=["g", {}]), "goals[1] is an object; it must be a string"),
     (changed(states=["s"]), "states must list each state"),
     (changed(states=[["s"], "g"]), "states[0] is a list; it must be a string"),
@@ -154,6 +156,24 @@ def test_a_name_as_long_as_a_file_may_have(tmp_path):
     path = tmp_path / ("n" * 250 + ".json")
     prudent.save(prudent.domains.figure_2(), path)
     assert prudent.load(path).n_states == 4
+
+
+def test_names_that_a_terminal_cannot_print_or_would_obey(tmp_path):
+    red = "g\x1b[31m"
+    row = {"state": "s\ud800", "action": "a\ud801", "outcomes": [{"p": 1, "to": red, "cost": 2.5}]}
+    (tmp_path / "odd.json").write_text(json.dumps(changed(initial="s\ud800", goals=[red], transitions=[row])))
+    model, plan = str(tmp_path / "odd.json"), str(tmp_path / "p.safetensors")
+    for arguments in (
+        ["check", model],
+        ["solve", model, "--alpha", "0.5", "--decisions", "--save", plan],
+        ["solve", model, "--alpha", "0.5", "--json"],
+        ["evaluate", model, plan],
+        ["simulate", model, plan, "--episodes", "3", "--paths", "1"],
+    ):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        assert "\x1b" not in result.stdout
+        assert "\\ud800" in result.stdout or arguments[0] in ("check", "evaluate") or "--json" in arguments
 
 
 def refusal(path, raw):

@@ -11,7 +11,7 @@ import numpy as np
 
 from prudent.building import build
 from prudent.domains.checks import whole
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, printable
 from prudent.model import SSP, FloatArray
 
 __all__ = ["autonomous_navigation", "parse_traffic", "read_traffic", "synthetic_roads"]
@@ -72,21 +72,16 @@ def _roads(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
             raise PrudentError(f"{path}: line {number} has {len(row)} cells; line 1 has {len(head)}")
         where = f"{path}: line {number}, column"
         roads[names[len(roads)]] = [
-            (name, *_edge(cell.strip(), f"{where} {_shown(name)}"))
+            (name, *_edge(cell.strip(), f"{where} {printable(name, 40)}"))
             for name, cell in zip(names, row[1:], strict=True)
             if cell.strip() != "-"
         ]
     if len(roads) < len(names):
         raise PrudentError(
             f"{path}: the first column must name the junctions of line 1, in the same order; it ends before "
-            f"{_shown(names[len(roads)])}"
+            f"{printable(names[len(roads)], 40)}"
         )
     return roads
-
-
-def _shown(name: str) -> str:
-    """Return a junction's name as a message shows it: short, and in characters that a terminal can print."""
-    return name[:40] if name.isprintable() else repr(name[:40])
 
 
 def _edge(cell: str, where: str) -> tuple[bool, dict[float, float]]:
@@ -197,8 +192,8 @@ def autonomous_navigation(
     for what, name in (("start", start), ("goal", goal)):
         if name not in roads:
             near = get_close_matches(name, roads, n=1, cutoff=0.5)
-            some = ", ".join(_shown(junction) for junction in list(roads)[:5])
-            hint = f"; did you mean {_shown(near[0])}?" if near else f"; they are {some}, ..."
+            some = ", ".join(printable(junction, 40) for junction in list(roads)[:5])
+            hint = f"; did you mean {printable(near[0], 40)}?" if near else f"; they are {some}, ..."
             raise PrudentError(f"{what} is {name!r}, which is not a junction{hint}")
     draws = _draws(seed)
     table: dict[str, dict[str, list[tuple[float, str, float]]]] = {}
@@ -214,8 +209,8 @@ def autonomous_navigation(
                 chances = {minutes: chance for minutes, chance in chances.items() if chance >= RARE}
             if not chances:
                 raise PrudentError(
-                    f"the street from {_shown(junction)} to {_shown(target)} has no duration of probability {RARE} "
-                    "or more"
+                    f"the street from {printable(junction, 40)} to {printable(target, 40)} has no duration of "
+                    f"probability {RARE} or more"
                 )
             total = sum(chances.values())
             table[junction][target] = [(c / total, target, minutes) for minutes, c in chances.items() if c > 0]

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError
+from prudent.errors import ModelError, PrudentError, printable
 from prudent.files.atomic import read_bytes, write_bytes
 from prudent.model import SSP, SUM_TOLERANCE
 
@@ -269,7 +269,8 @@ def _initial(initial: Any, states: _States) -> dict[int, float]:
     if not initial:
         raise PrudentError("initial names no state; it must be a state or an object of probabilities")
     return {
-        states.number(state, "initial"): _checked(p, float, f"initial.{_plain(state)}") for state, p in initial.items()
+        states.number(state, "initial"): _checked(p, float, f"initial.{printable(state, 60)}")
+        for state, p in initial.items()
     }
 
 
@@ -288,11 +289,6 @@ def _checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:
 def _shown(value: Any) -> str:
     """Return a value as a message shows it: short, and in characters that any terminal can print."""
     return KINDS[type(value)] if isinstance(value, dict | list) else json.dumps(value)[:60]
-
-
-def _plain(name: str) -> str:
-    """Return a name as a part of a path through the document: without quotes where it is plain."""
-    return name if name.isascii() and name.isprintable() else _shown(name)
 
 
 def _fields(value: Any, at: str, *names: str, optional: tuple[str, ...] = ()) -> None:

@@ -23,7 +23,7 @@ from safetensors.numpy import load as unpack
 from safetensors.numpy import save as pack
 
 import prudent
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, printable
 from prudent.files.atomic import read_bytes, write_bytes
 from prudent.graph import towards
 from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled
@@ -211,7 +211,7 @@ def _policy(prepared: Prepared, tensors: Tensors) -> BudgetPolicy:
 def _shown(value: Any) -> str:
     """Return a value as a message shows it: short, and in characters that any terminal can print."""
     if isinstance(value, str):
-        return value[:60] if value.isprintable() else repr(value[:60])
+        return printable(value, 60)
     return json.dumps(value)[:60] if isinstance(value, int | float) else f"a {type(value).__name__}"
 
 
