@@ -288,7 +288,7 @@ def seeds() -> dict[str, list[bytes]]:
 
 
 def kept(name: str) -> list[bytes]:
-    """Return the inputs that once showed a bug."""
+    """Return the inputs that once showed a bug, each named by what it did, or what it holds."""
     return [path.read_bytes() for path in sorted((CORPUS / name).glob("*")) if path.is_file()]
 
 
