@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test lint bench reproduce clean
+.PHONY: setup test lint bench fuzz reproduce clean
 
 setup: $(VENV)/.dev
 
@@ -33,6 +33,14 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
+
+# Files nobody should trust: RUNS inputs for each format, with atheris, which finds what comes next by coverage.
+RUNS ?= 50000
+FORMATS ?= json json.gz plan checkpoint traffic
+fuzz: $(VENV)/.dev
+	@$(BIN)/python -c "import atheris" 2>/dev/null || { \
+	  echo "make fuzz needs atheris: $(BIN)/python -m pip install --editable '.[fuzz]'"; exit 1; }
+	@for format in $(FORMATS); do $(BIN)/python tests/fuzz/fuzz.py $$format --runs $(RUNS) || exit 1; done
 
 # TRAFFIC=FILE takes the paper's traffic data for Autonomous Navigation.
 reproduce: $(VENV)/.plot

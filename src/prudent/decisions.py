@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.chain import costs_of
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, printable
 from prudent.kernels.sweep import occupy
 from prudent.policy import BudgetPolicy, UnrolledPolicy
 from prudent.values.rounds import free_round
@@ -56,7 +56,7 @@ class Decisions:
                 spent = f"{row.at_least:g} or more"
             else:
                 spent = f"{row.at_least:g}" + (f" to {row.at_most:g}" if row.at_most > row.at_least else "")
-            cells.append((str(row.state), spent, str(row.action)))
+            cells.append((printable(row.state), spent, printable(row.action)))
         width = [max(len(row[i]) for row in cells) for i in range(3)]
         return "\n".join(f"{s:<{width[0]}}  {c:<{width[1]}}  {a}".rstrip() for s, c, a in cells)
 

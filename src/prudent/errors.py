@@ -5,7 +5,13 @@ A message names the argument or file, the place, the value found and the remedy.
 
 from collections.abc import Sequence
 
-__all__ = ["ModelError", "PrudentError"]
+__all__ = ["ModelError", "PrudentError", "printable"]
+
+
+def printable(name: object, most: int | None = None) -> str:
+    """Return a name as text for a terminal: cut short if asked, and quoted where printing it would fail or do harm."""
+    text = str(name)[:most]
+    return text if text.isprintable() else repr(text)
 
 
 class PrudentError(ValueError):

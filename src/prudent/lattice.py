@@ -149,5 +149,5 @@ def _roundest(step: float, size: FloatArray) -> float:
 
 def _reciprocal(step: float) -> int:
     """Return n where the step is 1/n to rounding, else 0 (dividing by n is exact where multiplying is not)."""
-    parts = round(1 / step)
+    parts = round(1 / step) if step > 1e-300 else 0
     return parts if parts > 1 and 1 / parts == step else 0

@@ -193,7 +193,8 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
 
 
 def _multiple(large: float, small: float) -> bool:
-    return 0 < small <= 1.5 * large and abs(large / small - round(large / small)) <= 1e-9 * large / small
+    ratio = large / small if 1e-15 * large < small < np.inf else np.inf
+    return 0.5 < ratio < np.inf and abs(ratio - round(ratio)) <= 1e-9 * ratio
 
 
 def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, steps: IntArray) -> tuple[_Flat, IntArray]:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from prudent.allowance import shown_bytes
 from prudent.checking import Report
+from prudent.errors import printable
 from prudent.plan import Plan
 from prudent.report.experiments import Results
 from prudent.report.paper import ALPHAS, DOMAINS, METHODS
@@ -181,7 +182,7 @@ def print_runs(plan: Plan, runs: Runs) -> None:
     for i, path in enumerate(runs.paths, 1):
         print(f"run {i}, total {number(sum(cost for _, _, cost in path))}")
         for state, action, cost in path:
-            print(f"  {state}: {action}, cost {cost:g}")
+            print(f"  {printable(state)}: {printable(action)}, cost {cost:g}")
 
 
 def print_comparison(plans: list[Plan]) -> None:

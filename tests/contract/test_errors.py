@@ -119,7 +119,7 @@ def test_arguments_from_python_and_by_command(what):
 COMMANDS = {
     "unknown domain": (["solve", "deep-see-treasure", "--alpha", "0.5"], "did you mean deep-sea-treasure?"),
     "a folder": (["solve", ".", "--alpha", "0.5"], "unknown kind of file"),
-    "no such plan": (["evaluate", "figure-2", "none.safetensors"], "none.safetensors: cannot be read"),
+    "no such plan": (["evaluate", "figure-2", "none.safetensors"], "none.safetensors: no such file"),
     "not a plan": (["simulate", "figure-2", "README.md"], "plans are read and written as .safetensors"),
     "nowhere to save": (
         ["solve", "figure-2", "--alpha", "0.5", "--save", "no/where.safetensors"],

@@ -65,12 +65,12 @@ def test_every_problem_of_a_file(tmp_path):
     path.write_text(json.dumps(document))
     report = prudent.check(path)
     assert not report.ok
-    assert len(report.problems) == 2
+    assert len(report.problems) == 3
     row["outcomes"][0]["to"] = "h"
     other["outcomes"][0]["cost"] = "dear"
     document["goals"] = ["g", 7]
     document["transitions"].append({"state": "s", "action": "c", "outcomes": [{"p": 0.95, "to": "g", "cost": 1}]})
     path.write_text(json.dumps(document))
-    assert len(prudent.check(path).problems) == 4
+    assert len(prudent.check(path).problems) == 5
     path.write_text("{")
     assert "line 1, column 2" in prudent.check(path).problems[0]

@@ -1,10 +1,15 @@
 import gzip
 import json
+import os
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import prudent
+from prudent.cli import main
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
@@ -67,7 +72,7 @@ BAD = [
     ('{"a": 1,\n "b": }', "line 2, column 7: "),
     ("[]", "the document is a list; it must be an object"),
     ('{"format": "x", "format": "y"}', "an object has the field 'format' twice"),
-    (changed(format="other"), "format is 'other'; it must be 'prudent-ssp'"),
+    (changed(format="other"), 'format is "other"; it must be "prudent-ssp"'),
     (changed(version=2), "version is 2; this release reads version 1"),
     ({k: v for k, v in GOOD.items() if k != "goals"}, "the document has no 'goals'"),
     (changed(extra=1), "the document has an unknown field 'extra'"),
@@ -85,8 +90,30 @@ BAD = [
     (outcome(to="h"), "transitions[0].outcomes[0].to: state 'h' has no transitions and is not a goal"),
     (outcome(cost=None), "transitions[0].outcomes[0].cost is null; it must be a number"),
     (json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": Infinity'), "Infinity is not a number"),
-    (json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": 1e999'), "has an outcome of cost inf"),
+    (
+        json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": 1e999'),
+        "outcomes[0]: state 's', action 'a' has an outcome of cost inf",
+    ),
     (outcome(cost=10**400), "cost is too large"),
+    (outcome(p=1.5), "has an outcome of probability 1.5; probabilities lie between 0 and 1"),
+    (outcome(p=-0.5), "has an outcome of probability -0.5; probabilities lie between 0 and 1"),
+    (json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": 1' + "0" * 5000), "whole number of thousands of digits"),
+    (changed(format=["x"]), "format is a list; it must be"),
+    (json.dumps(changed(format=0)).replace('"format": 0', '"format": ' + "[" * 900 + "]" * 900), "format is a list"),
+    (changed(version=True), "version is true; it must be a whole number"),
+    (changed(version=1.0), "version is 1.0; it must be a whole number"),
+    (changed(initial={}), "initial names no state"),
+    (changed(initial={"s\ud800": 1}), r"initial: state 's\ud800' has no transitions"),
+    (changed(initial={"s": 0.5, "g\n": None}), r"initial: state 'g\n' has no transitions"),
+    (changed(goals=["g", "g\ud800"], initial={"g\ud800": None}), r"initial.'g\ud800' is null; it must be a number"),
+    (changed(goals=["g", {}]), "goals[1] is an object; it must be a string"),
+    (changed(states=["s"]), "states must list each state"),
+    (changed(states=[["s"], "g"]), "states[0] is a list; it must be a string"),
+    (changed(transitions=[]), "initial: state 's' has no transitions"),
+    ("\ufeff" + json.dumps(GOOD), "Unexpected UTF-8 BOM"),
+    (json.dumps(GOOD).encode("utf-16"), "is not UTF-8 text"),
+    (json.dumps(GOOD).encode() + b"\0", "Extra data"),
+    ("", "line 1, column 1: "),
     (changed(transitions=GOOD["transitions"] * 2), "state 's' has two actions named 'a'"),
     ("[" * 100_000, "nested too deeply"),
     (b"\xff\xfe{}", "is not UTF-8 text"),
@@ -114,3 +141,134 @@ def test_files_that_are_not_there_or_of_no_known_kind(tmp_path):
     (tmp_path / "cut.json.gz").write_bytes(gzip.compress(b"{}" * 1000)[:20])
     with pytest.raises(prudent.PrudentError, match="cannot be read"):
         prudent.load(tmp_path / "cut.json.gz")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(prudent.PrudentError, match="it is not a plain file"):
+        prudent.load(tmp_path / "folder.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(prudent.PrudentError, match="it is not a plain file"):
+        prudent.load(tmp_path / "pipe.json")
+    for act in (prudent.load, lambda path: prudent.save(prudent.domains.figure_2(), path)):
+        with pytest.raises(prudent.PrudentError, match=r"'a\\x00.json': cannot be"):
+            act("a\0.json")
+
+
+def test_a_name_as_long_as_a_file_may_have(tmp_path):
+    path = tmp_path / ("n" * 250 + ".json")
+    prudent.save(prudent.domains.figure_2(), path)
+    assert prudent.load(path).n_states == 4
+
+
+def test_names_that_a_terminal_cannot_print_or_would_obey(tmp_path):
+    red = "g\x1b[31m"
+    row = {"state": "s\ud800", "action": "a\ud801", "outcomes": [{"p": 1, "to": red, "cost": 2.5}]}
+    (tmp_path / "odd.json").write_text(json.dumps(changed(initial="s\ud800", goals=[red], transitions=[row])))
+    model, plan = str(tmp_path / "odd.json"), str(tmp_path / "p.safetensors")
+    for arguments in (
+        ["check", model],
+        ["solve", model, "--alpha", "0.5", "--decisions", "--save", plan],
+        ["solve", model, "--alpha", "0.5", "--json"],
+        ["evaluate", model, plan],
+        ["simulate", model, plan, "--episodes", "3", "--paths", "1"],
+    ):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        assert "\x1b" not in result.stdout
+        assert "\\ud800" in result.stdout or arguments[0] in ("check", "evaluate") or "--json" in arguments
+
+
+def refusal(path, raw):
+    path.write_bytes(raw)
+    with pytest.raises(prudent.PrudentError) as caught:
+        prudent.load(path)
+    return caught.value
+
+
+def test_what_inflates_beyond_all_measure_is_refused(tmp_path):
+    bomb = gzip.compress(b" " * 2**26)
+    tracemalloc.start()
+    try:
+        assert "inflates to more than 200 times" in str(refusal(tmp_path / "bomb.json.gz", bomb))
+        assert tracemalloc.get_traced_memory()[1] < 3 * 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_gzip_that_is_damaged_or_in_many_pieces(tmp_path):
+    path, raw = tmp_path / "m.json.gz", json.dumps(GOOD).encode()
+    path.write_bytes(b"".join(gzip.compress(raw[i : i + 10]) for i in range(0, len(raw), 10)))
+    assert prudent.load(path).n_states == 2
+    whole = gzip.compress(raw)
+    for content in (b"", b"\x1f", raw, whole[:-1], whole + b"x", whole[:30] + b"\xff" * 9 + whole[39:]):
+        refusal(path, content)
+
+
+def test_the_first_hundred_problems_are_listed_and_the_others_counted(tmp_path):
+    error = refusal(tmp_path / "many.json", json.dumps(changed(transitions=[0] * 5000)).encode())
+    assert len(error.problems) == 101
+    assert error.problems[99].endswith("transitions[99] is 0; it must be an object")
+    # beside those, the start is no state, and the model is made of its one goal
+    assert error.problems[100].endswith("4,901 problems more, which are not listed; mend these first")
+
+
+def rows(n, state="s{}", action="a", outcome='{"p": 1, "to": "g", "cost": 1}', count=1):
+    listed = ", ".join([outcome] * count)
+    return ", ".join(
+        f'{{"state": "{state}", "action": "{action}", "outcomes": [{listed}]}}'.replace("{}", str(i)) for i in range(n)
+    )
+
+
+def document(transitions="", goals='"g"', initial='"g"', more=""):
+    head = f'{{"format": "prudent-ssp", "version": 1, "initial": {initial}, "goals": [{goals}]'
+    return f'{head}, "transitions": [{transitions}]{more}}}'
+
+
+N = 20_000
+LONG = "\x7f" * N  # four times as long where it is shown
+GREEDY = {
+    "empty lists": "[" + ",".join(["[]"] * N) + "]",
+    "empty objects": "[" + ",".join(["{}"] * N) + "]",
+    "tiny objects": "[" + ",".join(['{"":0}'] * N) + "]",
+    "deep lists": "[" + ",".join(["[" * 800 + "]" * 800] * 100) + "]",
+    "deep objects": "[" + ",".join(['{"":' * 800 + "0" + "}" * 800] * 30) + "]",
+    "deep lists, wide characters": '["\U0001f600", ' + ",".join(["[" * 800 + "]" * 800] * 100) + "]",
+    "wide characters": '["\U0001f600", ' + ",".join(["[[]]"] * N) + "]",
+    "twins": "{" + ",".join(f'"{i}":0' for i in range(N)) + ',"0":0}',
+    "long digits": "[" + "0." + "1" * N + "," + "1e" + "9" * N + "]",
+    "cut off": "[" * 700 + ",".join(["[]"] * N),
+    "no rows": document(",".join(["0"] * N)),
+    "no outcomes": document(rows(2000, outcome="0", count=20)),
+    "strangers": document(rows(2000, outcome='{"p": 1, "to": "s9{}x", "cost": 1}')),
+    "strangers with one letter": document(
+        rows(400, state="a" * 35 + "{}", outcome='{"p": 1, "to": "' + "a" * 40 + '", "cost": 1}', count=9)
+    ),
+    "goals with rows": document(rows(2000), goals=",".join(f'"s{i}"' for i in range(2000))),
+    "twin goals": document(goals=",".join(['"g"'] * N)),
+    "odd goals": document(goals=",".join(["[]"] * N)),
+    "odd initial": document(initial="{" + ",".join(f'"s{i}":[]' for i in range(N)) + "}"),
+    "twin actions": document(rows(3000, state="s")),
+    "long names": document(rows(30, state=LONG, outcome='{"p": 2, "to": "g", "cost": 1e999}', count=20)),
+    "long actions": document(rows(30, state="s", action=LONG, outcome="", count=1)),
+    "one long name": document(rows(1, state=LONG, outcome='{"p": 0.1, "to": "g", "cost": 1}', count=20)),
+    "long field": '{"' + LONG + '": 0}',
+    "good": document(rows(2000)),
+    "many outcomes": document(rows(1, outcome='{"p":0.0001,"to":"g","cost":1}', count=10000), initial='"s0"'),
+}
+
+
+@pytest.mark.parametrize("kind", GREEDY)
+def test_memory_and_time_are_in_proportion_to_the_file(tmp_path, kind):
+    raw = GREEDY[kind].encode()
+    path = tmp_path / "greedy.json"
+    path.write_bytes(raw)
+    prudent.load  # noqa: B018  # imported now: that is not the file's doing
+    tracemalloc.start()
+    began = time.perf_counter()
+    try:
+        prudent.load(path)
+    except prudent.PrudentError:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak <= 64 * len(raw) + 2**20
+    assert time.perf_counter() - began < 10

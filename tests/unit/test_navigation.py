@@ -1,3 +1,6 @@
+import time
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,7 @@ STREET = "[{5.0: 0.5, 7.25: 0.49, 9.0: 0.01, 'ID': 'non-freeway', 'start': 1, 'e
 
 def write(tmp_path, *rows):
     path = tmp_path / "roads.csv"
-    path.write_text("\n".join(rows) + "\n")
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return str(path)
 
 
@@ -41,9 +44,27 @@ BAD = [
     ([",1,2", "1,-", "2,-,-"], "line 2 has 2 cells; line 1 has 3"),
     ([",1,2", "1,-,fast", "2,-,-"], "line 2, column 2: 'fast' is neither '-' nor a list of one dict"),
     ([",1,2", "1,-,\"[{a: 0.5, 'ID': 'freeway'}]\"", "2,-,-"], "'a: 0.5' is not minutes: probability"),
-    ([",1,2", "1,-,\"[{1.0: 1.5, 'ID': 'freeway'}]\"", "2,-,-"], "must be minutes >= 0 and a probability"),
+    (
+        [",1,2", "1,-,\"[{1.0: 1.5, 'ID': 'freeway'}]\"", "2,-,-"],
+        "must be minutes >= 0, of at most 7 digits, and a probability",
+    ),
     ([",1,2", '1,-,"[{1.0: 1.0}]"', "2,-,-"], "needs an 'ID' of 'freeway' or 'non-freeway'"),
     ([",1,2", "1,-,\"[{1.0: 0.0, 'ID': 'freeway'}]\"", "2,-,-"], "and probabilities above 0"),
+    ([",1,2", '1,-,"[{}]"', "2,-,-"], "'' is not minutes: probability"),
+    ([",1,2", "1,-,\"[{nan: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'nan: 1.0' must be minutes >= 0"),
+    ([",1,2", "1,-,\"[{inf: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'inf: 1.0' must be minutes >= 0"),
+    ([",1,2", "1,-,\"[{1e999: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'1e999: 1.0' must be minutes >= 0"),
+    ([",1,2", "1,-,\"[{-1.0: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'-1.0: 1.0' must be minutes >= 0"),
+    ([",1,2", "1,-,\"[{12345678: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "of at most 7 digits"),
+    ([",1,2", "1,-,\"[{1.0: nan, 'ID': 'freeway'}]\"", "2,-,-"], "and a probability"),
+    ([",1,2", "1,-,\"[{1.0: 0.5, 'ID': 'freeway'}]\"", "2,-,-"], "the probabilities sum to 0.5; they must sum to 1"),
+    ([",1,2", "1,-,\"[{1.0: 0.9, 2.0: 0.9, 'ID': 'freeway'}]\"", "2,-,-"], "the probabilities sum to 1.8"),
+    ([",1,2", "1,-,-"], "in the same order; it ends before 2"),
+    ([",1,2", "1,-,-", "2,-,-", ""], "line 4: the first column must name"),
+    ([",1,2", "1,-,-", "", "2,-,-"], "line 3: the first column must name"),
+    ([",1,2", "1,-,-", "2,-,-", "3,-,-"], "line 4: the first column must name"),
+    ([",1," + "2" * 200_000], "is not a CSV file: field larger than field limit"),
+    ([",1,\0", "1,-,x", "\0,-,-"], r"line 2, column '\x00': 'x' is neither"),
 ]
 
 
@@ -57,6 +78,13 @@ def test_malformed_files(tmp_path, rows, message):
 def test_files_and_junctions_that_are_not_there(tmp_path):
     with pytest.raises(prudent.PrudentError, match="cannot be read"):
         prudent.domains.autonomous_navigation(str(tmp_path / "none.csv"))
+    with pytest.raises(prudent.PrudentError, match="it is not a plain file"):
+        prudent.domains.autonomous_navigation(str(tmp_path))
+    with pytest.raises(prudent.PrudentError, match=r"'a\\x00.csv': cannot be read"):
+        prudent.domains.autonomous_navigation("a\0.csv")
+    (tmp_path / "latin.csv").write_bytes(b",\xff,2\n")
+    with pytest.raises(prudent.PrudentError, match="is not a CSV file"):
+        prudent.domains.autonomous_navigation(str(tmp_path / "latin.csv"))
     with pytest.raises(prudent.PrudentError, match="start is 'A99', which is not a junction; did you mean"):
         prudent.domains.autonomous_navigation(start="A99")
     with pytest.raises(prudent.PrudentError, match="seed is -1"):
@@ -84,3 +112,40 @@ def test_the_trade_off_on_it_is_real():
     safe = prudent.solve(model, 0.05, step=0.1)
     assert safe.cvar < 0.9 * mean.cvar
     assert safe.expected > 1.01 * mean.expected
+
+
+N = 30_000
+WIDE = ",".join(f"{i:x}" for i in range(400))
+GREEDY = {
+    "empty lines": "\n" * N,
+    "empty lines at the end": ",1\n1,-\n" + "\n" * N,
+    "short lines": ",a\n" + "a\n" * N,
+    "commas": "," * N,
+    "names": "," + ",".join(f"{i:x}" for i in range(N)),
+    "wide names": "," + ",".join(f"\u0101{i:x}" for i in range(N)) + ",\U0001f600",
+    "cells": f",{WIDE}\n" + "".join(f"{i:x},{','.join('-' * 400)}\n" for i in range(400)),
+    "edges": f",{WIDE}\n0," + ",".join(["\"[{1: 1, 'ID': 'freeway'}]\""] * 400),
+    "durations": ',1\n1,"[{' + "".join(f"{i}: 1e-9, " for i in range(9000)) + "'ID': 'freeway'}]\"",
+    "brackets": ',1\n1,"' + "[{" * 50_000 + '"',
+    "closing brackets": ',1\n1,"[{' + "}]" * 50_000 + 'x"',
+    "separators": ',1\n1,"[{' + ", " * 50_000 + '}]"',
+    "digits": ',1\n1,"[{' + "9" * 100_000 + ': 1}]"',
+    "quotes": '"' * N,
+}
+
+
+@pytest.mark.parametrize("kind", GREEDY)
+def test_memory_and_time_are_in_proportion_to_the_file(tmp_path, kind):
+    path = write(tmp_path, GREEDY[kind])
+    size = len(GREEDY[kind].encode())
+    tracemalloc.start()
+    began = time.perf_counter()
+    try:
+        read_traffic(path)
+    except prudent.PrudentError:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak <= 64 * size + 2**20
+    assert time.perf_counter() - began < 10

@@ -1,11 +1,15 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import prudent
+from prudent.files import plan_file
+from prudent.files.sealed import seal, unseal
+from prudent.solving import METHODS
 
 
 @pytest.fixture
@@ -101,10 +105,227 @@ def test_paths(tmp_path, plan):
         prudent.save(plan, tmp_path / "plan.json")
     with pytest.raises(prudent.PrudentError, match="there is no folder"):
         prudent.save(plan, tmp_path / "none" / "plan.safetensors")
-    with pytest.raises(prudent.PrudentError, match="cannot be read: No such file"):
+    with pytest.raises(prudent.PrudentError, match="no such file"):
         prudent.load_plan(tmp_path / "none.safetensors", plan.model)
     with pytest.raises(prudent.PrudentError, match="cannot save a dict"):
         prudent.save({}, tmp_path / "x.json")
     with pytest.raises(prudent.PrudentError, match="load_plan takes the path, then the model"):
         prudent.load_plan(tmp_path / "none.safetensors", "figure-2")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_methods_whose_plans_are_read_are_those_there_are():
+    assert set(plan_file.METHODS) == set(METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["figure_2", "betting_game", "slow"])
+def test_every_method_makes_plans_that_are_read_again(tmp_path, name, method):
+    model = SLOW if name == "slow" else getattr(prudent.domains, name)()
+    plan = prudent.solve(model, 0.3, method=method)
+    prudent.save(plan, tmp_path / "p.safetensors")
+    again = prudent.load_plan(tmp_path / "p.safetensors", model)
+    assert np.array_equal(again.policy.choice, plan.policy.choice)
+    assert again.to_dict() | {"cvar": 0} == plan.to_dict() | {"cvar": 0}
+
+
+# A way out that may take long, a wait without end, and two starts.
+SLOW = prudent.build(
+    {"s": 0.5, "t": 0.5},
+    {
+        "s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "walk": [(1, "t", 1)], "wait": [(1, "s", 1)]},
+        "t": {"go": [(0.9, "g", 1), (0.1, "s", 5)], "back": [(1, "s", 0)]},
+    },
+)
+
+
+def forged(tmp_path, plan, change):
+    """Return the path of a plan's file whose content and tensors were changed and whose digest is right."""
+    path = tmp_path / "forged.safetensors"
+    prudent.save(plan, path)
+    content, tensors = unseal(plan_file.FORMAT, path.read_bytes())
+    tensors = {name: table.copy() for name, table in tensors.items()}
+    change(content, tensors)
+    path.write_bytes(seal(plan_file.FORMAT, content, tensors))
+    return path
+
+
+def field(name, value):
+    return lambda content, tensors: content.update({name: value})
+
+
+def tensor(name, value):
+    def change(content, tensors):
+        tensors[name] = value(tensors[name]) if callable(value) else np.array(value)
+
+    return change
+
+
+def nested(depth=900):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+FORGED = [
+    (field("version", 2), "is of version 2; this release reads version 1"),
+    (field("version", True), "is of version true"),
+    (field("version", nested(500)), "is of version a list"),
+    (lambda content, _: content.pop("version"), "is of version a NoneType"),
+    (lambda content, _: content.pop("method"), "has or lacks the field 'method'"),
+    (field("more", 1), "has or lacks the field 'more'"),
+    (field("prudent", 1), "prudent is not a text"),
+    (field("model", None), "model is not a text"),
+    (field("fingerprint", []), "fingerprint is not a text"),
+    (field("fingerprint", "0"), "was made for another model, model, not for"),
+    (field("prepared", "0"), "prepares models differently"),
+    (field("method", "magic"), "method is magic, which is not one of exact"),
+    (field("status", "fine"), "status is fine, which is not one of optimal"),
+    (field("status", {}), "status is not a text"),
+    (field("notes", "text"), "notes is not a list of texts"),
+    (field("notes", [1]), "notes is not a list of texts"),
+    (field("notes", ["\ud800"]), "notes is not a list of texts that can be printed"),
+    (field("notes", ["\x1b[2J"]), "notes is not a list of texts that can be printed"),
+    (field("alpha", 0), "alpha is not above 0"),
+    (field("alpha", 1.5), "alpha is not above 0"),
+    (field("alpha", True), "alpha is true, which is not a number"),
+    (field("alpha", "nan"), "alpha is nan, which is not a number"),
+    (field("alpha", nested(500)), "alpha is a list, which is not a number"),
+    (field("step", 0), "step not above 0"),
+    (field("step", "inf"), "step is inf, which is not a number"),
+    (field("step", 1e-12), "prepares models differently"),
+    (field("step", 5e-324), "floats have no room to round to it"),
+    (field("step", 0.5), "prepares models differently"),
+    (field("seconds", -1), "seconds below 0"),
+    (field("cvar", 10**400), "cvar is 1000"),
+    (field("cvar", "7"), "cvar is 7, which is not a number"),
+    (field("cvar", "infinity"), "cvar is infinity, which is not a number"),
+    (field("cvar", None), "cvar is a NoneType"),
+    (field("lower", "nan"), "lower is nan"),
+    (field("upper", "-inf"), "upper is -inf"),
+    (field("cvar", float("nan")), "is damaged or is not a plan"),
+    (lambda _, tensors: tensors.pop("choice"), "not choice"),
+    (tensor("other", [1]), "has the tensors choice, other"),
+    (tensor("node_state", [1]), "has the tensors choice, node_state, not choice, node_state, node_memory"),
+    (tensor("choice", lambda t: t.astype(float)), "tensor choice has 2 dimensions of float64"),
+    (tensor("choice", lambda t: t > 0), "tensor choice has 2 dimensions of bool"),
+    (tensor("choice", lambda t: t[0]), "tensor choice has 1 dimensions"),
+    (tensor("choice", lambda t: t[None]), "tensor choice has 3 dimensions"),
+    (tensor("choice", lambda t: t[:0]), "tensor choice has shape (0, "),
+    (tensor("choice", lambda t: t[:, 1:]), "tensor choice has shape"),
+    (tensor("choice", lambda t: np.hstack([t, t])), "tensor choice has shape"),
+    (tensor("choice", lambda t: t + 3), "tensor choice has an action that prepared state"),
+    (tensor("choice", lambda t: t.astype(np.int32) - 1), "tensor choice has an action that prepared state"),
+    (tensor("choice", lambda t: t.astype(np.uint64) + 2**63), "tensor choice has an action that prepared state"),
+    (tensor("choice", lambda t: np.where(np.arange(t.shape[1]) == 0, 2, t)), "its policy may never reach a goal"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FORGED)
+def test_a_forged_plan_is_refused(tmp_path, change, message):
+    path = forged(tmp_path, prudent.solve(SLOW, 0.5), change)
+    with pytest.raises(prudent.PrudentError) as caught:
+        prudent.load_plan(path, SLOW)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def nudged(i, by):
+    def change(table):
+        table = table.astype(np.int64)
+        table[i] += by
+        return table
+
+    return change
+
+
+FORGED_NODES = [
+    (tensor("choice", lambda t: t + 7), "tensor choice has an action"),
+    (tensor("node_state", nudged(0, 1000)), "node_state has entries from"),
+    (tensor("node_state", nudged(0, -1000)), "node_state has entries from"),
+    (tensor("node_state", nudged(1, 1)), "node_"),
+    (tensor("node_state", lambda t: t[:0]), "node_memory is not above 0 and at most 1 for each of one or more"),
+    (tensor("node_state", lambda t: t.astype(float)), "tensor node_state has 1 dimensions of float64"),
+    (tensor("node_memory", lambda t: t * 0), "node_memory is not above 0"),
+    (tensor("node_memory", lambda t: t + 1), "node_memory is not above 0"),
+    (tensor("node_memory", lambda t: t * np.nan), "node_memory is not above 0"),
+    (tensor("node_memory", lambda t: t[1:]), "node_memory is not above 0"),
+    (tensor("node_acts", lambda t: t + 1), "node_acts has entries from"),
+    (tensor("node_acts", lambda t: t * 0), "node_acts is not 1 exactly where"),
+    (tensor("node_acts", lambda t: t[1:]), "node_acts has"),
+    (tensor("node_action", nudged(0, 2**40)), "node_action has entries from"),
+    (tensor("node_action", lambda t: t * 0 - 1), "node_action has an action that its node's state has not"),
+    (tensor("node_action", lambda t: t * 0), "node_action has an action that its node's state has not"),
+    (tensor("node_action", lambda t: t[1:]), "node_action has"),
+    (tensor("node_successor", nudged(0, 2**40)), "node_successor has entries from"),
+    (tensor("node_successor", nudged(0, -(2**40))), "node_successor has entries from"),
+    (tensor("node_successor", lambda t: t[::-1]), "node_successor leads to another state"),
+    (tensor("node_successor", lambda t: np.append(t, 0)), "node_successor has"),
+    (tensor("start", [-1]), "start has entries from -1"),
+    (tensor("start", [10**6]), "start has entries from"),
+    (tensor("start", [0, 0]), "start has 2 entries, not 1"),
+    (tensor("start", []), "tensor start has 1 dimensions of float64"),
+    (tensor("start", [0]), "start is node 0, which is not at the start"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FORGED_NODES)
+def test_a_forged_plan_that_remembers_more_is_refused(tmp_path, change, message):
+    path = forged(tmp_path, prudent.solve(SLOW, 0.5, method="cvar-ev"), change)
+    with pytest.raises(prudent.PrudentError) as caught:
+        prudent.load_plan(path, SLOW)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_odd_types_of_tensors_are_refused(tmp_path, plan):
+    path = tmp_path / "odd.safetensors"
+    for kind, size in (("BF16", 2), ("F8_E4M3", 1), ("F8_E5M2", 1), ("BOOL", 1), ("F4", 1), ("C64", 8), ("X", 1)):
+        header = {"choice": {"dtype": kind, "shape": [1, 4], "data_offsets": [0, 4 * size]}}
+        header["__metadata__"] = {plan_file.FORMAT: "{}"}
+        raw = json.dumps(header).encode()
+        path.write_bytes(len(raw).to_bytes(8, "little") + raw + bytes(4 * size))
+        with pytest.raises(prudent.PrudentError, match="is damaged or is not a plan"):
+            prudent.load_plan(path, plan.model)
+
+
+@pytest.mark.parametrize(
+    "plan_text", ["", "{", "[]", '"x"', "7", "null", "[" * 5000, "9" * 5000, '{"digest": 1}', "NaN"]
+)
+def test_odd_metadata_is_refused(tmp_path, plan, plan_text):
+    raw = json.dumps({"__metadata__": {plan_file.FORMAT: plan_text}}).encode()
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(len(raw).to_bytes(8, "little") + raw)
+    with pytest.raises(prudent.PrudentError, match="is damaged or is not a plan"):
+        prudent.load_plan(path, plan.model)
+
+
+def test_memory_is_in_proportion_to_the_file(tmp_path, plan):
+    model = plan.model
+    tall = forged(tmp_path, plan, tensor("choice", lambda t: np.repeat(t, 20_000, axis=0)))
+    cases = {"tall": tall.read_bytes()}
+    for name, text in (("lists", "[" + ",".join(["[]"] * 20_000) + "]"), ("deep", "[" + "[" * 800 + "]" * 801)):
+        raw = json.dumps({"__metadata__": {plan_file.FORMAT: text}}).encode()
+        cases[name] = len(raw).to_bytes(8, "little") + raw
+    for name, change in (("notes", field("notes", [""] * 20_000)), ("no notes", field("notes", [[]] * 20_000))):
+        cases[name] = forged(tmp_path, plan, change).read_bytes()
+    for name, raw in cases.items():
+        path = tmp_path / "greedy.safetensors"
+        path.write_bytes(raw)
+        tracemalloc.start()
+        try:
+            prudent.load_plan(path, model)
+        except prudent.PrudentError:
+            pass
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak <= 64 * len(raw) + 2**20, name
+
+
+def test_a_step_too_small_to_divide_by(tmp_path):
+    model = prudent.build("s", {"s": {"a": [(1, "g", 0)]}})
+    path = forged(tmp_path, prudent.solve(model, 0.5), field("step", 5e-324))
+    with pytest.raises(prudent.PrudentError, match="floats have no room"):
+        prudent.load_plan(path, model)

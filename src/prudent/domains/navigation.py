@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -11,14 +11,15 @@ import numpy as np
 
 from prudent.building import build
 from prudent.domains.checks import whole
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, printable
 from prudent.model import SSP, FloatArray
 
-__all__ = ["autonomous_navigation", "read_traffic", "synthetic_roads"]
+__all__ = ["autonomous_navigation", "parse_traffic", "read_traffic", "synthetic_roads"]
 
 START, GOAL = "717554", "774827"
 DIGITS = 7  # a duration is the first so many characters of its text
 JAM = 0.1  # a draw from [0, JAM) is added to the probability of each freeway edge's longest duration
+SLACK = 1e-6  # how far the probabilities of one edge may be from 1
 RARE = 0.02  # street durations with less probability are dropped
 
 Edge = tuple[str, bool, dict[float, float]]
@@ -26,28 +27,60 @@ Edge = tuple[str, bool, dict[float, float]]
 
 
 def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
-    """Read a matrix of junctions: a cell is ``-``, or a list of one dict from minutes to probability."""
+    """Read a matrix of junctions: a cell is ``-``, or a list of one dict from minutes to probability.
+
+    The file may come from anybody: reading takes time in proportion to its size, and memory of at most 64 times its
+    size and 1 MiB.
+    """
+    path = Path(path)
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
+        if path.exists() and not path.is_file():
+            raise PrudentError(f"{path}: cannot be read: it is not a plain file; give the path of one")
+        with path.open(newline="", encoding="utf-8") as file:
+            return parse_traffic(file, path)
     except OSError as error:
         raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # no path at all: it holds a zero byte
+        if isinstance(error, PrudentError):
+            raise
+        raise PrudentError(f"{str(path)!r}: cannot be read: {error}") from None
+
+
+def parse_traffic(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
+    """Return the matrix that a file's lines hold."""
+    try:
+        return _roads(lines, path)
     except (UnicodeDecodeError, csv.Error) as error:
         raise PrudentError(f"{path}: is not a CSV file: {error}") from None
-    if not rows or len(rows[0]) < 2 or rows[0][0].strip():
+
+
+def _roads(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
+    rows = csv.reader(lines)  # one row at a time: a list of empty rows would take a hundred times the file
+    head = next(rows, [])
+    if len(head) < 2 or head[0].strip():
         raise PrudentError(f"{path}: line 1 must name the junctions, after an empty first cell")
-    names = [name.strip() for name in rows[0][1:]]
+    names = [name.strip() for name in head[1:]]
     if len(set(names)) < len(names):
         raise PrudentError(f"{path}: line 1 names a junction twice")
-    if [row[0].strip() if row else "" for row in rows[1:]] != names:
-        raise PrudentError(f"{path}: the first column must name the junctions of line 1, in the same order")
     roads: dict[str, list[Edge]] = {}
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) != len(rows[0]):
-            raise PrudentError(f"{path}: line {number} has {len(row)} cells; line 1 has {len(rows[0])}")
-        cells = [(name, cell.strip()) for name, cell in zip(names, row[1:], strict=True)]
+    for number, row in enumerate(rows, 2):
+        if len(roads) == len(names) or not row or row[0].strip() != names[len(roads)]:
+            raise PrudentError(
+                f"{path}: line {number}: the first column must name the junctions of line 1, in the same order"
+            )
+        if len(row) != len(head):
+            raise PrudentError(f"{path}: line {number} has {len(row)} cells; line 1 has {len(head)}")
         where = f"{path}: line {number}, column"
-        roads[row[0].strip()] = [(name, *_edge(cell, f"{where} {name}")) for name, cell in cells if cell != "-"]
+        roads[names[len(roads)]] = [
+            (name, *_edge(cell.strip(), f"{where} {printable(name, 40)}"))
+            for name, cell in zip(names, row[1:], strict=True)
+            if cell.strip() != "-"
+        ]
+    if len(roads) < len(names):
+        raise PrudentError(
+            f"{path}: the first column must name the junctions of line 1, in the same order; it ends before "
+            f"{printable(names[len(roads)], 40)}"
+        )
     return roads
 
 
@@ -63,14 +96,20 @@ def _edge(cell: str, where: str) -> tuple[bool, dict[float, float]]:
             kind = value.strip("'")
         elif not key.startswith("'"):
             try:
-                minutes, probability = float(f"{float(key):.20f}"[:DIGITS]), float(value)
+                minutes, probability = float(key), float(value)
             except ValueError:
                 raise PrudentError(f"{where}: {item[:40]!r} is not minutes: probability") from None
-            if not (0 <= minutes < np.inf and 0 <= probability <= 1):
-                raise PrudentError(f"{where}: {item[:40]!r} must be minutes >= 0 and a probability")
+            if not (0 <= minutes < 10**DIGITS and 0 <= probability <= 1):
+                raise PrudentError(
+                    f"{where}: {item[:40]!r} must be minutes >= 0, of at most {DIGITS} digits, and a probability"
+                )
+            minutes = float(f"{minutes:.20f}"[:DIGITS])
             durations[minutes] = durations.get(minutes, 0.0) + probability
-    if kind not in ("freeway", "non-freeway") or not sum(durations.values()) > 0:
+    total = sum(durations.values())
+    if kind not in ("freeway", "non-freeway") or not total > 0:
         raise PrudentError(f"{where}: needs an 'ID' of 'freeway' or 'non-freeway', and probabilities above 0")
+    if abs(total - 1) > SLACK:
+        raise PrudentError(f"{where}: the probabilities sum to {total:.6g}; they must sum to 1")
     return kind == "freeway", durations
 
 
@@ -153,7 +192,8 @@ def autonomous_navigation(
     for what, name in (("start", start), ("goal", goal)):
         if name not in roads:
             near = get_close_matches(name, roads, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]}?" if near else f"; they are {', '.join(list(roads)[:5])}, ..."
+            some = ", ".join(printable(junction, 40) for junction in list(roads)[:5])
+            hint = f"; did you mean {printable(near[0], 40)}?" if near else f"; they are {some}, ..."
             raise PrudentError(f"{what} is {name!r}, which is not a junction{hint}")
     draws = _draws(seed)
     table: dict[str, dict[str, list[tuple[float, str, float]]]] = {}
@@ -169,7 +209,8 @@ def autonomous_navigation(
                 chances = {minutes: chance for minutes, chance in chances.items() if chance >= RARE}
             if not chances:
                 raise PrudentError(
-                    f"the street from {junction} to {target} has no duration of probability {RARE} or more"
+                    f"the street from {printable(junction, 40)} to {printable(target, 40)} has no duration of "
+                    f"probability {RARE} or more"
                 )
             total = sum(chances.values())
             table[junction][target] = [(c / total, target, minutes) for minutes, c in chances.items() if c > 0]

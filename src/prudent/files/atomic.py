@@ -1,19 +1,43 @@
-"""Writing a file whole or not at all."""
+"""Files as a whole: written whole or not at all, read only where they are plain files.
 
+A process killed while it writes leaves the old file or the new one, never a part, and perhaps a temporary file
+``.NAME.XXXXXXXX.tmp`` beside it.  No reader takes that suffix and no later write minds it; it may be deleted.
+"""
+
+import contextlib
 import os
 import tempfile
 from pathlib import Path
 
 from prudent.errors import PrudentError
 
-__all__ = ["write_bytes"]
+__all__ = ["read_bytes", "write_bytes"]
+
+SHOWN = 50
+"""How much of a file's name its temporary file repeats: names have a longest length, and the target may be near it."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a plain file; a folder, a pipe or a device is refused, since it may have no end."""
+    try:
+        if path.exists() and not path.is_file():
+            raise PrudentError(f"{path}: cannot be read: it is not a plain file; give the path of one")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise PrudentError(f"{path}: no such file") from None
+    except OSError as error:
+        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # no path at all: it holds a zero byte
+        if isinstance(error, PrudentError):
+            raise
+        raise PrudentError(f"{str(path)!r}: cannot be read: {error}") from None
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write to a temporary file beside the target, flush it to the disk, then rename it over the target."""
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:SHOWN]}.", suffix=".tmp")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
@@ -22,11 +46,26 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.chmod(temporary, mode)
         os.replace(temporary, path)
         temporary = None
+        _flush_folder(path.parent)
     except OSError as error:
         raise PrudentError(f"{path}: cannot be written: {error.strerror or error}") from None
+    except ValueError as error:  # no path at all: it holds a zero byte
+        raise PrudentError(f"{str(path)!r}: cannot be written: {error}") from None
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush the rename itself to the disk, where the system can: the new name outlives a power cut too."""
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):  # some file systems flush no folders; the file is whole all the same
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:

@@ -11,12 +11,13 @@ from typing import Any
 
 from prudent.allowance import Arrays
 from prudent.errors import PrudentError
-from prudent.files.atomic import write_bytes
+from prudent.files.atomic import read_bytes, write_bytes
 from prudent.files.sealed import seal, unseal
 
 __all__ = ["Checkpoint"]
 
 KIND, VERSION = "prudent-checkpoint", 1
+DAMAGED = "is damaged or is not a checkpoint; delete it to begin anew, or name another file"
 
 EVERY = 20.0
 """Seconds between two savings, at least; and saving takes no more than a tenth of the time."""
@@ -37,17 +38,12 @@ class Checkpoint:
             self._read()
 
     def _read(self) -> None:
-        try:
-            found = unseal(KIND, self.path.read_bytes())
-        except OSError as error:
-            raise PrudentError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        found = unseal(KIND, read_bytes(self.path))
         if found is None:
-            raise PrudentError(
-                f"{self.path}: is damaged or is not a checkpoint; delete it to begin anew, or name another file"
-            )
+            raise PrudentError(f"{self.path}: {DAMAGED}")
         content, tensors = found
         keys, finished = content.pop("sweeps", None), content.pop("finished", None)
-        names = [*keys, *finished] if isinstance(keys, list) and isinstance(finished, list) else [None]
+        names = [*keys, *finished] if isinstance(keys, list) and isinstance(finished, list) else [0]
         if content != self._solve or not all(isinstance(name, str) for name in names):
             raise PrudentError(
                 f"{self.path}: belongs to another solve; give the same model and options, or name another file"
@@ -56,7 +52,7 @@ class Checkpoint:
         for name, tensor in tensors.items():
             number, _, part = name.partition(".")
             if not number.isascii() or not number.isdigit() or len(number) > 9 or int(number) >= len(keys):
-                raise PrudentError(f"{self.path}: is damaged or is not a checkpoint; delete it to begin anew")
+                raise PrudentError(f"{self.path}: {DAMAGED}")
             self._sweeps[keys[int(number)]][part] = tensor
 
     def load(self, key: str) -> Arrays | None:

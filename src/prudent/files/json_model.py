@@ -6,52 +6,86 @@
 ``initial`` may be an object of probabilities; ``states`` may list all states, to say in which order they are
 numbered.  Names are strings: others are written with ``str``, and stay strings when read.  Numbers keep all
 their digits both ways.
+
+A file may come from anybody.  Reading it takes time in proportion to its size, and memory of at most 64 times its size
+and 1 MiB; of a gzipped file the size is that of its text, which may be 200 times the file and 16 MiB, not more.
 """
 
 import gzip
 import json
+import math
 import zlib
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError
-from prudent.files.atomic import write_bytes
-from prudent.model import SSP
+from prudent.errors import ModelError, PrudentError, printable
+from prudent.files.atomic import read_bytes, write_bytes
+from prudent.model import SSP, SUM_TOLERANCE
 
-__all__ = ["read", "write"]
+__all__ = ["parse", "read", "write"]
 
 FORMAT, VERSION = "prudent-ssp", 1
 KINDS = {dict: "an object", list: "a list", str: "a string", float: "a number", int: "a whole number"}
 
+INFLATION, SPARE = 200, 2**24
+"""A gzipped file may be so many times smaller than its text, and so many bytes on top."""
+
+PIECE = 2**20
+"""How many bytes are inflated at once."""
+
+LISTED, LONGEST = 100, 500
+"""How many problems are listed, and how many characters of each."""
+
+NAMES, LETTERS, HINTS = 500, 40, 5
+"""A wrong name is compared with at most so many others, if it is this short, and only the first few are: it is slow."""
+
 
 def read(path: Path) -> SSP:
     """Read a model; refuse anything that is not exactly one."""
+    return parse(read_bytes(path), path)
+
+
+def parse(raw: bytes, path: Path) -> SSP:
+    """Return the model that a file's bytes are; refuse anything that is not exactly one."""
     try:
-        raw = path.read_bytes()
-        if path.name.lower().endswith(".gz"):
-            raw = gzip.decompress(raw)
-        document = json.loads(raw.decode("utf-8", "surrogatepass"), object_pairs_hook=_object, parse_constant=_constant)
-    except FileNotFoundError:
-        raise PrudentError(f"{path}: no such file") from None
+        document = json.loads(_text(raw, path), object_pairs_hook=_object, parse_constant=_constant)
+        return _model(document, path.name.split(".")[0])
     except (OSError, EOFError, zlib.error) as error:
         raise PrudentError(f"{path}: cannot be read: {error}") from None
     except UnicodeDecodeError as error:
-        raise PrudentError(f"{path}: is not UTF-8 text: {error}") from None
+        raise PrudentError(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise PrudentError(f"{path}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise PrudentError(f"{path}: is nested too deeply for a model") from None
-    except ValueError as error:
-        raise PrudentError(f"{path}: {error}") from None
-    try:
-        return _model(document, path.name.split(".")[0])
     except ModelError as error:
         raise ModelError([f"{path}: {problem}" for problem in error.problems]) from None
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}") from None
+    except ValueError:  # what is left is Python's limit on the digits of a whole number
+        raise PrudentError(f"{path}: has a whole number of thousands of digits; none can be so large") from None
+
+
+def _text(raw: bytes, path: Path) -> str:
+    """Return the text of a file, inflated as far as allowed."""
+    if not path.name.lower().endswith(".gz"):
+        return raw.decode("utf-8", "surrogatepass")
+    most = INFLATION * len(raw) + SPARE
+    text = bytearray()
+    with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
+        while piece := file.read(PIECE):
+            text += piece
+            if len(text) > most:
+                raise PrudentError(
+                    f"inflates to more than {INFLATION} times its {len(raw):,} bytes and {SPARE:,} on top, as models "
+                    "do not; if it is one, inflate it first and give the .json file"
+                )
+    return text.decode("utf-8", "surrogatepass")
 
 
 def write(model: SSP, path: Path) -> None:
@@ -89,29 +123,66 @@ def write(model: SSP, path: Path) -> None:
 
 
 class _Problems:
-    """Collects what is wrong, so that all of it can be said at once."""
+    """Collects what is wrong, so that much of it can be said at once."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
+        self.count = 0
 
     def __enter__(self) -> "_Problems":
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         if isinstance(error, PrudentError):
-            self.found.append(str(error))
+            self.add(str(error))
             return True
         return False
+
+    def add(self, problem: str) -> None:
+        """Keep one of the first problems, and count the others."""
+        self.count += 1
+        if self.count <= LISTED:
+            self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
+
+    def listed(self) -> Iterator[str]:
+        """Yield what was kept, and how much was not."""
+        yield from self.found
+        if self.count > LISTED:
+            yield f"{self.count - LISTED:,} problems more, which are not listed; mend these first"
+
+
+class _States:
+    """The numbers of the states by name, and advice on names that are none of them."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.index = {name: i for i, name in enumerate(names)}
+        self.hints = HINTS if len(names) <= NAMES else 0
+
+    def number(self, state: Any, at: str) -> int:
+        found = self.index.get(_checked(state, str, at))
+        if found is None:
+            raise PrudentError(
+                f"{at}: state {state!r} has no transitions and is not a goal; {self._hint(state)}add it to the goals, "
+                "or give it transitions (a dead end leads to itself)"
+            )
+        return found
+
+    def _hint(self, state: str) -> str:
+        if not self.hints or len(state) > LETTERS:
+            return ""
+        self.hints -= 1
+        near = get_close_matches(state, self.index, n=1)
+        return f"did you mean {near[0]!r}? If not, " if near else ""
 
 
 def _model(document: Any, name: str) -> SSP:
     _fields(document, "the document", "format", "version", "initial", "goals", "transitions", optional=("states",))
     if document["format"] != FORMAT:
-        raise PrudentError(f"format is {document['format']!r}; it must be {FORMAT!r}")
-    if document["version"] != VERSION:
-        raise PrudentError(f"version is {document['version']!r}; this release reads version {VERSION}")
+        raise PrudentError(f"format is {_shown(document['format'])}; it must be {_shown(FORMAT)}")
+    if _checked(document["version"], int, "version") != VERSION:
+        raise PrudentError(f"version is {_shown(document['version'])}; this release reads version {VERSION}")
     problems = _Problems()
-    by_state: dict[str, list[tuple[str, Any, str]]] = {}
+    by_state: dict[str, list[tuple[str, Any, int]]] = {}
     for i, row in enumerate(_checked(document["transitions"], list, "transitions")):
         at = f"transitions[{i}]"
         with problems:
@@ -119,7 +190,7 @@ def _model(document: Any, name: str) -> SSP:
             state = _checked(row["state"], str, f"{at}.state")
             action = _checked(row["action"], str, f"{at}.action")
             outcomes = _checked(row["outcomes"], list, f"{at}.outcomes")
-            by_state.setdefault(state, []).append((action, outcomes, f"{at}.outcomes"))
+            by_state.setdefault(state, []).append((action, outcomes, i))
     goals = _checked(document["goals"], list, "goals")
     for i, goal in enumerate(goals):
         with problems:
@@ -131,16 +202,17 @@ def _model(document: Any, name: str) -> SSP:
     if "states" in document:
         with problems:
             names = _ordered(document["states"], names)
-    index = {state: i for i, state in enumerate(names)}
+    states = _States(names)
     probability, successor, cost, n_outcomes, actions = [], [], [], [], []
-    for rows in (by_state.get(state, []) for state in names):
-        for action, outcomes, at in rows:
+    for state in names:
+        for action, outcomes, i in by_state.get(state, []):
+            who = f"state {state[:LONGEST]!r}, action {action[:LONGEST]!r}"
             read: list[tuple[float, int, float]] = []
-            before = len(problems.found)
+            before = problems.count
             for j, outcome in enumerate(outcomes):
                 with problems:
-                    read.append(_outcome(outcome, f"{at}[{j}]", index))
-            if len(problems.found) > before:
+                    read.append(_outcome(outcome, f"transitions[{i}].outcomes[{j}]", who, states))
+            if problems.count > before:
                 read = [(1.0, 0, 0.0)]  # stands in for the row, whose problems are known
             actions.append(action)
             n_outcomes.append(len(read))
@@ -148,9 +220,9 @@ def _model(document: Any, name: str) -> SSP:
                 probability.append(p)
                 successor.append(to)
                 cost.append(price)
-    initial: dict[str, float] = {}
+    initial = {0: 1.0}
     with problems:
-        initial = _initial(document["initial"], index)
+        initial = _initial(document["initial"], states)
     try:
         model = SSP(
             action_start=np.concatenate([[0], np.cumsum([len(by_state.get(s, [])) for s in names], dtype=np.int64)]),
@@ -158,16 +230,17 @@ def _model(document: Any, name: str) -> SSP:
             probability=np.array(probability, dtype=float),
             successor=np.array(successor, dtype=np.int64),
             cost=np.array(cost, dtype=float),
-            initial_state=np.array([index[s] for s in initial] or [0], dtype=np.int64),
-            initial_probability=np.array(list(initial.values()) or [1.0]),
+            initial_state=np.array(list(initial), dtype=np.int64),
+            initial_probability=np.array(list(initial.values())),
             state_names=names,
             action_names=actions,
             name=name,
         )
     except ModelError as error:
-        problems.found += error.problems
-    if problems.found:
-        raise ModelError(problems.found)
+        for problem in error.problems:
+            problems.add(problem)
+    if problems.count:
+        raise ModelError(list(problems.listed()))
     return model
 
 
@@ -178,45 +251,44 @@ def _ordered(states: Any, names: list[str]) -> list[str]:
     return ordered
 
 
-def _outcome(outcome: Any, at: str, index: dict[str, int]) -> tuple[float, int, float]:
+def _outcome(outcome: Any, at: str, who: str, states: _States) -> tuple[float, int, float]:
     _fields(outcome, at, "p", "to", "cost")
     p = _checked(outcome["p"], float, f"{at}.p")
+    if not 0 <= p <= 1 + SUM_TOLERANCE:
+        raise PrudentError(f"{at}: {who} has an outcome of probability {p}; probabilities lie between 0 and 1")
     price = _checked(outcome["cost"], float, f"{at}.cost")
-    return p, _number(outcome["to"], f"{at}.to", index), price
+    if not math.isfinite(price):
+        raise PrudentError(f"{at}: {who} has an outcome of cost {price}; costs are finite numbers")
+    return p, states.number(outcome["to"], f"{at}.to"), price
 
 
-def _number(state: Any, at: str, index: dict[str, int]) -> int:
-    found = index.get(_checked(state, str, at))
-    if found is None:
-        near = get_close_matches(state, index, n=1)
-        hint = f"did you mean {near[0]!r}? If not, " if near else ""
-        raise PrudentError(
-            f"{at}: state {state!r} has no transitions and is not a goal; {hint}add it to the goals, or give it "
-            "transitions (a dead end leads to itself)"
-        )
-    return found
-
-
-def _initial(initial: Any, index: dict[str, int]) -> dict[str, float]:
+def _initial(initial: Any, states: _States) -> dict[int, float]:
     if isinstance(initial, str):
-        initial = {initial: 1.0}
+        return {states.number(initial, "initial"): 1.0}
     _checked(initial, dict, "initial", "a state or an object of probabilities")
-    for state in initial:
-        _number(state, "initial", index)
-    return {state: _checked(p, float, f"initial.{state}") for state, p in initial.items()}
+    if not initial:
+        raise PrudentError("initial names no state; it must be a state or an object of probabilities")
+    return {
+        states.number(state, "initial"): _checked(p, float, f"initial.{printable(state, 60)}")
+        for state, p in initial.items()
+    }
 
 
 def _checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:
     good = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not good or isinstance(value, bool):
-        shown = json.dumps(value) if not isinstance(value, dict | list) else KINDS[type(value)]
-        raise PrudentError(f"{at} is {shown[:60]}; it must be {wanted or KINDS[kind]}")
+        raise PrudentError(f"{at} is {_shown(value)}; it must be {wanted or KINDS[kind]}")
     if kind is float:
         try:
             return float(value)
         except OverflowError:
             raise PrudentError(f"{at} is too large for a number") from None
     return value
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message shows it: short, and in characters that any terminal can print."""
+    return KINDS[type(value)] if isinstance(value, dict | list) else json.dumps(value)[:60]
 
 
 def _fields(value: Any, at: str, *names: str, optional: tuple[str, ...] = ()) -> None:
@@ -232,10 +304,18 @@ def _fields(value: Any, at: str, *names: str, optional: tuple[str, ...] = ()) ->
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise PrudentError(f"an object has the field {twin!r} twice")
+        raise PrudentError(f"an object has the field {_twin(name for name, _ in pairs)!r} twice")
     return found
+
+
+def _twin(names: Iterable[str]) -> str | None:
+    """Return the first name that comes a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _constant(text: str) -> NoReturn:
@@ -244,5 +324,4 @@ def _constant(text: str) -> NoReturn:
 
 def _refuse_twins(names: list[str], what: str) -> None:
     if len(set(names)) < len(names):
-        twin = next(name for name in names if names.count(name) > 1)
-        raise PrudentError(f"two {what} are both written {twin!r}; names in a file are strings and must differ")
+        raise PrudentError(f"two {what} are both written {_twin(names)!r}; names in a file are strings and must differ")

@@ -1,37 +1,69 @@
 """Plans as safetensors: ``read`` and ``write``.
 
-The policy's actions as tensors, and one entry of metadata, a JSON object with the plan's numbers, the model's
-fingerprint, what the preparation looked like, and a digest of all of it.  A file is accepted only if it is,
-byte for byte, what this module writes for its content: a flipped byte anywhere is noticed.
+A sealed file: the policy's actions as tensors, and the plan's numbers, the model's fingerprint and what the
+preparation looked like as metadata.
+
+A digest can be forged, so nothing is believed for having one: every field is checked for its kind and range, every
+number of a state or an action for being one of the model's, and the policy for reaching a goal.  Reading takes memory
+of at most 64 times the file's size and 1 MiB, besides what preparing the model takes.
 """
 
 import json
 import math
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
 from numpy.typing import NDArray
-from safetensors.numpy import load as unpack
-from safetensors.numpy import save as pack
 
 import prudent
-from prudent.errors import PrudentError
-from prudent.files.atomic import write_bytes
+from prudent.errors import PrudentError, printable
+from prudent.files.atomic import read_bytes, write_bytes
+from prudent.files.sealed import Tensors, seal, unseal
+from prudent.graph import towards
 from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled
 from prudent.model import SSP
-from prudent.plan import Plan
+from prudent.plan import STATUS, Plan
 from prudent.policy import BudgetPolicy, UnrolledPolicy, choice_type
 from prudent.prepare import prepare
-from prudent.prepared import Prepared
+from prudent.prepared import Prepared, restrict
 
-__all__ = ["read", "write"]
+__all__ = ["parse", "read", "write"]
 
 FORMAT, VERSION = "prudent-plan", 1
-NUMBERS = ("alpha", "step", "cvar", "var", "expected", "expected_lower", "lower", "upper", "worst_case", "seconds")
-Tensors = dict[str, NDArray[Any]]
+METHODS = ("exact", "cvar-ev", "cvar-wc", "expected", "worst-case")
+ODD = ("inf", "-inf", "nan")
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "alpha": (),
+    "step": (),
+    "cvar": ODD,
+    "var": ODD,
+    "expected": ODD,
+    "expected_lower": (),
+    "lower": ("-inf",),
+    "upper": ("inf",),
+    "worst_case": ("inf",),
+    "seconds": (),
+}
+"""The plan's numbers, and what each may be besides a finite number, as it is written."""
+
+TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
+FIELDS = {*TEXTS, *NUMBERS, "version", "notes"}
+
+PLAIN = {"choice": (2, "iu")}
+UNROLLED = {
+    **PLAIN,
+    "node_state": (1, "iu"),
+    "node_memory": (1, "f"),
+    "node_acts": (1, "iu"),
+    "node_action": (1, "iu"),
+    "node_successor": (1, "iu"),
+    "start": (1, "iu"),
+}
+"""The tensors of a plan that remembers only the cost so far, and of one that remembers more: dimensions and kinds."""
+
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
 
@@ -43,44 +75,55 @@ def write(plan: Plan, path: Path) -> None:
         tensors = pack_unrolled(policy)
     tensors = {name: _small(table) for name, table in tensors.items()}
     content = {
-        "format": FORMAT,
         "version": VERSION,
         "prudent": prudent.__version__,
         "model": plan.model.name,
         "fingerprint": plan.model.fingerprint,
-        "prepared": _prepared_digest(plan.policy.prepared),
+        "prepared": _prepared_digest(policy.prepared, tensors["choice"].shape[1]),
         "method": plan.method,
         "status": plan.status,
         "notes": list(plan.notes),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
-    write_bytes(path, _packed(content, tensors))
+    write_bytes(path, seal(FORMAT, content, tensors))
 
 
 def read(path: Path, model: SSP) -> Plan:
     """Read a plan for a model; refuse a damaged file, and one made for another model."""
+    return parse(read_bytes(path), path, model)
+
+
+def parse(raw: bytes, path: Path, model: SSP) -> Plan:
+    """Return the plan that a file's bytes are; refuse a damaged file, a forged one, and one made for another model."""
+    found = unseal(FORMAT, raw)
+    if found is None:
+        raise PrudentError(f"{path}: {DAMAGED}")
+    content, tensors = found
+    version = content.get("version")
+    if type(version) is not int or version != VERSION:
+        raise PrudentError(f"{path}: is of version {_shown(version)}; this release reads version {VERSION}")
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
-    content, tensors = _unpacked(raw, path)
-    if content["version"] != VERSION:
-        raise PrudentError(f"{path}: is of version {content['version']}; this release reads version {VERSION}")
+        _check_content(content)
+        _check_tensors(tensors)
+    except PrudentError as error:
+        raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
     if content["fingerprint"] != model.fingerprint:
         raise PrudentError(
-            f"{path}: was made for another model, {content['model']}, not for {model!r}; solve this one, or give "
-            "the same parameters and options as when it was solved"
+            f"{path}: was made for another model, {_shown(content['model'])}, not for {model!r}; solve this one, or "
+            "give the same parameters and options as when it was solved"
         )
-    prepared = prepare(model, float(content["step"]))
-    policy: BudgetPolicy
-    if "node_state" in tensors:
-        policy = unpack_unrolled(prepared, tensors)
-    else:
-        policy = BudgetPolicy(prepared, tensors["choice"].astype(choice_type(prepared)))
-    if content["prepared"] != _prepared_digest(policy.prepared) or policy.choice.shape[1] != policy.prepared.n_states:
+    try:
+        prepared = prepare(model, float(content["step"]))
+    except PrudentError as error:
+        raise PrudentError(f"{path}: {error}") from None
+    if content["prepared"] != _prepared_digest(prepared, prepared.n_states) or content["step"] != prepared.step:
         raise PrudentError(
-            f"{path}: was made by prudent {content['prudent']}, which prepares models differently; solve again"
+            f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"
         )
+    try:
+        policy = _policy(prepared, tensors)
+    except PrudentError as error:
+        raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
     return Plan(
         model=model,
         policy=policy,
@@ -91,32 +134,68 @@ def read(path: Path, model: SSP) -> Plan:
     )
 
 
-def _unpacked(raw: bytes, path: Path) -> tuple[dict[str, Any], Tensors]:
-    try:
-        tensors = unpack(raw)
-        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
-        content = json.loads(header["__metadata__"]["plan"])
-        digest = content.pop("digest")
-        whole = content["format"] == FORMAT and digest == _digest(content, tensors) and raw == _packed(content, tensors)
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError):
-        whole = False
-    if not whole:
-        raise PrudentError(f"{path}: {DAMAGED}")
-    return content, tensors
+def _check_content(content: dict[str, Any]) -> None:
+    """Refuse metadata that no plan has."""
+    if set(content) != FIELDS:
+        raise PrudentError(f"has or lacks the field {min(set(content) ^ FIELDS)[:60]!r}")
+    for name in TEXTS:
+        if not isinstance(content[name], str):
+            raise PrudentError(f"{name} is not a text")
+    for name, known in (("method", METHODS), ("status", STATUS)):
+        if content[name] not in known:
+            raise PrudentError(f"{name} is {_shown(content[name])}, which is not one of {', '.join(known)}")
+    notes = content["notes"]
+    if not isinstance(notes, list) or not all(isinstance(note, str) and note.isprintable() for note in notes):
+        raise PrudentError("notes is not a list of texts that can be printed")
+    for name, odd in NUMBERS.items():
+        value = content[name]
+        if isinstance(value, str) and value in odd:
+            continue
+        # A whole number may be too large for a float.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+            raise PrudentError(f"{name} is {_shown(value)}, which is not a number it can have")
+    if not (0 < content["alpha"] <= 1 and content["step"] > 0 and content["seconds"] >= 0):
+        raise PrudentError("alpha is not above 0 and at most 1, step not above 0, or seconds below 0")
 
 
-def _packed(content: dict[str, Any], tensors: Tensors) -> bytes:
-    signed = {**content, "digest": _digest(content, tensors)}
-    tidy = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
-    return pack(tidy, metadata={"plan": json.dumps(signed, sort_keys=True)})
+def _check_tensors(tensors: Tensors) -> None:
+    """Refuse tensors of other names, dimensions and kinds than a plan's."""
+    wanted = UNROLLED if "node_state" in tensors else PLAIN
+    if set(tensors) != set(wanted):
+        raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(wanted)}")
+    for name, (dimensions, kinds) in wanted.items():
+        table = tensors[name]
+        if table.ndim != dimensions or table.dtype.kind not in kinds:
+            raise PrudentError(f"tensor {name} has {table.ndim} dimensions of {table.dtype}")
 
 
-def _digest(content: dict[str, Any], tensors: Tensors) -> str:
-    digest = sha256(json.dumps(content, sort_keys=True).encode())
-    for name in sorted(tensors):
-        table = np.ascontiguousarray(tensors[name])
-        digest.update(f"{name}{table.dtype}{table.shape}".encode() + table.tobytes())
-    return digest.hexdigest()
+def _policy(prepared: Prepared, tensors: Tensors) -> BudgetPolicy:
+    """Return the policy; refuse one that plays what there is not, or that may never reach a goal."""
+    choice = tensors["choice"]
+    if len(choice) == 0 or choice.shape[1] != prepared.n_states:
+        raise PrudentError(f"tensor choice has shape {choice.shape}; the prepared model has {prepared.n_states} states")
+    n_actions = np.diff(prepared.action_start)
+    wrong = (choice.min(axis=0) < 0) | (choice.max(axis=0) >= np.maximum(n_actions, 1))  # a goal's is 0
+    if wrong.any():
+        raise PrudentError(f"tensor choice has an action that prepared state {np.flatnonzero(wrong)[0]} has not")
+    policy: BudgetPolicy
+    if "node_state" in tensors:
+        policy = unpack_unrolled(prepared, tensors)
+    else:
+        policy = BudgetPolicy(prepared, choice.astype(choice_type(prepared)))
+    # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
+    alone = restrict(policy.prepared, policy.prepared.action_start[:-1] + policy.choice[0])
+    ends = np.diff(alone.action_start) == 0
+    if ((towards(alone.outcome_state, alone.successor, alone.n_states, ends) < 0) & ~ends).any():
+        raise PrudentError("its policy may never reach a goal")
+    return policy
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message shows it: short, and in characters that any terminal can print."""
+    if isinstance(value, str):
+        return printable(value, 60)
+    return json.dumps(value)[:60] if isinstance(value, int | float) else f"a {type(value).__name__}"
 
 
 def _small(table: NDArray[Any]) -> NDArray[Any]:
@@ -127,10 +206,11 @@ def _small(table: NDArray[Any]) -> NDArray[Any]:
     return table.astype(np.promote_types(np.min_scalar_type(least), np.min_scalar_type(most)))
 
 
-def _prepared_digest(prepared: Prepared) -> str:
-    """Return a digest of how the policy's numbers for states, actions and budgets are to be read."""
+def _prepared_digest(prepared: Prepared, n_states: int) -> str:
+    """Return a digest of how a policy's numbers for plain states, their actions and budgets are to be read."""
     digest = sha256(f"{prepared.lattice.step!r} {prepared.stride} {prepared.start_luck}".encode())
-    for array in (prepared.state_of, prepared.luck, prepared.action_start, prepared.model_action):
+    action_start = prepared.action_start[: n_states + 1]
+    for array in (prepared.state_of, prepared.luck, action_start, prepared.model_action[: action_start[-1]]):
         digest.update(array.astype("<i8").tobytes())
     return digest.hexdigest()
 

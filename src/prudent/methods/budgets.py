@@ -32,6 +32,9 @@ TIE = 1e-11
 """Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
 anyone would notice."""
 
+HUGE = 1e100
+"""A value that no table has."""
+
 SAMPLE = 10_000_000
 """Outcomes times levels that are swept to see how long they take."""
 
@@ -124,12 +127,12 @@ class _Place:
     @classmethod
     def opened(cls, prepared: Prepared, base: Base, choice: IntArray, aims: Aims, window: int) -> "_Place":
         n, kind = prepared.n_states, choice_type(prepared)
-        unused = np.empty((1, 1))
+        unused = np.zeros((1, 1))
         rows = (window, n)
         tables = Tables(
-            np.empty(rows) if aims.plan else unused,
-            np.empty(rows) if aims.bound else unused,
-            np.empty(rows) if aims.plan else unused,
+            np.zeros(rows) if aims.plan else unused,
+            np.zeros(rows) if aims.bound else unused,
+            np.zeros(rows) if aims.plan else unused,
             np.empty((0, n), dtype=kind),
         )
         for table, first, wanted in zip(tables, base, (aims.plan, aims.bound, aims.plan), strict=False):
@@ -176,6 +179,8 @@ class _Place:
             and all(kept[name].shape == mine[name].shape and kept[name].dtype == mine[name].dtype for name in mine)
             and bool((kept["choice"] < np.maximum(count, 1)).all())
             and bool((kept["choice"] >= 0).all())
+            and bool((kept["choice"][0] == self.choice[0][0]).all())
+            and all(bool((np.abs(kept[name]) <= HUGE).all()) for name in ("found", "excess", "low", "mean"))
             and bool((kept["chosen"] >= prepared.action_start[:-1]).all())
             and bool((kept["chosen"] < prepared.action_start[:-1] + np.maximum(count, 1)).all())
         )

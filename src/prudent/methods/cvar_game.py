@@ -257,7 +257,7 @@ def _unrolled(
     successor = np.where(stuck[successor], origin[successor], successor)
     size = np.diff(prepared.outcome_start)[played]
     end = prepared.outcome_start[-1] + np.cumsum(size)
-    outcome = np.repeat(prepared.outcome_start[played] - np.cumsum(size) + size, size) + np.arange(size.sum())
+    outcome = _outcomes(prepared, played)
     unrolled = replace(
         prepared,
         start=prepared.start if stuck[n] else n,
@@ -299,11 +299,44 @@ def pack_unrolled(policy: UnrolledPolicy) -> dict[str, NDArray[Any]]:
 
 
 def unpack_unrolled(prepared: Prepared, tensors: dict[str, NDArray[Any]]) -> UnrolledPolicy:
-    """Make an unrolled policy again from its arrays and the prepared model."""
-    state = tensors["node_state"].astype(np.int64)
-    rank = {int(a): i for i, a in enumerate(prepared.model_action.tolist())}
-    action = np.full(len(state), -1, dtype=np.int64)
-    action[tensors["node_acts"] > 0] = [rank.get(int(a), 0) for a in tensors["node_action"].tolist()]
-    successor = tensors["node_successor"].astype(np.int64)
-    policy = _unrolled(prepared, state, tensors["node_memory"], action, successor, tensors["choice"])
-    return replace(policy, prepared=replace(policy.prepared, start=int(tensors["start"][0])))
+    """Make an unrolled policy again from its arrays and the prepared model; refuse arrays that do not fit it."""
+    n, n_nodes = prepared.n_states, len(tensors["node_state"])
+    state = _within(tensors, "node_state", 0, n, n_nodes)
+    memory = tensors["node_memory"].astype(np.float64)
+    if n_nodes == 0 or memory.shape != (n_nodes,) or not ((memory > 0) & (memory <= 1 + SAME_Y[0])).all():
+        raise PrudentError("node_memory is not above 0 and at most 1 for each of one or more nodes")
+    acting = _within(tensors, "node_acts", 0, 2, n_nodes) > 0
+    if not np.array_equal(acting, np.diff(prepared.action_start)[state] > 0):
+        raise PrudentError("node_acts is not 1 exactly where the node's state has actions")
+    played = _within(tensors, "node_action", -1, prepared.model.n_actions, int(acting.sum()))
+    rank = np.full(prepared.model.n_actions + 1, -1, dtype=np.int64)  # the last is that of -1, the first chance step
+    rank[prepared.model_action] = np.arange(prepared.n_actions)
+    action = np.full(n_nodes, -1, dtype=np.int64)
+    action[acting] = rank[played]
+    if (rank[played] < 0).any() or not np.array_equal(prepared.action_state[rank[played]], state[acting]):
+        raise PrudentError("node_action has an action that its node's state has not")
+    outcome = _outcomes(prepared, rank[played])
+    successor = _within(tensors, "node_successor", 0, n + n_nodes, len(outcome))
+    if not np.array_equal(np.append(np.arange(n), state)[successor], prepared.successor[outcome]):
+        raise PrudentError("node_successor leads to another state than the action does")
+    start = int(_within(tensors, "start", 0, n + n_nodes, 1)[0])
+    if start != prepared.start and (start != n or state[0] != prepared.start):
+        raise PrudentError(f"start is node {start}, which is not at the start")
+    policy = _unrolled(prepared, state, memory, action, successor, tensors["choice"])
+    return replace(policy, prepared=replace(policy.prepared, start=start))
+
+
+def _within(tensors: dict[str, NDArray[Any]], name: str, least: int, end: int, size: int) -> IntArray:
+    """Return a tensor of whole numbers from ``least`` up to, but not including, ``end``; refuse any other."""
+    table = tensors[name]
+    if table.shape != (size,):
+        raise PrudentError(f"{name} has {len(table)} entries, not {size}")
+    if size and not least <= int(table.min()) <= int(table.max()) < end:
+        raise PrudentError(f"{name} has entries from {table.min()} to {table.max()}, not from {least} to {end - 1}")
+    return table.astype(np.int64)
+
+
+def _outcomes(prepared: Prepared, action: IntArray) -> IntArray:
+    """Return the outcomes of some actions, one action after the other."""
+    size = np.diff(prepared.outcome_start)[action]
+    return np.repeat(prepared.outcome_start[action] - np.cumsum(size) + size, size) + np.arange(size.sum())

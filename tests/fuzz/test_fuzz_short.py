@@ -1,0 +1,41 @@
+"""A short hunt each day, with hypothesis: changes of real files, and every input that once showed a bug."""
+
+import pytest
+import targets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies import examples
+
+EACH = examples(150)
+
+
+@pytest.mark.parametrize("name", targets.TARGETS)
+def test_real_files_and_those_that_once_showed_a_bug(name):
+    for raw in targets.seeds()[name] + targets.kept(name):
+        targets.TARGETS[name](raw)
+    assert targets.accepted[name]
+
+
+@pytest.mark.parametrize("name", targets.TARGETS)
+@settings(max_examples=EACH)
+@given(data=st.data())
+def test_bytes(name, data):
+    targets.TARGETS[name](data.draw(st.binary(max_size=200)))
+
+
+@pytest.mark.parametrize("name", targets.TARGETS)
+@settings(max_examples=EACH)
+@given(data=st.data())
+def test_real_files_changed(name, data):
+    raw = bytearray(data.draw(st.sampled_from(targets.seeds()[name])))
+    for at, cut, piece in data.draw(
+        st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 20), st.binary(max_size=8)), min_size=1, max_size=4)
+    ):
+        raw[at % len(raw) : at % len(raw) + cut] = piece
+    targets.TARGETS[name](bytes(raw))
+
+
+def test_make_fuzz_hunts_in_every_format():
+    makefile = (targets.CORPUS.parents[2] / "Makefile").read_text()
+    assert f"FORMATS ?= {' '.join(targets.TARGETS)}\n" in makefile
