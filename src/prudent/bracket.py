@@ -10,7 +10,7 @@ from prudent.methods.solution import Solution
 from prudent.prepared import Prepared
 from prudent.values.rounds import UNIT
 
-__all__ = ["Bracket", "Target", "bracket_of"]
+__all__ = ["Bracket", "Target", "bracket", "bracket_of"]
 
 OPTIMAL_GAP = 1e-8
 """Relative gap up to which a plan is called optimal."""
@@ -73,24 +73,31 @@ class Target:
 
 
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
-    """Return the bounds in the user's units, wide enough for what the lattice swallowed of the costs.
+    """Return a solution's bounds in the user's units."""
+    steps = 0.0
+    if prepared.lattice.deviation > 0 and np.isfinite(solution.upper):
+        steps = float(expected_steps(solution.policy)[-1])
+    return bracket(prepared, solution.lower, solution.upper, steps, alpha)
+
+
+def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha: float) -> Bracket:
+    """Return bounds in levels in the user's units, wide enough for what the lattice swallowed of the costs.
 
     Each cost may be ``deviation`` away from the lattice, hence each least cost by luck n times that, and each
     normalised cost 2n + 1 times that, n the number of states.  Normalised costs are at least 0 in truth as on
     the lattice, so from below they err by a factor of their size; unless they gave up the slip when they were
-    rounded down.  From above each of a run's expected steps adds its part.
+    rounded down.  From above each of a run's expected ``steps`` adds its part.
     """
     base, step = prepared.in_units(0), prepared.level_size
-    lower = base + step * solution.lower - 4 * UNIT * (abs(base) + step * solution.lower)
-    upper = base + step * solution.upper + 4 * UNIT * (abs(base) + step * solution.upper)
+    least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
+    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper)
     deviation = prepared.lattice.deviation
     if deviation > 0:
         n = prepared.model.n_states + 1
-        lower -= n * deviation
+        least -= n * deviation
         if prepared.slip == 0:
-            lower -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * solution.lower
-        if np.isfinite(upper):
-            upper += deviation * expected_steps(solution.policy) / alpha
+            least -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * lower
+        most += deviation * steps / alpha
     # Relative to the answer, counted from 0 or from best luck, and where that is next to nothing to the costs.
-    least = SMALL * float(np.abs(prepared.model.cost).max(initial=0.0)) if prepared.rounded else step
-    return Bracket(lower, upper, max(abs(lower), abs(upper), upper - base, least))
+    small = SMALL * float(np.abs(prepared.model.cost).max(initial=0.0)) if prepared.rounded else step
+    return Bracket(least, most, max(abs(least), abs(most), most - base, small))

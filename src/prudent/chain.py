@@ -20,7 +20,17 @@ from prudent.risk import Distribution
 from prudent.values.expected import Expected, least_expected_cost
 from prudent.values.rounds import block_rounding, free_round, rounding
 
-__all__ = ["BATCH", "Values", "backward", "costs_of", "expected_steps", "forward", "spent_budget", "window_of"]
+__all__ = [
+    "BATCH",
+    "Values",
+    "backward",
+    "backward_from_each",
+    "costs_of",
+    "expected_steps",
+    "forward",
+    "spent_budget",
+    "window_of",
+]
 
 MISSING = 1e-13
 """The probability under way at which a forward pass stops by itself."""
@@ -66,31 +76,41 @@ def spent_budget(policy: BudgetPolicy) -> Expected:
 
 def backward(policy: BudgetPolicy, tail: Expected) -> Values:
     """Evaluate a policy; ``tail`` is its cost once the budget is gone."""
+    return Values(*backward_from_each(policy, tail)[:, -1].tolist())
+
+
+def backward_from_each(policy: BudgetPolicy, tail: Expected) -> FloatArray:
+    """Evaluate a policy begun with each budget up to its own: the fields of :class:`Values` as rows, (3, n_levels)."""
     return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost)
 
 
-def expected_steps(policy: BudgetPolicy) -> float:
-    """Return a bound on the expected number of actions in a run, free moves on the way to them included."""
+def expected_steps(policy: BudgetPolicy) -> FloatArray:
+    """Return bounds on the expected number of actions in a run begun with each budget up to the policy's own.
+
+    Free moves on the way to actions are included.
+    """
     prepared = policy.prepared
     steps = spent_budget(policy).steps
-    return _backward(policy, np.stack([steps] * 3), np.ones(prepared.n_actions)).mean * (1 + longest_detour(prepared))
+    counted = _backward(policy, np.stack([steps] * 3), np.ones(prepared.n_actions))
+    return np.asarray(counted[2] * (1 + longest_detour(prepared)))
 
 
-def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> Values:
+def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
     prepared = policy.prepared
     arcs = free_round(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
     window = window_of(prepared, policy.level)
     tables = np.empty((3, window, prepared.n_states))
+    found = np.empty((3, policy.level + 1))
+    found[:, 0] = base[:, prepared.start]
     room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
     rows = max(BATCH // max(len(prepared.cost), 1), 1)
     with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
         for first in range(1, policy.level + 1, rows):
             last = min(first + rows, policy.level + 1)
-            follow(arcs, costs, base, policy.choice, first, last, tables, room, chosen)
+            follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, room, chosen)
             progress.at(last)
-    found = base if policy.level == 0 else tables[:, policy.level % window]
-    return Values(*found[:, prepared.start].tolist())
+    return found
 
 
 def window_of(prepared: Prepared, most: int) -> int:

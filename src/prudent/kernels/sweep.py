@@ -62,6 +62,13 @@ class Aims(NamedTuple):
     bound: bool  # low
 
 
+class Terms(NamedTuple):
+    """What the first objective adds up: for U neither cost on the way, and 1 for each unit beyond the budget."""
+
+    accrual: float  # for each unit of cost
+    slope: float  # for each unit of cost beyond the budget
+
+
 class Room(NamedTuple):
     """Room to work in."""
 
@@ -90,7 +97,7 @@ def following(arcs, costs, first, last, b, table, base, slope):
 
 
 @njit(cache=True)
-def settle_state(arcs, costs, ends, tie, aims, b, s, base, tables, room):
+def settle_state(arcs, costs, ends, terms, tie, aims, b, s, base, tables, room):
     """Both objectives in a state whose free outcomes lead to states that are settled already."""
     start, stop = arcs.action_start[s], arcs.action_start[s + 1]
     safe = b >= ends.worst[s]
@@ -101,10 +108,14 @@ def settle_state(arcs, costs, ends, tie, aims, b, s, base, tables, room):
         for a in range(start, stop):
             first, last = costs.outcome_start[a], costs.outcome_start[a + 1]
             if aims.plan:
-                room.k[a] = following(arcs, costs, first, last, b, tables.excess, base.excess, 1.0)
+                room.k[a] = terms.accrual * costs.mean_cost[a] + following(
+                    arcs, costs, first, last, b, tables.excess, base.excess, terms.slope
+                )
                 least = min(least, room.k[a])
             if aims.bound:
-                sure = following(arcs, costs, first, last, b, tables.low, base.low, 1.0)
+                sure = terms.accrual * costs.mean_cost[a] + following(
+                    arcs, costs, first, last, b, tables.low, base.low, terms.slope
+                )
                 low = min(low, (1.0 - costs.rounding[a]) * sure)
     if aims.bound:
         tables.low[b % len(tables.low), s] = low
@@ -125,7 +136,7 @@ def settle_state(arcs, costs, ends, tie, aims, b, s, base, tables, room):
 
 
 @njit(cache=True)
-def settle_block(arcs, costs, ends, tie, aims, b, begin, end, base, tables, room):
+def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, room):
     """Both objectives in a block of states with free cycles among them."""
     k, allowed, chosen = room
     for plan in (False, True):  # what is surely below U, then U itself
@@ -137,7 +148,9 @@ def settle_block(arcs, costs, ends, tie, aims, b, begin, end, base, tables, room
             s = arcs.block_state[i]
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
                 allowed[a] = True
-                k[a] = following(arcs, costs, arcs.inner_stop[a], costs.outcome_start[a + 1], b, values, first, 1.0)
+                k[a] = terms.accrual * costs.mean_cost[a] + following(
+                    arcs, costs, arcs.inner_stop[a], costs.outcome_start[a + 1], b, values, first, terms.slope
+                )
         solve_block(arcs, begin, end, k, allowed, 1.0, chosen, row, True)
         if not plan:
             lower_block(arcs, costs, ends, b, begin, end, k, row)
@@ -183,7 +196,7 @@ def lower_block(arcs, costs, ends, b, begin, end, k, low):
 
 
 @njit(cache=True)
-def sweep(arcs, costs, ends, tie, aims, first, last, base, tables, start, found, room):
+def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start, found, room):
     """Settle the budgets ``first:last``, those before being settled; note the values of ``start`` in ``found``.
 
     ``found`` has a row each for U, what is surely below it, and M, and a column for each budget.
@@ -192,9 +205,9 @@ def sweep(arcs, costs, ends, tie, aims, first, last, base, tables, start, found,
         for block in range(len(arcs.block_start) - 1):
             begin, end = arcs.block_start[block], arcs.block_start[block + 1]
             if end - begin > 1:
-                settle_block(arcs, costs, ends, tie, aims, b, begin, end, base, tables, room)
+                settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, room)
             else:
-                settle_state(arcs, costs, ends, tie, aims, b, arcs.block_state[begin], base, tables, room)
+                settle_state(arcs, costs, ends, terms, tie, aims, b, arcs.block_state[begin], base, tables, room)
         if aims.plan:
             for s in range(len(arcs.place)):
                 tables.choice[b - first, s] = room.chosen[s] - arcs.action_start[s]
@@ -205,11 +218,11 @@ def sweep(arcs, costs, ends, tie, aims, first, last, base, tables, start, found,
 
 
 @njit(cache=True)
-def follow(arcs, costs, base, choice, first, last, tables, k, chosen):
-    """Evaluate the policy ``choice`` for the budgets ``first:last``.
+def follow(arcs, costs, base, choice, first, last, tables, start, found, k, chosen):
+    """Evaluate the policy ``choice`` for the budgets ``first:last``; note the values of ``start`` in ``found``.
 
-    Layers 0, 1 and 2 of ``base`` and ``tables`` are its expected excess as computed, rounded up by more than it can
-    err, and its expected cost.
+    Layers 0, 1 and 2 of ``base``, ``tables`` and ``found`` are its expected excess as computed, rounded up by more than
+    it can err, and its expected cost.
     """
     window = tables.shape[1]
     for b in range(first, last):
@@ -225,8 +238,8 @@ def follow(arcs, costs, base, choice, first, last, tables, k, chosen):
                         continue
                     a = arcs.action_start[s] + choice[b, s]
                     chosen[s] = a
-                    start = arcs.inner_stop[a] if end - begin > 1 else costs.outcome_start[a]
-                    k[a] = following(arcs, costs, start, costs.outcome_start[a + 1], b, table, base[layer], slope)
+                    outer = arcs.inner_stop[a] if end - begin > 1 else costs.outcome_start[a]
+                    k[a] = following(arcs, costs, outer, costs.outcome_start[a + 1], b, table, base[layer], slope)
                     k[a] = k[a] + costs.mean_cost[a] if layer == 2 else k[a] * (1.0 + up * costs.rounding[a])
                     if end - begin == 1:
                         row[s] = k[a]
@@ -234,6 +247,8 @@ def follow(arcs, costs, base, choice, first, last, tables, k, chosen):
                     evaluate_block(arcs, begin, end, k, chosen, row)
                     for i in range(begin, end):
                         row[arcs.block_state[i]] *= 1.0 + up * costs.block_rounding[block]
+        for layer in range(3):
+            found[layer, b] = tables[layer, b % window, start]
 
 
 @njit(cache=True)

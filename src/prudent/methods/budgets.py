@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from prudent.allowance import Allowance, Arrays
 from prudent.chain import BATCH, costs_of, window_of
 from prudent.errors import PrudentError
-from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, sweep
+from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
 from prudent.lattice import nice_step
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
@@ -39,6 +39,7 @@ SAMPLE = 10_000_000
 """Outcomes times levels that are swept to see how long they take."""
 
 PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
+EXCESS = Terms(accrual=0.0, slope=1.0)
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def budget_sweep(
     alpha: float | None = None,
     most: int = UNREACHED,
     aims: Aims = BOTH,
+    terms: Terms = EXCESS,
     keep: bool = False,
 ) -> Swept:
     """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``.
@@ -78,11 +80,12 @@ def budget_sweep(
     )
 
     arcs = free_round(prepared)
-    arguments = arcs, costs_of(prepared, arcs), Ends(worst.value, worst.action_value, longest_stay(prepared, arcs))
+    ends = Ends(worst.value, worst.action_value, longest_stay(prepared, arcs))
+    arguments = arcs, costs_of(prepared, arcs), ends, terms
     window = most + 1 if keep else window_of(prepared, most)
     batch = max(BATCH // max(len(prepared.cost), 1), 1)
     state = _Place.opened(prepared, base, choice, aims, window)
-    key = _key(prepared, base, aims, alpha, most)
+    key = _key(prepared, base, aims, terms, alpha, most)
     kept = None if allowance.keeper is None else allowance.keeper.load(key)
     if kept is not None:
         state = state.resumed(kept, prepared)
@@ -149,8 +152,8 @@ class _Place:
         n, kind = self.tables.choice.shape[1], self.tables.choice.dtype
         part = np.empty((last - self.done if self.aims.plan else 0, n), dtype=kind)
         tables = self.tables._replace(choice=part)
-        arcs, costs, ends = arguments
-        sweep(arcs, costs, ends, TIE, self.aims, self.done, last, base, tables, start, self.found, self.room)
+        arcs, costs, ends, terms = arguments
+        sweep(arcs, costs, ends, terms, TIE, self.aims, self.done, last, base, tables, start, self.found, self.room)
         if self.aims.plan:
             self.choice.append(part)
         self.done = last
@@ -192,9 +195,11 @@ class _Place:
         )
 
 
-def _key(prepared: Prepared, base: Base, aims: Aims, alpha: float | None, most: int) -> str:
+def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:
     """Return what tells one sweep from all others."""
-    digest = sha256(f"{prepared.model.fingerprint} {prepared.step!r} {tuple(aims)} {alpha!r} {most}".encode())
+    digest = sha256(
+        f"{prepared.model.fingerprint} {prepared.step!r} {tuple(aims)} {tuple(terms)} {alpha!r} {most}".encode()
+    )
     for array in (*base, prepared.action_start, prepared.outcome_start, prepared.cost, prepared.successor):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
@@ -243,7 +248,7 @@ def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: 
         table[:] = first
     arcs = free_round(prepared)
     worst = np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED)
-    arguments = arcs, costs_of(prepared, arcs), Ends(*worst, longest_stay(prepared, arcs))
+    arguments = arcs, costs_of(prepared, arcs), Ends(*worst, longest_stay(prepared, arcs)), EXCESS
     few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1))
     state.done = max(levels // 2, 1)
     state.found = np.zeros((3, state.done + 1 + few))
