@@ -231,7 +231,7 @@ def policy_rows(arcs, first, last, order, choice):
         a = choice[arcs.block_state[first + i]]
         most += arcs.inner_stop[a] - arcs.inner_start[a]
     start = np.empty(size + 1, dtype=np.int64)
-    column, chance = np.empty(most, dtype=np.int64), np.empty(most)
+    column, chance = np.empty(most, dtype=np.int32), np.empty(most)
     leave, away = np.empty(size), np.empty(size)
     n = 0
     for i in range(size):
@@ -321,6 +321,50 @@ def residual_rows(rows, rhs, x, unit):
         if over > excess * size:
             excess = over / size
     return lack, excess, largest
+
+
+@njit(cache=True)
+def eliminate_rows(rows, rank, width):
+    """Eliminate states from the last rank to the first, as ``eliminate`` does, in a band of arcs up to ``width`` long.
+
+    Returns the band, which has the arc from i to j at ``[i, j - i + width]``, and the chances of not coming back.
+    """
+    size = len(rank)
+    band, out, stay = np.zeros((size, 2 * width + 1)), np.empty(size), np.empty(size)
+    for i in range(size):
+        out[rank[i]] = rows.leave[i]
+        for o in range(rows.start[i], rows.start[i + 1]):
+            band[rank[i], rank[rows.column[o]] - rank[i] + width] += rows.chance[o]
+    for n in range(size - 1, -1, -1):
+        low = max(0, n - width)
+        row = band[n, low - n + width : width]
+        total = out[n] + row.sum()
+        stay[n] = total
+        for i in range(low, n):
+            f = band[i, n - i + width]
+            if f > 0.0:
+                f /= total
+                band[i, n - i + width] = f
+                band[i, low - i + width : n - i + width] += f * row
+                out[i] += f * out[n]
+    return band, stay
+
+
+@njit(cache=True)
+def substitute_rows(band, stay, rank, width, rhs):
+    """Solve the eliminated rows for one right-hand side."""
+    size = len(rank)
+    x = np.empty(size)
+    x[rank] = rhs
+    for n in range(size - 1, -1, -1):
+        for i in range(max(0, n - width), n):
+            x[i] += band[i, n - i + width] * x[n]
+    for n in range(size):
+        total = x[n]
+        for j in range(max(0, n - width), n):
+            total += band[n, j - n + width] * x[j]
+        x[n] = total / stay[n]
+    return x[rank]
 
 
 @njit(cache=True)

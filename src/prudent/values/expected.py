@@ -31,10 +31,13 @@ from prudent.graph import BoolArray, end_components, towards
 from prudent.kernels.blocks import Round, action_gaps, take_better
 from prudent.model import FloatArray, IntArray
 from prudent.prepare import Prepared
-from prudent.values.large import ROUGH, LargeBlock
-from prudent.values.rounds import UNIT, full_round, large_blocks, rounding, solve_round
+from prudent.values.large import LargeBlock
+from prudent.values.rounds import full_round, large_blocks, rounding, solve_round
 
 __all__ = ["Expected", "least_expected_cost"]
+
+ROUGHLY = 1e-3
+"""How well corrections and totals of errors are solved for."""
 
 REFINEMENTS = 100
 """The most corrections of the values, and changes of the policy that come of them."""
@@ -88,7 +91,7 @@ class _Equations:
         refined = self._refine(value, choice)
         return Expected(
             value=refined.high,
-            steps=self._policy(np.ones(self.prepared.n_actions), choice),
+            steps=self._policy(np.ones(self.prepared.n_actions), choice, 1e-6),
             upper=self._supersolution(refined, choice),
             lower=self._subsolution(refined, choice),
             choice=choice,
@@ -108,9 +111,9 @@ class _Equations:
         played[choice[self.acting]] = True
         return played
 
-    def _policy(self, k: FloatArray, choice: IntArray) -> FloatArray:
-        """Return the totals, roughly, that a policy meets of what its actions cost, of either sign."""
-        return solve_round(self.arcs, k, self._played(choice), choice.copy(), large=self.large, finest=ROUGH)
+    def _policy(self, k: FloatArray, choice: IntArray, finest: float) -> FloatArray:
+        """Return the totals that a policy meets of what its actions cost, of either sign."""
+        return solve_round(self.arcs, k, self._played(choice), choice.copy(), large=self.large, finest=finest)
 
     def _at(self, high: FloatArray, low: FloatArray) -> _Refined:
         gap, size = action_gaps(self.arcs, self.prepared.action_state, self.prepared.mean_cost, high, low)
@@ -130,7 +133,7 @@ class _Equations:
             elif not far < before / 2:
                 break
             before = np.inf if far <= 1 else far
-            change = self._policy(now.gap, choice)
+            change = self._policy(now.gap, choice, ROUGHLY)
             if not np.isfinite(change).all():
                 break
             now = self._at(*_two_sum(now.high, now.low + change))
@@ -139,37 +142,34 @@ class _Equations:
         choice[:] = kept_choice
         return kept
 
-    def _total(
-        self, error: FloatArray, usable: BoolArray, needed: FloatArray, choice: IntArray, sense: float
-    ) -> FloatArray | None:
-        """Return totals of the errors of single steps whose fall is surely at least half of what each step needs.
+    def _total(self, needed: FloatArray, usable: BoolArray, choice: IntArray, sense: float) -> FloatArray | None:
+        """Return totals of what single steps need, such that each step's fall is surely at least half of that.
 
-        The totals have errors of their own; those are charged as further errors until the check passes.
+        The totals have errors of their own, so they are sums of two floats too; what falls short is added until the
+        check passes.  They are returned rounded up.
         """
-        extra = np.zeros_like(error)
-        for _ in range(4):
-            total = solve_round(
-                self.arcs, error + extra, usable, choice.copy(), sense=sense, large=self.large, finest=ROUGH
+        total, low, short = np.zeros(self.prepared.n_states), np.zeros(self.prepared.n_states), needed
+        none, choice = np.zeros_like(needed), choice.copy()
+        for _ in range(6):
+            more = solve_round(
+                self.arcs, np.maximum(short, 0.0), usable, choice, sense=sense, large=self.large, finest=ROUGHLY
             )
-            if not (np.isfinite(total).all() and (total >= 0).all()):
+            if not (np.isfinite(more).all() and (more >= 0).all()):
                 return None
-            rise, size = action_gaps(
-                self.arcs, self.prepared.action_state, np.zeros_like(error), total, np.zeros_like(total)
-            )
+            total, low = _two_sum(total, low + more)
+            rise, size = action_gaps(self.arcs, self.prepared.action_state, none, total, low)
             short = needed + 2 * (rise + self.unit * size)
             if (short <= 0).all():
-                return total
-            extra += np.maximum(short, 0.0) + 4 * UNIT * total[self.prepared.action_state] + 4 * self.unit * size
+                return _added(total, low, up=True)
         return None
 
     def _supersolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
-        played, error = self._played(choice), refined.gap + refined.slip
-        needed = np.where(played, error, -np.inf)
-        total = self._total(np.maximum(error, 0.0), played, needed, choice, 1.0)
+        played = self._played(choice)
+        total = self._total(np.where(played, refined.gap + refined.slip, -np.inf), played, choice, 1.0)
         return np.where(self.acting, np.inf, 0.0) if total is None else refined.plus(2 * total, up=True)
 
     def _subsolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
-        prepared, error = self.prepared, refined.slip - refined.gap
+        prepared = self.prepared
         theta = 1e-3
         for _ in range(8):
             near = refined.gap <= theta * refined.size
@@ -177,7 +177,7 @@ class _Equations:
                 prepared.action_state, prepared.outcome_start, prepared.successor, prepared.n_states, near
             )
             if not inside.any():
-                total = self._total(np.maximum(error, 0.0), near, error, choice, -1.0)
+                total = self._total(refined.slip - refined.gap, near, choice, -1.0)
                 if total is not None:
                     return np.maximum(refined.plus(-2 * total, up=False), 0.0)
             theta /= 30

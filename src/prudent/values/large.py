@@ -2,14 +2,17 @@
 
 The equations ``x = rhs + P x`` of one policy, each divided by its diagonal, are solved in one of two ways:
 
-* *iteratively*: GMRES, preconditioned by one pass of Gauss and Seidel in ascending order of value.  A few dozen
+* *iteratively*: BiCGSTAB, preconditioned by one pass of Gauss and Seidel in ascending order of value.  A few dozen
   products do where the block mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
   spaces take care of), and where the policy mostly moves towards lower values;
-* *directly*: a sparse LU factorisation, for blocks that mix slowly.  Those are narrow (chains, roads, grids), and
-  only narrow ones are factorised: with states in the order of Cuthill and McKee the factors fit into a band.
+* *directly*, for blocks that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are treated so:
+  with states in the order of Cuthill and McKee the factors fit into a band.  Inside a thin band by elimination
+  without a subtraction, which is accurate in every entry whatever the chances, even where the way out is uphill; in
+  a wider one, or where a few states are led to from everywhere, by SuperLU, which needs less room and work.
 
-The first is tried first, with bounded effort.  Either is trusted only as far as the residual, which is summed from
-differences of values, shows; and refined until it shows nothing but rounding.  Whoever needs a bound checks it.
+The first is tried first, with bounded effort, unless the other is as quick; where neither serves, GMRES goes on for
+longer, and what it finds has to do.  Each is trusted only as far as the residual, which is summed from differences of
+values, shows; and refined until it shows nothing but rounding.  Whoever needs a bound checks it.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,17 +20,20 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import LinearOperator, SuperLU, gmres, splu
+from scipy.sparse.linalg import LinearOperator, bicgstab, gmres, splu
 
 from prudent.graph import BoolArray
 from prudent.kernels.blocks import (
     ROUNDS,
     Round,
+    Rows,
     apply_rows,
+    eliminate_rows,
     policy_constants,
     policy_rows,
     residual_rows,
     solve_block,
+    substitute_rows,
     sweep_rows,
 )
 from prudent.model import FloatArray, IntArray
@@ -43,14 +49,17 @@ ROUGH, FINE = 1e-5, 1e-14
 GOOD = 1e-9
 """The residual at which another way of solving is not tried any more."""
 
-KRYLOV = 30
-"""Products between two restarts of GMRES; their vectors are kept."""
+PRODUCTS = 60
+"""Steps of BiCGSTAB (two products each) before a factorisation is thought of."""
 
-FEW, MANY = 4, 60
-"""Restarts of GMRES before a factorisation is thought of, and where none is possible."""
+KRYLOV, RESTARTS = 40, 50
+"""Products between two restarts of GMRES, whose vectors are kept; and how often it starts again."""
 
-BAND, WORK = 1e8, 1e11
-"""The most entries, and operations, that a factorisation may need inside its band."""
+SMALL, THIN = 20_000, 2e8
+"""The most states of a block, and operations inside its band, where factorising comes first: it is as quick there."""
+
+ENTRIES, WORK, BANDED = 1e8, 1e11, 2e9
+"""The most entries and operations that a factorisation may need inside its band; operations of our own elimination."""
 
 
 Step = Callable[[FloatArray, float], FloatArray]
@@ -65,7 +74,7 @@ class LargeBlock:
         self.first, self.last = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
         self.state = arcs.block_state[self.first : self.last]
         self.chosen = np.full(len(self.state), -1)
-        self.factor: SuperLU | None = None
+        self.factor: Step | None = None
         self.direct = False  # whether iterating did not help with the last policy, and factorising did
 
     def solve(
@@ -108,7 +117,7 @@ class LargeBlock:
             for _ in range(8):
                 if excess <= tolerance:
                     break
-                new = x + step(lack, max(1e-8, 0.1 * tolerance / excess))
+                new = x + step(lack, max(1e-9, 0.01 * tolerance / excess))
                 new_lack, new_excess, new_largest = residual_rows(self.rows, rhs, new, 4 * UNIT)
                 falls = new_excess < 0.5 * excess  # false where the step went wrong altogether
                 if new_excess < excess:
@@ -131,57 +140,66 @@ class LargeBlock:
 
     def _ways(self) -> Iterator[Step]:
         """Yield the ways to solve the equations; the next is asked for where one did not lead to the end."""
-        if not self.direct:
-            yield self._iterate(FEW)
-        if self._factorise():
-            self.direct = True
-            yield self._substitute
-        self.direct = False
-        yield self._iterate(MANY)
+        step = None
+        if self.direct or len(self.state) <= SMALL:
+            step = self._factorised(WORK if self.direct else THIN)
+        if step is None:
+            yield self._iterate(bicgstab, maxiter=PRODUCTS)
+            step = self._factorised(WORK)
+        self.direct = step is not None
+        if step is not None:
+            yield step
+        yield self._iterate(gmres, restart=KRYLOV, maxiter=RESTARTS)
 
-    def _iterate(self, restarts: int) -> Step:
+    def _iterate(self, method: Callable[..., tuple[FloatArray, int]], **effort: int) -> Step:
         rows, size = self.rows, len(self.state)
         product = LinearOperator((size, size), matvec=lambda x: apply_rows(rows, x), dtype=np.float64)
         sweep = LinearOperator((size, size), matvec=lambda x: sweep_rows(rows, x), dtype=np.float64)
 
         def step(lack: FloatArray, fraction: float) -> FloatArray:
-            found, _ = gmres(product, lack, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=restarts, M=sweep)
-            return np.asarray(found)
+            scale = np.abs(lack).max()  # the methods take tiny numbers for a breakdown
+            with np.errstate(all="ignore"):  # they may break down; the residual will tell
+                found, _ = method(product, lack / scale, rtol=fraction, atol=0.0, M=sweep, **effort)
+            return np.asarray(found * scale)
 
         return step
 
-    def _factorise(self) -> bool:
-        """Factorise the equations, if that is sure to be affordable; return whether it was done."""
-        if self.factor is not None:
-            return True
-        size = len(self.state)
-        moves = csr_array((self.rows.chance, self.rows.column, self.rows.start), shape=(size, size))
-        band = _band(moves)
-        if size * band > BAND or size * band**2 > WORK:
-            return False
-        try:
-            self.factor = splu((eye_array(size) - moves).tocsc())
-        except RuntimeError:  # singular, as far as rounding can tell
-            return False
-        return True
-
-    def _substitute(self, lack: FloatArray, _: float) -> FloatArray:
-        assert self.factor is not None
-        return np.asarray(self.factor.solve(lack))
+    def _factorised(self, most: float) -> Step | None:
+        """Factorise the equations, if that is sure to take no more operations than ``most``."""
+        if self.factor is None:
+            self.factor = _factor(self.rows, most)
+        return self.factor
 
 
-def _band(moves: csr_array) -> int:
-    """Return the width of the band in which a graph fits, but for a few states that very many others lead to.
+def _factor(rows: Rows, most: float) -> Step | None:
+    size = len(rows.leave)
+    start = rows.start.astype(np.int32)  # as SuperLU wants it
+    moves = csr_array((rows.chance, rows.column, start), shape=(size, size))
+    rank, width, n_hubs = _band(moves)
+    full = width + n_hubs
+    if size * full > ENTRIES or size * full**2 > most:
+        return None
+    if n_hubs == 0 and size * width**2 <= BANDED:
+        band, stay = eliminate_rows(rows, rank, width)
+        return lambda lack, _: np.asarray(substitute_rows(band, stay, rank, width, lack))
+    try:
+        factor = splu((eye_array(size) - moves).tocsc())
+    except RuntimeError:  # singular, as far as rounding can tell
+        return None
+    return lambda lack, _: np.asarray(factor.solve(lack))
 
-    Those can be put last, where each of them widens the band of the factors by one.
+
+def _band(moves: csr_array) -> tuple[IntArray, int, int]:
+    """Return an order in which arcs are short, how long they are, and how many states that leaves out of account.
+
+    Those are led to by very many others: put last, each of them widens the band of the factors by one.
     """
-    size = moves.shape[0]
     both = (moves + moves.T).tocsr()
-    degree = np.diff(both.indptr)
-    hub = degree > max(64, 4 * int(size**0.5))
+    hub = np.diff(both.indptr) > max(64, 4 * int(len(both.indptr) ** 0.5))
     rest = both[~hub][:, ~hub].tocsr()
     order = reverse_cuthill_mckee(rest, symmetric_mode=True)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
     arcs = rest.tocoo()
-    return int(np.abs(place[arcs.row] - place[arcs.col]).max(initial=0)) + int(hub.sum()) + 1
+    width = int(np.abs(rank[arcs.row] - rank[arcs.col]).max(initial=0))
+    return rank, width, int(hub.sum())
