@@ -142,15 +142,25 @@ class _Equations:
         choice[:] = kept_choice
         return kept
 
+    def _may_stay(self, usable: BoolArray) -> bool:
+        """Return whether some of these actions can be played for ever: then there are no totals."""
+        arcs = self.prepared
+        _, inside = end_components(arcs.action_state, arcs.outcome_start, arcs.successor, arcs.n_states, usable)
+        return bool(inside.any())
+
     def _total(self, needed: FloatArray, usable: BoolArray, choice: IntArray, sense: float) -> FloatArray | None:
         """Return totals of what single steps need, such that each step's fall is surely at least half of that.
 
-        The totals have errors of their own, so they are sums of two floats too; what falls short is added until the
-        check passes.  They are returned rounded up.
+        The totals have errors of their own, so they are sums of two floats too; what falls short is added, and
+        counted as usable where it was not, until the check passes.  They are returned rounded up.
         """
         total, low, short = np.zeros(self.prepared.n_states), np.zeros(self.prepared.n_states), needed
         none, choice = np.zeros_like(needed), choice.copy()
-        for _ in range(6):
+        for _ in range(10):
+            late = (short > 0) & ~usable
+            usable = usable | late
+            if (short is needed or late.any()) and self._may_stay(usable):
+                return None
             more = solve_round(
                 self.arcs, np.maximum(short, 0.0), usable, choice, sense=sense, large=self.large, finest=ROUGHLY
             )
@@ -169,19 +179,12 @@ class _Equations:
         return np.where(self.acting, np.inf, 0.0) if total is None else refined.plus(2 * total, up=True)
 
     def _subsolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
-        prepared = self.prepared
-        theta = 1e-3
-        for _ in range(8):
-            near = refined.gap <= theta * refined.size
-            _, inside = end_components(
-                prepared.action_state, prepared.outcome_start, prepared.successor, prepared.n_states, near
-            )
-            if not inside.any():
-                total = self._total(refined.slip - refined.gap, near, choice, -1.0)
-                if total is not None:
-                    return np.maximum(refined.plus(-2 * total, up=False), 0.0)
-            theta /= 30
-        return np.zeros(prepared.n_states)
+        near = self._played(choice)
+        for theta in 1e-3 / 30.0 ** np.arange(8):
+            total = self._total(refined.slip - refined.gap, near | (refined.gap <= theta * refined.size), choice, -1.0)
+            if total is not None:
+                return np.maximum(refined.plus(-2 * total, up=False), 0.0)
+        return np.zeros(self.prepared.n_states)
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
