@@ -89,13 +89,9 @@ class _Equations:
         choice = self._proper_choice()
         value = solve_round(self.arcs, self.prepared.mean_cost, everything, choice, large=self.large)
         refined = self._refine(value, choice)
-        return Expected(
-            value=refined.high,
-            steps=self._policy(np.ones(self.prepared.n_actions), choice, 1e-6),
-            upper=self._supersolution(refined, choice),
-            lower=self._subsolution(refined, choice),
-            choice=choice,
-        )
+        lower, upper = self._subsolution(refined, choice), self._supersolution(refined, choice)
+        steps = self._policy(np.ones(self.prepared.n_actions), choice, 1e-6)
+        return Expected(value=np.clip(refined.high, lower, upper), lower=lower, upper=upper, choice=choice, steps=steps)
 
     def _proper_choice(self) -> IntArray:
         """Choose actions that may move closer to a goal: every such policy reaches one with probability 1."""

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import LinearOperator, bicgstab, gmres, splu
+from scipy.sparse.csgraph import breadth_first_order, reverse_cuthill_mckee
+from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from prudent.graph import BoolArray
 from prudent.kernels.blocks import (
@@ -29,6 +29,7 @@ from prudent.kernels.blocks import (
     Rows,
     apply_rows,
     eliminate_rows,
+    iterate_rows,
     policy_constants,
     policy_rows,
     residual_rows,
@@ -36,7 +37,7 @@ from prudent.kernels.blocks import (
     substitute_rows,
     sweep_rows,
 )
-from prudent.model import FloatArray, IntArray
+from prudent.model import FloatArray, IntArray, owner
 
 __all__ = ["FINE", "UNIT", "LargeBlock"]
 
@@ -135,8 +136,12 @@ class LargeBlock:
         if (chosen == self.chosen).all():
             return
         self.chosen, self.factor = chosen, None
-        self.order = np.argsort(value[self.state], kind="stable")
+        here = value[self.state]
+        self.order = np.argsort(here, kind="stable")
         self.rows = policy_rows(self.arcs, self.first, self.last, self.order, choice)
+        if not here.any():  # nothing is known yet: by the number of steps out of the block, then
+            self.order = self.order[_outwards(self.rows)]
+            self.rows = policy_rows(self.arcs, self.first, self.last, self.order, choice)
 
     def _ways(self) -> Iterator[Step]:
         """Yield the ways to solve the equations; the next is asked for where one did not lead to the end."""
@@ -144,31 +149,40 @@ class LargeBlock:
         if self.direct or len(self.state) <= SMALL:
             step = self._factorised(WORK if self.direct else THIN)
         if step is None:
-            yield self._iterate(bicgstab, maxiter=PRODUCTS)
+            yield self._iterate
             step = self._factorised(WORK)
         self.direct = step is not None
         if step is not None:
             yield step
-        yield self._iterate(gmres, restart=KRYLOV, maxiter=RESTARTS)
+        yield self._iterate_long
 
-    def _iterate(self, method: Callable[..., tuple[FloatArray, int]], **effort: int) -> Step:
-        rows, size = self.rows, len(self.state)
-        product = LinearOperator((size, size), matvec=lambda x: apply_rows(rows, x), dtype=np.float64)
-        sweep = LinearOperator((size, size), matvec=lambda x: sweep_rows(rows, x), dtype=np.float64)
+    def _iterate(self, lack: FloatArray, fraction: float) -> FloatArray:
+        scale = np.abs(lack).max()  # so that no square is lost
+        return np.asarray(scale * iterate_rows(self.rows, lack / scale, fraction, PRODUCTS))
 
-        def step(lack: FloatArray, fraction: float) -> FloatArray:
-            scale = np.abs(lack).max()  # the methods take tiny numbers for a breakdown
-            with np.errstate(all="ignore"):  # they may break down; the residual will tell
-                found, _ = method(product, lack / scale, rtol=fraction, atol=0.0, M=sweep, **effort)
-            return np.asarray(found * scale)
-
-        return step
+    def _iterate_long(self, lack: FloatArray, fraction: float) -> FloatArray:
+        shape, scale = (len(lack), len(lack)), np.abs(lack).max()
+        product = LinearOperator(shape, matvec=lambda x: apply_rows(self.rows, x), dtype=np.float64)
+        sweep = LinearOperator(shape, matvec=lambda x: sweep_rows(self.rows, x), dtype=np.float64)
+        with np.errstate(all="ignore"):  # it may break down; the residual will tell
+            found, _ = gmres(product, lack / scale, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=RESTARTS, M=sweep)
+        return np.asarray(scale * found)
 
     def _factorised(self, most: float) -> Step | None:
         """Factorise the equations, if that is sure to take no more operations than ``most``."""
         if self.factor is None:
             self.factor = _factor(self.rows, most)
         return self.factor
+
+
+def _outwards(rows: Rows) -> IntArray:
+    """Return the states in the order of a breadth-first search backwards from what lies outside."""
+    size = len(rows.leave)
+    leaving = np.flatnonzero(rows.leave > 0)
+    source, target = np.append(rows.column, np.full(len(leaving), size)), np.append(owner(rows.start), leaving)
+    back = csr_array((np.ones(len(source)), (source, target)), shape=(size + 1, size + 1))
+    order: IntArray = breadth_first_order(back, size, return_predecessors=False)[1:].astype(np.int64)
+    return order if len(order) == size else np.arange(size)
 
 
 def _factor(rows: Rows, most: float) -> Step | None:
