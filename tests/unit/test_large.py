@@ -118,6 +118,16 @@ def test_a_chain_beyond_what_two_floats_hold():
     widest(lower, upper, chain_truth(600, 3 / 8))
 
 
+@pytest.mark.parametrize("n", [200, 800])  # in a dense and in a large component
+def test_a_value_that_no_float_holds(n):
+    model = chain(n, 1 / 64)
+    least = least_expected_cost(prepare(model))
+    truth = chain_truth(n, 1 / 64)
+    assert truth[0] > 10**308
+    assert least.lower[0] <= truth[0]
+    assert least.upper[0] == np.inf
+
+
 @pytest.mark.parametrize("slip", [0.1, 0.3])
 @pytest.mark.parametrize("way", WAYS[1:], indirect=True)
 def test_grids_by_every_way(slip, way, monkeypatch):

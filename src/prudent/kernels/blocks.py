@@ -8,7 +8,8 @@ Blocks are the strongly connected components of the inner arcs, successors first
 settled at sight.  In a block with cycles, policy iteration: the values of the chosen actions come from
 eliminating states one by one without a subtraction (Grassmann, Taksar and Heyman 1985), which is accurate
 to a small multiple of size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the loop
-probabilities; then choices improve until none does.  Gains are judged relative to the sums they come from.
+probabilities (beyond the range of floats, values are infinite or no numbers); then choices improve until none does.
+Gains are judged relative to the sums they come from.
 """
 
 from typing import NamedTuple
@@ -42,7 +43,7 @@ class Round(NamedTuple):
     work: np.ndarray  # (3, largest block)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def eliminate(p, out, stay, k, size):
     """Reduce ``value = k + p value`` state by state; ``out`` is the chance of leaving for good.
 
@@ -63,7 +64,7 @@ def eliminate(p, out, stay, k, size):
                 k[i] += f * k[n]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def visits(p, stay, mass, size):
     """Turn mass that enters each state of an eliminated system into expected visits, in place."""
     for n in range(size - 1, 0, -1):
@@ -97,7 +98,7 @@ def place_block(arcs, first, last, k, choice, value):
                 rhs[i] += arcs.probability[o] * value[t]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def evaluate_block(arcs, first, last, k, choice, value):
     """Fill in the values of a block under ``choice``."""
     size = last - first
@@ -353,7 +354,8 @@ def iterate_rows(rows, rhs, fraction, most):
 def residual_rows(rows, rhs, x, unit):
     """Return what the equations lack at ``x``; the largest part of it, relative to its sum, that rounding cannot be.
 
-    Also return the largest lack of an equation that is not divided by its diagonal.
+    Also return the largest lack of an equation that is not divided by its diagonal.  Both are infinite where ``x`` is
+    not finite.
     """
     lack = np.empty(len(x))
     excess, largest = 0.0, 0.0
@@ -363,6 +365,8 @@ def residual_rows(rows, rhs, x, unit):
             step = x[rows.column[j]] - x[i]
             total += rows.chance[j] * step
             size += rows.chance[j] * abs(step)
+        if not np.isfinite(total):
+            return lack, np.inf, np.inf
         lack[i] = total
         largest = max(largest, rows.away[i] * abs(total))
         over = abs(total) - unit * abs(x[i])
@@ -371,7 +375,7 @@ def residual_rows(rows, rhs, x, unit):
     return lack, excess, largest
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def eliminate_rows(rows, rank, width):
     """Eliminate states from the last rank to the first, as ``eliminate`` does, in a band of arcs up to ``width`` long.
 
@@ -398,7 +402,7 @@ def eliminate_rows(rows, rank, width):
     return band, stay
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def substitute_rows(band, stay, rank, width, rhs):
     """Solve the eliminated rows for one right-hand side."""
     size = len(rank)
