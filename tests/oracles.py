@@ -188,9 +188,8 @@ def _proper_choice(rows):
     return choice
 
 
-def rational_cvar(raw: Raw, start: int, alpha: Fraction) -> Fraction:
-    """Optimal CVaR in exact arithmetic; costs must be at least 1 and every state must reach a goal by every action."""
-    rows = _exact_rows(raw)
+def _rational_optimum(rows):
+    """Least expected cost from every state, by policy iteration over the rationals."""
     choice = _proper_choice(rows)
     while True:
         value = _rational_values(rows, choice)
@@ -201,7 +200,18 @@ def rational_cvar(raw: Raw, start: int, alpha: Fraction) -> Fraction:
                     choice[s], better = i, True
                     break
         if not better:
-            break
+            return value
+
+
+def rational_expected(raw: Raw) -> dict[int, Fraction]:
+    """Least expected cost from every state in exact arithmetic; costs must be at least 1."""
+    return _rational_optimum(_exact_rows(raw))
+
+
+def rational_cvar(raw: Raw, start: int, alpha: Fraction) -> Fraction:
+    """Optimal CVaR in exact arithmetic; costs must be at least 1 and every state must reach a goal by every action."""
+    rows = _exact_rows(raw)
+    value = _rational_optimum(rows)
 
     @cache
     def excess(s: int, b: int) -> Fraction:

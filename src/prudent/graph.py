@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from prudent.kernels.graphs import sorted_by, staying
 from prudent.model import IntArray, owner
 
 __all__ = [
@@ -30,7 +31,8 @@ def starts(row: IntArray, n_rows: int) -> IntArray:
 
 def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
     """Return, for each state, the outcomes that lead to it: their starts and the outcomes."""
-    return starts(successor, n_states), np.argsort(successor, kind="stable")
+    enter_start = starts(successor, n_states)
+    return enter_start, sorted_by(successor, enter_start)
 
 
 def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
@@ -63,7 +65,8 @@ def ordered_blocks(source: IntArray, target: IntArray, n: int) -> Blocks:
     # SciPy numbers strong components against their arcs, though it does not promise to: look, do not trust.
     if (label[source] < label[target]).any():
         raise AssertionError("strong components are not numbered against their arcs")
-    return starts(label, int(label.max(initial=-1)) + 1), np.argsort(label, kind="stable"), label
+    block_start, block_state = entering(label, int(label.max(initial=-1)) + 1)
+    return block_start, block_state, label
 
 
 def end_components(
@@ -76,7 +79,12 @@ def end_components(
     """
     action_of = owner(outcome_start)
     inside = candidate.copy()
+    enter_start, enter = entering(successor, n_states)
     while True:
+        # Most of what cannot be inside one is found by following arcs back, which costs far less than components.
+        staying(action_state, action_of, enter_start, enter, inside)
+        if not inside.any():
+            return np.full(n_states, -1, dtype=np.int64), inside
         kept = inside[action_of]
         _, label = connected_components(
             _matrix(action_state[action_of[kept]], successor[kept], n_states), connection="strong"

@@ -8,7 +8,8 @@ Blocks are the strongly connected components of the inner arcs, successors first
 settled at sight.  In a block with cycles, policy iteration: the values of the chosen actions come from
 eliminating states one by one without a subtraction (Grassmann, Taksar and Heyman 1985), which is accurate
 to a small multiple of size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the loop
-probabilities; then choices improve until none does.  Gains are judged relative to the sums they come from.
+probabilities (beyond the range of floats, values are infinite or no numbers); then choices improve until none does.
+Gains are judged relative to the sums they come from.
 """
 
 from typing import NamedTuple
@@ -42,7 +43,7 @@ class Round(NamedTuple):
     work: np.ndarray  # (3, largest block)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def eliminate(p, out, stay, k, size):
     """Reduce ``value = k + p value`` state by state; ``out`` is the chance of leaving for good.
 
@@ -63,7 +64,7 @@ def eliminate(p, out, stay, k, size):
                 k[i] += f * k[n]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def visits(p, stay, mass, size):
     """Turn mass that enters each state of an eliminated system into expected visits, in place."""
     for n in range(size - 1, 0, -1):
@@ -97,7 +98,7 @@ def place_block(arcs, first, last, k, choice, value):
                 rhs[i] += arcs.probability[o] * value[t]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def evaluate_block(arcs, first, last, k, choice, value):
     """Fill in the values of a block under ``choice``."""
     size = last - first
@@ -133,8 +134,11 @@ def advantage(arcs, s, a, k, value):
 
 
 @njit(cache=True)
-def improve_block(arcs, first, last, k, allowed, sense, choice, value, update):
-    """Take better actions where there are any; with ``update``, let the values follow at once.  Return whether any."""
+def improve_block(arcs, first, last, k, allowed, sense, choice, value, update, noise):
+    """Take better actions where there are any; with ``update``, let the values follow at once.  Return whether any.
+
+    Gains up to ``noise`` are left alone: the values may be that far from solving their own equation.
+    """
     changed = False
     for i in range(first, last):
         s = arcs.block_state[i]
@@ -142,25 +146,26 @@ def improve_block(arcs, first, last, k, allowed, sense, choice, value, update):
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
             if allowed[a] and a != choice[s]:
                 gain, size, away = advantage(arcs, s, a, k, value)
-                if sense * gain < -MARGIN * size and away > 0.0 and sense * gain / away < sense * best:
+                if sense * gain < -MARGIN * size - noise and away > 0.0 and sense * gain / away < sense * best:
                     best = gain / away
                     choice[s] = a
                     changed = True
         if update:
             gain, size, away = advantage(arcs, s, choice[s], k, value)
-            if sense * gain < -MARGIN * size and away > 0.0:
+            if sense * gain < -MARGIN * size - noise and away > 0.0:
                 value[s] += gain / away
                 changed = True
     return changed
 
 
 @njit(cache=True)
-def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense):
+def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense, noise=0.0):
     """Solve one block; ``sense`` 1 minimises, -1 maximises; return whether it ended.
 
     ``choice`` must enter with allowed actions under which the block is left with probability 1.  Each policy is
     evaluated exactly (if the block is small enough to be ``dense``; otherwise ``value`` must enter with its
-    values); before the next one is, better choices spread through the block by value iteration from above.
+    values, up to ``noise`` in each equation); before the next one is, better choices spread through the block by
+    value iteration from above.
     """
     if last - first == 1:
         s = arcs.block_state[first]
@@ -185,10 +190,10 @@ def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense):
     for _ in range(ROUNDS):
         if dense:
             evaluate_block(arcs, first, last, k, choice, value)
-        if not improve_block(arcs, first, last, k, allowed, sense, choice, value, False):
+        if not improve_block(arcs, first, last, k, allowed, sense, choice, value, False, noise):
             return True
         for _ in range(PASSES):
-            if not improve_block(arcs, first, last, k, allowed, sense, choice, value, True):
+            if not improve_block(arcs, first, last, k, allowed, sense, choice, value, True, noise):
                 break
         if not dense:
             return False
@@ -200,3 +205,255 @@ def solve_blocks(arcs, first, last, k, allowed, sense, choice, value):
     """Solve the blocks ``first:last`` in order."""
     for block in range(first, last):
         solve_block(arcs, arcs.block_start[block], arcs.block_start[block + 1], k, allowed, sense, choice, value, True)
+
+
+class Rows(NamedTuple):
+    """The equations of one policy in a block, ``x = rhs + sum of chance x[column]``, each divided by its diagonal.
+
+    ``leave`` is 1 minus the sum of a row's chances, got by adding up where else it may go; the products below are
+    summed from differences with its help, and so keep their digits where a row is hardly ever left.
+    """
+
+    start: np.ndarray  # (size + 1,)
+    column: np.ndarray  # (n,)
+    chance: np.ndarray  # (n,)
+    leave: np.ndarray  # (size,)
+    away: np.ndarray  # (size,)  the diagonals: the chances to get away from each state
+
+
+@njit(cache=True)
+def policy_rows(arcs, first, last, order, choice):
+    """Return the rows of a block's policy, states taken in the given order (places in the block)."""
+    size = last - first
+    rank = np.empty(size, dtype=np.int64)
+    most = 0
+    for i in range(size):
+        rank[order[i]] = i
+        a = choice[arcs.block_state[first + i]]
+        most += arcs.inner_stop[a] - arcs.inner_start[a]
+    start = np.empty(size + 1, dtype=np.int64)
+    column, chance = np.empty(most, dtype=np.int32), np.empty(most)
+    leave, away = np.empty(size), np.empty(size)
+    n = 0
+    for i in range(size):
+        start[i] = n
+        s = arcs.block_state[first + order[i]]
+        a = choice[s]
+        gone, moved = arcs.leave[a], 0.0
+        for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+            t = arcs.successor[o]
+            j = arcs.place[t]
+            if t == s:
+                continue
+            if j < size and arcs.block_state[first + j] == t:
+                column[n] = rank[j]
+                chance[n] = arcs.probability[o]
+                moved += arcs.probability[o]
+                n += 1
+            else:
+                gone += arcs.probability[o]
+        away[i] = gone + moved
+        scale = 1.0 / away[i] if away[i] > 0.0 else 0.0
+        leave[i] = gone * scale
+        for j in range(start[i], n):
+            chance[j] *= scale
+    start[size] = n
+    return Rows(start, column[:n].copy(), chance[:n].copy(), leave, away)
+
+
+@njit(cache=True)
+def policy_constants(arcs, first, last, order, k, choice, value):
+    """Return what a policy's equations add: the costs of its actions, and what lies outside the block."""
+    size = last - first
+    rhs = np.empty(size)
+    for i in range(size):
+        a = choice[arcs.block_state[first + order[i]]]
+        rhs[i] = k[a]
+        for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+            t = arcs.successor[o]
+            j = arcs.place[t]
+            if not (j < size and arcs.block_state[first + j] == t):
+                rhs[i] += arcs.probability[o] * value[t]
+    return rhs
+
+
+@njit(cache=True)
+def apply_rows(rows, x):
+    """Return ``x - sum of chance x[column]``."""
+    result = np.empty(len(x))
+    for i in range(len(x)):
+        total = rows.leave[i] * x[i]
+        for j in range(rows.start[i], rows.start[i + 1]):
+            total += rows.chance[j] * (x[i] - x[rows.column[j]])
+        result[i] = total
+    return result
+
+
+@njit(cache=True)
+def sweep_rows(rows, rhs):
+    """Solve the rows with only the columns before the diagonal: one pass of Gauss and Seidel from 0."""
+    x = np.empty(len(rhs))
+    for i in range(len(rhs)):
+        total = rhs[i]
+        for j in range(rows.start[i], rows.start[i + 1]):
+            if rows.column[j] < i:
+                total += rows.chance[j] * x[rows.column[j]]
+        x[i] = total
+    return x
+
+
+@njit(cache=True)
+def inner(a, b):
+    """Return the sum of products (BLAS would start threads, which wait for each other on a busy machine)."""
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True)
+def iterate_rows(rows, rhs, fraction, most):
+    """Solve the rows by BiCGSTAB (van der Vorst 1992), preconditioned by a sweep.
+
+    Stops once the residual is this fraction of what it was, after ``most`` steps, or when the method breaks down.
+    """
+    target = fraction * np.sqrt(inner(rhs, rhs))
+    x, r, p, v = np.zeros(len(rhs)), rhs.copy(), np.zeros(len(rhs)), np.zeros(len(rhs))
+    before, alpha, omega = 1.0, 1.0, 1.0
+    for _ in range(most):
+        now = inner(rhs, r)
+        if now == 0.0 or before == 0.0 or omega == 0.0:
+            break
+        beta = now / before * (alpha / omega)
+        p = r + beta * (p - omega * v)
+        y = sweep_rows(rows, p)
+        v = apply_rows(rows, y)
+        along = inner(rhs, v)
+        if along == 0.0:
+            break
+        alpha = now / along
+        r = r - alpha * v
+        x += alpha * y
+        if np.sqrt(inner(r, r)) <= target:
+            break
+        z = sweep_rows(rows, r)
+        t = apply_rows(rows, z)
+        length = inner(t, t)
+        if length == 0.0:
+            break
+        omega = inner(t, r) / length
+        x += omega * z
+        r = r - omega * t
+        if np.sqrt(inner(r, r)) <= target:
+            break
+        before = now
+    return x
+
+
+@njit(cache=True)
+def residual_rows(rows, rhs, x, unit):
+    """Return what the equations lack at ``x``; the largest part of it, relative to its sum, that rounding cannot be.
+
+    Also return the largest lack of an equation that is not divided by its diagonal.  Both are infinite where ``x`` is
+    not finite.
+    """
+    lack = np.empty(len(x))
+    excess, largest = 0.0, 0.0
+    for i in range(len(x)):
+        total, size = rhs[i] - rows.leave[i] * x[i], abs(rhs[i]) + rows.leave[i] * abs(x[i])
+        for j in range(rows.start[i], rows.start[i + 1]):
+            step = x[rows.column[j]] - x[i]
+            total += rows.chance[j] * step
+            size += rows.chance[j] * abs(step)
+        if not np.isfinite(total):
+            return lack, np.inf, np.inf
+        lack[i] = total
+        largest = max(largest, rows.away[i] * abs(total))
+        over = abs(total) - unit * abs(x[i])
+        if over > excess * size:
+            excess = over / size
+    return lack, excess, largest
+
+
+@njit(cache=True, error_model="numpy")
+def eliminate_rows(rows, rank, width):
+    """Eliminate states from the last rank to the first, as ``eliminate`` does, in a band of arcs up to ``width`` long.
+
+    Returns the band, which has the arc from i to j at ``[i, j - i + width]``, and the chances of not coming back.
+    """
+    size = len(rank)
+    band, out, stay = np.zeros((size, 2 * width + 1)), np.empty(size), np.empty(size)
+    for i in range(size):
+        out[rank[i]] = rows.leave[i]
+        for o in range(rows.start[i], rows.start[i + 1]):
+            band[rank[i], rank[rows.column[o]] - rank[i] + width] += rows.chance[o]
+    for n in range(size - 1, -1, -1):
+        low = max(0, n - width)
+        row = band[n, low - n + width : width]
+        total = out[n] + row.sum()
+        stay[n] = total
+        for i in range(low, n):
+            f = band[i, n - i + width]
+            if f > 0.0:
+                f /= total
+                band[i, n - i + width] = f
+                band[i, low - i + width : n - i + width] += f * row
+                out[i] += f * out[n]
+    return band, stay
+
+
+@njit(cache=True, error_model="numpy")
+def substitute_rows(band, stay, rank, width, rhs):
+    """Solve the eliminated rows for one right-hand side."""
+    size = len(rank)
+    x = np.empty(size)
+    x[rank] = rhs
+    for n in range(size - 1, -1, -1):
+        for i in range(max(0, n - width), n):
+            x[i] += band[i, n - i + width] * x[n]
+    for n in range(size):
+        total = x[n]
+        for j in range(max(0, n - width), n):
+            total += band[n, j - n + width] * x[j]
+        x[n] = total / stay[n]
+    return x[rank]
+
+
+@njit(cache=True)
+def action_gaps(arcs, action_state, k, high, low):
+    """Return for each action what it costs beyond the value ``high + low`` of its state, and the size of that sum.
+
+    The low parts carry the digits of values that do not fit into ``high``; both are summed from differences.
+    """
+    gap, size = k.copy(), np.abs(k)
+    for a in range(len(k)):
+        s = action_state[a]
+        total, bulk = 0.0, 0.0
+        for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+            t = arcs.successor[o]
+            coarse, fine = high[t] - high[s], low[t] - low[s]
+            total += arcs.probability[o] * (coarse + fine)
+            bulk += arcs.probability[o] * (abs(coarse) + abs(fine))
+        gap[a] += total
+        size[a] += bulk
+    return gap, size
+
+
+@njit(cache=True)
+def take_better(arcs, gap, least, choice):
+    """Take in each state the action with the largest gain for each time it gets away, if it gains over ``least``."""
+    changed = False
+    for s in range(len(choice)):
+        best = 0.0
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            if a == choice[s] or gap[a] >= -least[a]:
+                continue
+            away = 0.0
+            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                if arcs.successor[o] != s:
+                    away += arcs.probability[o]
+            if away > 0.0 and gap[a] / away < best:
+                best = gap[a] / away
+                choice[s] = a
+                changed = True
+    return changed

@@ -13,6 +13,45 @@ UNREACHED = 2**62
 
 
 @njit(cache=True)
+def sorted_by(row, row_start):
+    """Return the items in the order of their rows, those of one row as they come; rows begin at ``row_start``."""
+    place = row_start.copy()
+    order = np.empty(len(row), dtype=np.int64)
+    for i in range(len(row)):
+        order[place[row[i]]] = i
+        place[row[i]] += 1
+    return order
+
+
+@njit(cache=True)
+def staying(action_state, outcome_action, enter_start, enter, inside):
+    """Keep of the actions ``inside`` those with which one can stay among states that have such actions, for ever."""
+    n_states = len(enter_start) - 1
+    left = np.zeros(n_states, dtype=np.int64)
+    for a in range(len(inside)):
+        if inside[a]:
+            left[action_state[a]] += 1
+    stack = np.empty(n_states, dtype=np.int64)
+    top = 0
+    for s in range(n_states):
+        if left[s] == 0:
+            stack[top] = s
+            top += 1
+    while top > 0:
+        top -= 1
+        s = stack[top]
+        for i in range(enter_start[s], enter_start[s + 1]):
+            a = outcome_action[enter[i]]
+            if inside[a]:
+                inside[a] = False
+                t = action_state[a]
+                left[t] -= 1
+                if left[t] == 0:
+                    stack[top] = t
+                    top += 1
+
+
+@njit(cache=True)
 def almost_sure(action_start, action_state, outcome_action, enter_start, enter, state_kept, action_kept):
     """Keep the states that reach a goal with probability 1 under some policy, and the actions that stay among them.
 

@@ -2,10 +2,15 @@
 
     V(s) = min over a of  sum over outcomes of  p (c + V(s'))          V(goal) = 0
 
-Solved component by component in the order of the graph: at sight where it is acyclic, by policy iteration
-with a direct solve elsewhere.  It stops when no choice improves; a small last change is never taken for a
-small error.  The error is bounded afterwards, from the residual r of the computed V
-in each action, rounding included:
+Solved component by component in the order of the graph: at sight where it is acyclic, elsewhere by policy
+iteration, each policy evaluated by elimination or, in large components, as values/large.py says.  It stops when no
+choice improves; a small last change is never taken for a small error.
+
+Where a loop is hardly ever left, a value has more digits that matter than a float holds: rounding it once changes
+what a single step seems to gain, and there are very many steps.  So values are refined into sums of two floats,
+until what each equation lacks is within the rounding of its own terms, and choices are judged once more with those.
+
+The error is bounded afterwards, from the residual r of the refined V in each action, rounding included:
 
 * above: with e the total of the errors r that the chosen policy is expected to meet, V + 2 e is checked to be a
   supersolution of that policy, i.e. at least ``sum p (c + .)``, hence above its true cost;
@@ -14,7 +19,8 @@ in each action, rounding included:
   reaches a goal.  The total is finite: an end component of optimal actions would be one at no cost, and
   those are collapsed.
 
-The factor 2 pays for the rounding of e itself.  Both errors are relative: where V is 0, they are 0.
+The factor 2 pays for the rounding of e itself, and for solving for it roughly.  Both errors are relative: where V
+is 0, they are 0.  The checks do not ask how anything was computed; where it was computed badly, bounds are wide.
 """
 
 from dataclasses import dataclass
@@ -22,12 +28,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.graph import BoolArray, end_components, towards
-from prudent.kernels.blocks import Round
+from prudent.kernels.blocks import Round, action_gaps, take_better
 from prudent.model import FloatArray, IntArray
 from prudent.prepared import Prepared
-from prudent.values.rounds import UNIT, full_round, rounding, solve_round
+from prudent.values.large import LargeBlock
+from prudent.values.rounds import full_round, large_blocks, rounding, solve_round
 
 __all__ = ["Expected", "least_expected_cost", "proper_choice"]
+
+ROUGHLY = 1e-3
+"""How well corrections and totals of errors are solved for."""
+
+REFINEMENTS = 100
+"""The most corrections of the values, and changes of the policy that come of them."""
 
 
 @dataclass(frozen=True)
@@ -41,45 +54,29 @@ class Expected:
     steps: FloatArray  # (n_states,)  expected number of steps under the choice
 
 
+@dataclass(frozen=True)
+class _Refined:
+    """Values as sums of two floats, and what each action costs beyond them."""
+
+    high: FloatArray  # (n_states,)
+    low: FloatArray  # (n_states,)
+    gap: FloatArray  # (n_actions,)
+    slip: FloatArray  # (n_actions,)  the rounding error of the gap
+    size: FloatArray  # (n_actions,)  what the gap is summed from
+
+    def plus(self, change: FloatArray, *, up: bool) -> FloatArray:
+        """Return the values changed, as floats rounded up or down."""
+        return _added(self.high, _added(self.low, change, up=up), up=up)
+
+
 def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
-    arcs = full_round(prepared)
-    everything = np.ones(prepared.n_actions, dtype=bool)
-    choice = proper_choice(prepared)
-    value = solve_round(arcs, prepared.mean_cost, everything, choice)
-
-    rise, size = _rise(prepared, value)
-    gap, slip = prepared.mean_cost + rise, rounding(prepared) * (prepared.mean_cost + size)
-    played = np.zeros(prepared.n_actions, dtype=bool)
-    played[choice[_acting(prepared)]] = True
-    steps = solve_round(arcs, np.ones(prepared.n_actions), played, choice.copy())
-    return Expected(
-        value=value,
-        lower=_subsolution(prepared, arcs, value, gap, slip, choice),
-        upper=_supersolution(prepared, arcs, value, gap, slip, choice, played),
-        choice=choice,
-        steps=steps,
-    )
-
-
-def _acting(prepared: Prepared) -> BoolArray:
-    return np.diff(prepared.action_start) > 0
-
-
-def _rise(prepared: Prepared, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return by how much the value is expected to rise with each action, and the size of the sum behind it.
-
-    Summed from differences: in a loop that is hardly ever left, values are large and their differences small.
-    """
-    rise = prepared.probability * (value[prepared.successor] - value[prepared.outcome_state])
-    total = np.bincount(prepared.outcome_action, weights=rise, minlength=prepared.n_actions)
-    size = np.bincount(prepared.outcome_action, weights=np.abs(rise), minlength=prepared.n_actions)
-    return total.astype(np.float64), size.astype(np.float64)
+    return _Equations(prepared).least()
 
 
 def proper_choice(prepared: Prepared) -> IntArray:
     """Choose actions that may move closer to a goal: every such policy reaches one with probability 1."""
-    acting = _acting(prepared)
+    acting = np.diff(prepared.action_start) > 0
     hop = towards(prepared.outcome_state, prepared.successor, prepared.n_states, ~acting)
     good = np.flatnonzero(hop[prepared.outcome_state] == prepared.successor)
     choice = prepared.action_start[:-1].copy()
@@ -87,57 +84,115 @@ def proper_choice(prepared: Prepared) -> IntArray:
     return choice
 
 
-def _total(
-    prepared: Prepared,
-    arcs: Round,
-    error: FloatArray,
-    usable: BoolArray,
-    needed: FloatArray,
-    choice: IntArray,
-    sense: float,
-) -> FloatArray | None:
-    """Return totals of the errors of single steps whose fall is surely at least half of what each step needs.
+class _Equations:
+    """Bellman's equations of a prepared model, and what it takes to solve them."""
 
-    The totals have rounding errors of their own; those are charged as further errors until the check passes.
-    """
-    extra = np.zeros_like(error)
-    for _ in range(4):
-        total = solve_round(arcs, error + extra, usable, choice.copy(), sense=sense)
-        if not np.isfinite(total).all():
-            return None
-        rise, size = _rise(prepared, total)
-        if (2 * (-rise - rounding(prepared) * size) >= needed).all():
-            return total
-        extra = 4 * UNIT * total[prepared.action_state] + 4 * rounding(prepared) * size
-    return None
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.arcs: Round = full_round(prepared)
+        self.large: list[LargeBlock] = large_blocks(self.arcs)
+        self.acting: BoolArray = np.diff(prepared.action_start) > 0
+        self.unit: FloatArray = rounding(prepared)
 
+    def least(self) -> Expected:
+        everything = np.ones(self.prepared.n_actions, dtype=bool)
+        choice = proper_choice(self.prepared)
+        value = solve_round(self.arcs, self.prepared.mean_cost, everything, choice, large=self.large)
+        refined = self._refine(value, choice)
+        lower, upper = self._subsolution(refined, choice), self._supersolution(refined, choice)
+        steps = self._policy(np.ones(self.prepared.n_actions), choice, 1e-6)
+        return Expected(value=np.clip(refined.high, lower, upper), lower=lower, upper=upper, choice=choice, steps=steps)
 
-def _supersolution(
-    prepared: Prepared,
-    arcs: Round,
-    value: FloatArray,
-    gap: FloatArray,
-    slip: FloatArray,
-    choice: IntArray,
-    played: BoolArray,
-) -> FloatArray:
-    needed = np.where(played, gap + slip, -np.inf)
-    total = _total(prepared, arcs, np.maximum(gap + slip, 0.0), played, needed, choice, 1.0)
-    return np.where(_acting(prepared), np.inf, 0.0) if total is None else value + 2 * total
+    def _played(self, choice: IntArray) -> BoolArray:
+        played = np.zeros(self.prepared.n_actions, dtype=bool)
+        played[choice[self.acting]] = True
+        return played
 
+    def _policy(self, k: FloatArray, choice: IntArray, finest: float) -> FloatArray:
+        """Return the totals that a policy meets of what its actions cost, of either sign."""
+        return solve_round(self.arcs, k, self._played(choice), choice.copy(), large=self.large, finest=finest)
 
-def _subsolution(
-    prepared: Prepared, arcs: Round, value: FloatArray, gap: FloatArray, slip: FloatArray, choice: IntArray
-) -> FloatArray:
-    theta = 1e-4 * max(1.0, float(value.max()))
-    for _ in range(8):
-        near = gap <= theta
-        _, inside = end_components(
-            prepared.action_state, prepared.outcome_start, prepared.successor, prepared.n_states, near
-        )
-        if not inside.any():
-            total = _total(prepared, arcs, np.maximum(slip - gap, 0.0), near, slip - gap, choice, -1.0)
+    def _at(self, high: FloatArray, low: FloatArray) -> _Refined:
+        gap, size = action_gaps(self.arcs, self.prepared.action_state, self.prepared.mean_cost, high, low)
+        return _Refined(high, low, gap, self.unit * size, size)
+
+    def _refine(self, value: FloatArray, choice: IntArray) -> _Refined:
+        """Correct the values until their equations lack no more than rounding; improve ``choice`` by them in place."""
+        now, kept, before = self._at(value, np.zeros_like(value)), None, np.inf
+        for _ in range(REFINEMENTS):
+            played = choice[self.acting]
+            lack = np.abs(now.gap[played])
+            far = float(np.divide(lack, now.slip[played], out=np.zeros_like(lack), where=lack > 0).max(initial=0.0))
+            if far <= 1:
+                kept, kept_choice = now, choice.copy()
+                if not take_better(self.arcs, now.gap, 2 * now.slip, choice):
+                    return now
+            elif not far < before / 2:
+                break
+            before = np.inf if far <= 1 else far
+            change = self._policy(now.gap, choice, ROUGHLY)
+            if not np.isfinite(change).all():
+                break
+            now = self._at(*_two_sum(now.high, now.low + change))
+        if kept is None:
+            return now
+        choice[:] = kept_choice
+        return kept
+
+    def _may_stay(self, usable: BoolArray) -> bool:
+        """Return whether some of these actions can be played for ever: then there are no totals."""
+        arcs = self.prepared
+        _, inside = end_components(arcs.action_state, arcs.outcome_start, arcs.successor, arcs.n_states, usable)
+        return bool(inside.any())
+
+    def _total(self, needed: FloatArray, usable: BoolArray, choice: IntArray, sense: float) -> FloatArray | None:
+        """Return totals of what single steps need, such that each step's fall is surely at least half of that.
+
+        The totals have errors of their own, so they are sums of two floats too; what falls short is added, and
+        counted as usable where it was not, until the check passes.  They are returned rounded up.
+        """
+        total, low, short = np.zeros(self.prepared.n_states), np.zeros(self.prepared.n_states), needed
+        none, choice = np.zeros_like(needed), choice.copy()
+        for _ in range(10):
+            late = (short > 0) & ~usable
+            usable = usable | late
+            if (short is needed or late.any()) and self._may_stay(usable):
+                return None
+            more = solve_round(
+                self.arcs, np.maximum(short, 0.0), usable, choice, sense=sense, large=self.large, finest=ROUGHLY
+            )
+            if not (np.isfinite(more).all() and (more >= 0).all()):
+                return None
+            total, low = _two_sum(total, low + more)
+            rise, size = action_gaps(self.arcs, self.prepared.action_state, none, total, low)
+            short = needed + 2 * (rise + self.unit * size)
+            if (short <= 0).all():
+                return _added(total, low, up=True)
+        return None
+
+    def _supersolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
+        played = self._played(choice)
+        total = self._total(np.where(played, refined.gap + refined.slip, -np.inf), played, choice, 1.0)
+        return np.where(self.acting, np.inf, 0.0) if total is None else refined.plus(2 * total, up=True)
+
+    def _subsolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
+        near = self._played(choice)
+        for theta in 1e-3 / 30.0 ** np.arange(8):
+            total = self._total(refined.slip - refined.gap, near | (refined.gap <= theta * refined.size), choice, -1.0)
             if total is not None:
-                return np.maximum(value - 2 * total, 0.0)
-        theta /= 30
-    return np.zeros(prepared.n_states)
+                return np.maximum(refined.plus(-2 * total, up=False), 0.0)
+        return np.zeros(self.prepared.n_states)
+
+
+def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return sums as floats, and exactly what these lack (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _added(a: FloatArray, b: FloatArray, *, up: bool) -> FloatArray:
+    """Return sums rounded up or down; not at all where they are floats."""
+    total, lack = _two_sum(a, b)
+    wrong = lack > 0 if up else lack < 0
+    return np.where(wrong, np.nextafter(total, np.inf if up else -np.inf), total)

@@ -1,22 +1,29 @@
 """Bellman rounds on a prepared model: over all its arcs, or over those at no cost."""
 
+from collections.abc import Iterable
+
 import numpy as np
-from scipy.sparse import csr_array, eye_array
-from scipy.sparse.linalg import splu
 
 from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray
-from prudent.kernels.blocks import ROUNDS, Round, solve_block, solve_blocks
-from prudent.model import FloatArray, IntArray, owner
+from prudent.kernels.blocks import Round, solve_blocks
+from prudent.model import FloatArray, IntArray
 from prudent.prepared import Prepared
+from prudent.values.large import FINE, UNIT, LargeBlock
 
-__all__ = ["UNIT", "block_rounding", "free_round", "full_round", "longest_stay", "rounding", "solve_round"]
-
-UNIT = float(np.finfo(float).eps) / 2
-"""Half a unit in the last place of 1: the relative error of one operation."""
+__all__ = [
+    "UNIT",
+    "block_rounding",
+    "free_round",
+    "full_round",
+    "large_blocks",
+    "longest_stay",
+    "rounding",
+    "solve_round",
+]
 
 DENSE = 256
-"""Blocks up to this size are solved by dense elimination in the kernel, larger ones by sparse factorisation."""
+"""Blocks up to this size are solved by dense elimination in the kernel, larger ones as values/large.py says."""
 
 LARGEST_FREE = 4096
 """The largest block of the zero-cost graph; its dense room takes 128 MB."""
@@ -44,8 +51,10 @@ def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray, most: int) 
     place = np.empty(prepared.n_states, dtype=np.int64)
     place[block_state] = np.arange(prepared.n_states) - block_start[block_of[block_state]]
     room = int(size[size <= most].max(initial=1))
-    outside = np.arange(len(prepared.cost)) >= inner_stop[prepared.outcome_action]
-    weight = prepared.probability * outside
+    leave = np.zeros(prepared.n_actions)
+    if (inner_stop < prepared.outcome_start[1:]).any():
+        outside = np.arange(len(prepared.cost)) >= inner_stop[prepared.outcome_action]
+        leave += np.bincount(prepared.outcome_action, weights=prepared.probability * outside, minlength=len(leave))
     return Round(
         block_start=block_start,
         block_state=block_state,
@@ -55,7 +64,7 @@ def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray, most: int) 
         inner_stop=inner_stop,
         probability=prepared.probability,
         successor=prepared.successor,
-        leave=np.bincount(prepared.outcome_action, weights=weight, minlength=prepared.n_actions),
+        leave=leave,
         dense=np.empty((room, room)),
         work=np.empty((3, room)),
     )
@@ -99,59 +108,31 @@ def longest_stay(prepared: Prepared, arcs: Round) -> FloatArray:
     return 2 * steps if sure.all() else np.full(prepared.n_states, np.inf)
 
 
-def solve_round(arcs: Round, k: FloatArray, allowed: BoolArray, choice: IntArray, *, sense: float = 1.0) -> FloatArray:
-    """Solve a full round for action costs ``k``; improve ``choice`` (proper on entry) in place, return the values."""
+def solve_round(
+    arcs: Round,
+    k: FloatArray,
+    allowed: BoolArray,
+    choice: IntArray,
+    *,
+    sense: float = 1.0,
+    large: Iterable[LargeBlock] = (),
+    finest: float = FINE,
+) -> FloatArray:
+    """Solve a round for action costs ``k``; improve ``choice`` (proper on entry) in place, return the values.
+
+    ``large`` lists the blocks that do not fit into the dense room; their residuals are brought down to ``finest``,
+    relative to the sums they come from.
+    """
     value = np.zeros(len(arcs.place))
-    large = np.flatnonzero(np.diff(arcs.block_start) > len(arcs.dense))
     done = 0
-    for block in [*large.tolist(), len(arcs.block_start) - 1]:
-        solve_blocks(arcs, done, block, k, allowed, sense, choice, value)
-        if block < len(arcs.block_start) - 1:
-            _solve_large(arcs, block, k, allowed, sense, choice, value)
-        done = block + 1
+    for block in large:
+        solve_blocks(arcs, done, block.number, k, allowed, sense, choice, value)
+        block.solve(k, allowed, sense, choice, value, finest)
+        done = block.number + 1
+    solve_blocks(arcs, done, len(arcs.block_start) - 1, k, allowed, sense, choice, value)
     return value
 
 
-def _solve_large(
-    arcs: Round,
-    block: int,
-    k: FloatArray,
-    allowed: BoolArray,
-    sense: float,
-    choice: IntArray,
-    value: FloatArray,
-) -> None:
-    """Policy iteration on one large block, each policy evaluated by a sparse factorisation and refined once."""
-    state = arcs.block_state[arcs.block_start[block] : arcs.block_start[block + 1]]
-    local = np.full(len(arcs.place), -1, dtype=np.int64)
-    local[state] = np.arange(len(state))
-    count = arcs.action_start[state + 1] - arcs.action_start[state]
-    action_start = np.concatenate([[0], np.cumsum(count)])
-    action_state = owner(action_start)
-    action = np.arange(action_start[-1]) - action_start[action_state] + arcs.action_start[state][action_state]
-    size = arcs.inner_stop[action] - arcs.inner_start[action]
-    first = np.concatenate([[0], np.cumsum(size)])
-    row = owner(first)
-    outcome = np.arange(first[-1]) - first[row] + arcs.inner_start[action][row]
-    target = local[arcs.successor[outcome]]
-    inside = target >= 0
-    chance = arcs.probability[outcome]
-    constant = k[action] + np.bincount(
-        row[~inside], weights=(chance * value[arcs.successor[outcome]])[~inside], minlength=len(action)
-    )
-    move = csr_array((chance[inside], (row[inside], target[inside])), shape=(len(action), len(state)))
-    begin, end = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
-    for _ in range(ROUNDS):
-        chosen = choice[state] - arcs.action_start[state] + action_start[:-1]
-        matrix = (eye_array(len(state)) - move[chosen]).tocsc()
-        try:
-            factor = splu(matrix)
-        except RuntimeError:
-            raise PrudentError(
-                f"{len(state):,} states form one cycle that is left with less than 1e-16 of probability; "
-                "such chances are too small to be told from none"
-            ) from None
-        u = factor.solve(constant[chosen])
-        value[state] = u + factor.solve(constant[chosen] - matrix @ u)
-        if solve_block(arcs, begin, end, k, allowed, sense, choice, value, False):
-            break
+def large_blocks(arcs: Round) -> list[LargeBlock]:
+    """Return the blocks that do not fit into the dense room of a round."""
+    return [LargeBlock(arcs, block) for block in np.flatnonzero(np.diff(arcs.block_start) > len(arcs.dense)).tolist()]

@@ -1,0 +1,197 @@
+"""Large components: every way to evaluate a policy there, against closed forms and each other."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import prudent
+from brackets import brackets, widest
+from prudent.prepare import prepare
+from prudent.values import large, rounds
+from prudent.values.expected import least_expected_cost
+
+WAYS = ["dense", "band", "lu", "krylov", "gmres"]
+
+
+def no_factor(rows, most):
+    return None
+
+
+@pytest.fixture
+def way(request, monkeypatch):
+    """Force one way of evaluating policies, whatever the size of the component."""
+    monkeypatch.setattr(rounds, "DENSE", 10_000 if request.param == "dense" else 1)
+    if request.param in ("band", "lu"):
+        monkeypatch.setattr(large, "SMALL", 10**6)
+        monkeypatch.setattr(large, "THIN", 1e11)
+        monkeypatch.setattr(large, "BANDED", 1e11 if request.param == "band" else -1.0)
+    if request.param in ("krylov", "gmres"):
+        monkeypatch.setattr(large, "_factor", no_factor)
+    if request.param == "gmres":
+        monkeypatch.setattr(large, "PRODUCTS", 1)
+    return request.param
+
+
+def chain(n, up, *, jump=False):
+    """Climb from 0 to n, one up with chance ``up``, else one down; with ``jump``, dearer ways that never pay."""
+
+    def actions(s):
+        if s == n:
+            return {}
+        walk = {"walk": [(up, s + 1, 1), (1 - up, max(s - 1, 0), 1)]}
+        return {**walk, "back": [(1.0, 0, 1)], "dear": [(up, s + 1, 2), (1 - up, max(s - 1, 0), 1)]} if jump else walk
+
+    return prudent.build(0, actions)
+
+
+def chain_truth(n, up):
+    """Expected numbers of steps: h(s) from s to s + 1 is (1 + down h(s - 1)) / up."""
+    up, hops = Fraction(up), []
+    for _ in range(n):
+        hops.append((1 + (1 - up) * hops[-1] if hops else 1) / up)
+    total, truth = Fraction(0), [Fraction(0)]
+    for hop in reversed(hops):
+        total += hop
+        truth.append(total)
+    return truth[::-1]
+
+
+def grid(width, slip):
+    def actions(place):
+        if place == (width - 1, width - 1):
+            return {}
+
+        def move(dx, dy):
+            return min(max(place[0] + dx, 0), width - 1), min(max(place[1] + dy, 0), width - 1)
+
+        price = 1 + (place[0] * 7 + place[1] * 13) % 5
+        return {
+            name: [(1 - 2 * slip, move(dx, dy), price), (slip, move(dy, dx), 1), (slip, move(-dx, -dy), 2)]
+            for name, dx, dy in (("east", 1, 0), ("north", 0, 1), ("west", -1, 0), ("south", 0, -1))
+        }
+
+    return prudent.build((0, 0), actions)
+
+
+def mesh(n, leave, seed=0):
+    """Random successors: one component that mixes at once and is left with chance ``leave`` or more."""
+    rng = np.random.default_rng(seed)
+    n_actions = 2 * n
+    successor = rng.integers(0, n, size=(n_actions, 3))
+    successor[:, 0] = n
+    probability = np.empty((n_actions, 3))
+    probability[:, 0] = leave * rng.choice([1.0, 1.5], size=n_actions)
+    probability[:, 1] = (1 - probability[:, 0]) * rng.choice([0.5, 0.25], size=n_actions)
+    probability[:, 2] = 1 - probability[:, 0] - probability[:, 1]
+    starts = np.append(np.arange(0, n_actions + 1, 2), n_actions)
+    cost = rng.integers(1, 6, size=successor.size)
+    return prudent.from_arrays(starts, np.arange(0, 3 * n_actions + 1, 3), probability.ravel(), successor.ravel(), cost)
+
+
+def relative_width(least):
+    positive = least.value > 0
+    return ((least.upper - least.lower)[positive] / least.value[positive]).max()
+
+
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+@pytest.mark.parametrize(("n", "up"), [(200, 5 / 8), (300, 5 / 8), (100, 1 / 2), (40, 31 / 64)])
+def test_chains_against_their_closed_form(n, up, way):
+    width = widest(*brackets(chain(n, up)), chain_truth(n, up))
+    if up > 0.5 or way not in ("krylov", "gmres"):  # what mixes slowly is not for iterating
+        assert width < 1e-10
+
+
+@pytest.mark.parametrize("way", ["band", "lu"], indirect=True)
+@pytest.mark.parametrize(("n", "up"), [(2000, 5 / 8), (2000, 1 / 2), (400, 31 / 64)])
+def test_long_chains_by_factorising(n, up, way):
+    assert widest(*brackets(chain(n, up, jump=True)), chain_truth(n, up)) < 1e-9
+
+
+@pytest.mark.parametrize(("n", "up"), [(2000, 5 / 8), (2000, 1 / 2), (400, 31 / 64)])
+def test_long_chains_as_they_come(n, up):
+    assert widest(*brackets(chain(n, up, jump=True)), chain_truth(n, up)) < 1e-10
+
+
+def test_a_chain_beyond_what_two_floats_hold():
+    lower, upper = brackets(chain(600, 3 / 8))  # about 1e134
+    widest(lower, upper, chain_truth(600, 3 / 8))
+
+
+@pytest.mark.parametrize("n", [200, 800])  # in a dense and in a large component
+def test_a_value_that_no_float_holds(n):
+    model = chain(n, 1 / 64)
+    least = least_expected_cost(prepare(model))
+    truth = chain_truth(n, 1 / 64)
+    assert truth[0] > 10**308
+    assert least.lower[0] <= truth[0]
+    assert least.upper[0] == np.inf
+
+
+@pytest.mark.parametrize("slip", [0.1, 0.3])
+@pytest.mark.parametrize("way", WAYS[1:], indirect=True)
+def test_grids_by_every_way(slip, way, monkeypatch):
+    prepared = prepare(grid(18, slip))
+    one = least_expected_cost(prepared)
+    monkeypatch.setattr(rounds, "DENSE", 10_000)
+    other = least_expected_cost(prepared)
+    assert relative_width(one) < 1e-11
+    assert (one.lower <= other.upper).all() and (other.lower <= one.upper).all()
+
+
+@pytest.mark.parametrize("leave", [1e-2, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("way", WAYS[1:], indirect=True)
+def test_meshes_by_every_way(leave, way, monkeypatch):
+    prepared = prepare(mesh(250, leave))
+    one = least_expected_cost(prepared)
+    monkeypatch.setattr(rounds, "DENSE", 10_000)
+    other = least_expected_cost(prepared)
+    assert relative_width(one) < 1e-12
+    assert relative_width(other) < 1e-12
+    assert (one.lower <= other.upper).all() and (other.lower <= one.upper).all()
+
+
+@pytest.mark.parametrize("leave", [0.02, 1e-9])
+def test_a_large_mesh_is_narrow_and_soon_done(leave, monkeypatch):
+    evaluated = []
+    evaluate = large.LargeBlock.evaluate
+    monkeypatch.setattr(large.LargeBlock, "evaluate", lambda *args: evaluated.append(1) or evaluate(*args))
+    prepared = prepare(mesh(20_000, leave))
+    assert relative_width(least_expected_cost(prepared)) < 1e-12
+    assert len(evaluated) < 60
+
+
+def test_what_would_fill_up_is_not_factorised():
+    prepared = prepare(mesh(30_000, 0.02))
+    arcs = rounds.full_round(prepared)
+    (block,) = rounds.large_blocks(arcs)
+    block._take(prepared.action_start[:-1].copy(), np.zeros(prepared.n_states))
+    assert large._factor(block.rows, large.WORK) is None
+
+
+def test_a_state_that_all_lead_to_does_not_widen_the_band(monkeypatch):
+    n = 3000
+    used = []
+    splu = large.splu
+    monkeypatch.setattr(large, "splu", lambda matrix: used.append(matrix.shape) or splu(matrix))
+    monkeypatch.setattr(large, "PRODUCTS", 0)
+    model = prudent.build(
+        0, lambda s: {} if s == n else {"a": [(0.875, s + 1, 1), (0.125 - 2**-10, s, 1), (2**-10, 0, 1)]}
+    )
+    assert relative_width(least_expected_cost(prepare(model))) < 1e-11
+    assert used
+
+
+def test_without_any_way_the_bounds_are_wide_and_true(monkeypatch):
+    monkeypatch.setattr(large, "_factor", no_factor)
+    monkeypatch.setattr(large, "PRODUCTS", 1)
+    monkeypatch.setattr(large, "RESTARTS", 1)
+    monkeypatch.setattr(large, "KRYLOV", 2)
+    model = chain(400, 1 / 2)
+    widest(*brackets(model), chain_truth(400, 1 / 2))
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_states():
+    for leave in (0.02, 1e-9):
+        assert relative_width(least_expected_cost(prepare(mesh(100_000, leave)))) < 1e-12
