@@ -22,7 +22,7 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -34,15 +34,16 @@ there to the next: its infimum over all w is the least of its limits from the ri
 the best policy so far a policy.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from prudent.allowance import Allowance
 from prudent.chain import backward, forward
 from prudent.errors import PrudentError
+from prudent.graph import BoolArray
 from prudent.kernels.sweep import Base
-from prudent.methods.budgets import BOTH, BOUND, PLAN, TIE, budget_sweep
+from prudent.methods.budgets import BOTH, BOUND, PLAN, TIE, Swept, budget_sweep
 from prudent.methods.solution import Solution
 from prudent.model import FloatArray
 from prudent.policy import BudgetPolicy
@@ -52,10 +53,40 @@ from prudent.values.expected import Expected, least_expected_cost, proper_choice
 from prudent.values.rounds import UNIT, rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
-__all__ = ["exact", "surely_expected"]
+__all__ = ["Explored", "exact", "explore", "solution_for", "surely_expected"]
 
 SECOND = 1e-9
 """Relative margin for the rounding of M, the second objective, in its lower bound."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What the sweeps found: enough for an alpha, and for every larger one."""
+
+    prepared: Prepared
+    expected: Expected
+    swept: Swept
+    low: FloatArray  # (n_levels,)  what the least excess surely is at least, for the budgets from 0 up
+    least: float  # what the least expected cost surely is at least
+    stopped: str  # why it ended early, if it did
+
+    def lower(self, alpha: float) -> float:
+        """Return what the optimal CVaR surely is at least."""
+        f = float((np.arange(len(self.low)) + self.low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
+        return max(min(f, len(self.low)) if self.stopped else f, self.least)
+
+    def budgets(self, alpha: float) -> tuple[int, BoolArray]:
+        """Return the budget of least mean among those that attain the optimal CVaR, and which ones do."""
+        excess = self.swept.excess / alpha
+        f = np.arange(len(excess)) + excess
+        best = int(np.argmin(f))
+        attains = f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best]
+        mean = np.where(attains, self.swept.mean, np.inf)
+        return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
+
+    def policy(self, budget: int) -> BudgetPolicy:
+        """Return the policy that starts with a budget."""
+        return BudgetPolicy(self.prepared, self.swept.choice[: budget + 1].copy())
 
 
 def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Solution:
@@ -63,59 +94,56 @@ def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bo
 
     With ``bounded`` false and rounded costs the lower bound is left out.
     """
-    start, lower, stopped = prepared.start, 0.0, ""
+    return solution_for(explore(prepared, alpha, allowance, bounded=bounded), alpha)
+
+
+def explore(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Explored:
+    """Sweep the budgets as far as alpha needs it."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    least, low, stopped = surely_expected(prepared, expected), np.zeros(1), ""
     base = Base(expected.value, expected.lower, expected.value)
     if prepared.rounded and bounded:
-        lower, stopped = _surely_least(prepared, expected, alpha, allowance)
+        low, stopped = _surely_least(prepared, least, alpha, allowance)
         if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
             allowance = replace(allowance, keeper=None)
     aims = PLAN if prepared.rounded else BOTH
     swept = budget_sweep(prepared, base, expected.choice, worst, allowance, alpha=alpha, aims=aims)
     if not prepared.rounded:
-        lower = _surely(swept.low, swept.stopped, alpha)
+        low = swept.low
+    return Explored(prepared, expected, swept, low, float(least[prepared.start]), swept.stopped or stopped)
 
-    excess = swept.excess / alpha
-    f = np.arange(len(excess)) + excess
-    best = int(np.argmin(f))
-    attains = f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best]
-    mean = np.where(attains, swept.mean, np.inf)
-    w = int(np.argmax(mean <= mean.min() * (1 + TIE)))
 
-    policy = BudgetPolicy(prepared, swept.choice[: w + 1].copy())
+def solution_for(explored: Explored, alpha: float) -> Solution:
+    """Return the best policy for an alpha, evaluated."""
+    prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
+    w, attains = explored.budgets(alpha)
+    lower, policy = explored.lower(alpha), explored.policy(w)
     values = backward(policy, expected)
     cvar, upper, var = w + values.excess / alpha, (w + values.above / alpha) * (1 + 4 * UNIT), np.nan
     notes: tuple[str, ...] = ()
     try:  # VaR is never above CVaR, so that is how far to look
         reached = forward(policy, expected, most=int(cvar) + 2)
         var = reached.var(alpha)
-        if prepared.rounded or swept.stopped:  # stopped early, w need not be the policy's VaR
+        if prepared.rounded or stopped:  # stopped early, w need not be the policy's VaR
             cvar = max(min(prepared.in_levels(reached.cvar(alpha)), cvar), lower)
-        if swept.stopped:
+        if stopped:
             upper = min(upper, _surely_own(policy, expected, upper, alpha))
     except PrudentError:
         notes = ("the policy is too large to be followed: its VaR is not known; simulate it",)
-    complete = not (stopped or swept.stopped or prepared.rounded)
+    complete = not (stopped or prepared.rounded)
+    second = float(explored.swept.mean[attains].min()) * (1 - SECOND)
     return Solution(
         policy=policy,
         var=var,
         cvar=cvar,
         expected=values.mean,
-        expected_lower=float(mean.min()) * (1 - SECOND)
-        if complete
-        else float(surely_expected(prepared, expected)[start]),
+        expected_lower=second if complete else explored.least,
         lower=lower,
         upper=upper,
         worst=true_worst_case(prepared),
-        stopped=swept.stopped or stopped,
+        stopped=stopped,
         notes=notes,
     )
-
-
-def _surely(low: FloatArray, stopped: str, alpha: float) -> float:
-    """Return what the optimal CVaR surely is at least, from the least excess for the budgets from 0 up."""
-    least = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
-    return min(least, len(low)) if stopped else least
 
 
 def _surely_own(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> float:
@@ -133,10 +161,9 @@ def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
     return least_expected_cost(replace(prepared, fine=np.maximum(prepared.fine - prepared.slip, 0))).lower
 
 
-def _surely_least(prepared: Prepared, expected: Expected, alpha: float, allowance: Allowance) -> tuple[float, str]:
-    """Sweep costs rounded down; return a lower bound on the optimal CVaR, and why it was stopped, if it was."""
+def _surely_least(prepared: Prepared, least: FloatArray, alpha: float, allowance: Allowance) -> tuple[FloatArray, str]:
+    """Sweep costs rounded down; return what the least excess surely is at least, and why it was stopped, if it was."""
     down = prepare(prepared.model, prepared.step, down=True)
-    least = surely_expected(prepared, expected)
     # Rounded down, more states lie on free cycles and count as one: it has the least of its members' values.
     low = np.full(down.n_states, np.inf)
     known = prepared.state_of >= 0
@@ -147,4 +174,4 @@ def _surely_least(prepared: Prepared, expected: Expected, alpha: float, allowanc
     worst = least_worst_case(down)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
     swept = budget_sweep(down, base, proper_choice(down), worst, allowance, alpha=alpha, aims=BOUND)
-    return max(_surely(swept.low[1:], swept.stopped, alpha), float(least[prepared.start])), swept.stopped
+    return swept.low[1:], swept.stopped
