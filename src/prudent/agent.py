@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Agent"]
 
 NEAR = 1e-9
-"""How far an observed cost may be from a listed one."""
+"""How far an observed cost may be from a listed one, if it is large relative to it."""
 
 
 class Agent:
@@ -28,6 +28,7 @@ class Agent:
         self._node = policy.first_node(state)  # the state in the policy's own model, which may remember more
         self._left = policy.level - int(policy.prepared.first_charge(state))  # of the budget, in levels
         self._steps = 0  # spent so far, in lattice steps
+        self._paid = 0.0  # spent so far
 
     @property
     def state(self) -> Hashable:
@@ -37,7 +38,8 @@ class Agent:
     @property
     def spent(self) -> float:
         """What the run has cost so far."""
-        return float(self._policy.prepared.lattice.value(self._steps))
+        prepared = self._policy.prepared
+        return self._paid if prepared.rounded else float(prepared.lattice.value(self._steps))
 
     @property
     def budget(self) -> float:
@@ -70,15 +72,17 @@ class Agent:
         action, a = self._moves()
         outcome = np.arange(model.outcome_start[a], model.outcome_start[a + 1])
         outcome = outcome[model.probability[outcome] > 0]
-        for o in outcome.tolist():
-            listed = float(model.cost[o])
-            if model.state(model.successor[o]) == next_state and abs(listed - cost) <= NEAR * max(1.0, abs(listed)):
-                target, steps = int(model.successor[o]), int(prepared.lattice.multiples(model.cost[o]))
+        there = [o for o in outcome.tolist() if model.state(model.successor[o]) == next_state]
+        nearest = min(there, key=lambda o: abs(model.cost[o] - cost), default=None)
+        if nearest is not None:
+            listed, target = float(model.cost[nearest]), int(model.successor[nearest])
+            if abs(listed - cost) <= NEAR * max(1.0, abs(listed)):
+                steps = int(prepared.lattice.multiples(model.cost[nearest]))
                 gain = steps + int(prepared.luck[target]) - int(prepared.luck[self._state])
                 if a == prepared.model_action[action]:
                     self._node = self._policy.next_node(self._node, action, target, gain)
                 self._left += -gain // prepared.stride  # a cost is charged rounded up
-                self._state, self._steps = target, self._steps + steps
+                self._state, self._steps, self._paid = target, self._steps + steps, self._paid + listed
                 return
         possible = ", ".join(f"{model.state(model.successor[o])!r} at cost {model.cost[o]:g}" for o in outcome)
         raise PrudentError(

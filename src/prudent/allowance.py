@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number
 
 __all__ = ["Allowance", "Keeper", "available_memory", "in_bytes", "shown_bytes"]
 
@@ -48,15 +48,16 @@ class Allowance:
     keeper: Keeper | None = None
     interrupted: bool = False
     began: float = field(default_factory=time.monotonic)
-    _before: Any = None
+    _depth: int = field(default=0, init=False)
+    _before: Any = field(default=None, init=False)
 
     @classmethod
     def of(
         cls, memory: int | float | str | None, time_limit: float | None, keeper: Keeper | None = None
     ) -> "Allowance":
         """Return the allowance that a user's arguments mean."""
-        if time_limit is not None and (isinstance(time_limit, str) or not time_limit > 0):
-            raise PrudentError(f"time_limit is {time_limit!r}; it must be a number of seconds, above 0")
+        if time_limit is not None:
+            time_limit = as_number("time_limit", time_limit, "a number of seconds, above 0", lambda x: x > 0)
         most = int(SHARE * available_memory()) if memory is None else in_bytes(memory)
         return cls(most, time_limit, keeper)
 
@@ -80,7 +81,8 @@ class Allowance:
             )
 
     def __enter__(self) -> "Allowance":
-        if threading.current_thread() is threading.main_thread():
+        self._depth += 1
+        if self._depth == 1 and threading.current_thread() is threading.main_thread():
             before = signal.getsignal(signal.SIGINT)
             if callable(before):  # not where Ctrl-C is ignored
                 self._before = before
@@ -95,7 +97,8 @@ class Allowance:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._before is not None:
+        self._depth -= 1
+        if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             self._before = None
 
@@ -121,7 +124,8 @@ def in_bytes(memory: int | float | str) -> int:
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", memory.upper())
         value = float(found[1]) * UNITS[found[2]] if found else np.nan
     else:
-        value = np.nan if isinstance(memory, bool) else float(memory)
+        number = isinstance(memory, int | float | np.number) and not isinstance(memory, bool)
+        value = float(memory) if number else np.nan
     if not 0 < value < np.inf:
         raise PrudentError(f"memory is {memory!r}; it must be a number of bytes above 0, such as 2000000000 or 2GB")
     return int(value)

@@ -5,21 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.chain import expected_steps
-from prudent.errors import PrudentError
+from prudent.errors import as_number
 from prudent.methods.solution import Solution
 from prudent.prepared import Prepared
 from prudent.values.rounds import UNIT
 
-__all__ = ["Bracket", "Target", "bracket", "bracket_of"]
+__all__ = ["Bracket", "Target", "bracket", "bracket_below", "bracket_of"]
 
 OPTIMAL_GAP = 1e-8
 """Relative gap up to which a plan is called optimal."""
 
 DEFAULT_GAP = 1e-3
 """Relative gap asked for unless the user says otherwise."""
-
-SMALL = 1e-6
-"""The part of the largest cost that an answer counts as at least when a gap is relative to it."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +42,9 @@ class Target:
 
     def __post_init__(self) -> None:
         for name in ("gap", "relative_gap"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, str) or not value >= 0):
-                raise PrudentError(f"{name} is {value!r}; it must be a number, at least 0")
+            if (value := getattr(self, name)) is not None:
+                number = as_number(name, value, "a number, at least 0", lambda x: x >= 0)
+                object.__setattr__(self, name, number)
 
     @property
     def said(self) -> bool:
@@ -80,6 +77,18 @@ def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
     return bracket(prepared, solution.lower, solution.upper, steps, alpha)
 
 
+def bracket_below(prepared: Prepared, lower: float) -> float:
+    """Return a lower bound in levels in the user's units; see :func:`bracket`."""
+    base, step, deviation = prepared.in_units(0), prepared.level_size, prepared.lattice.deviation
+    least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
+    if deviation > 0:
+        n = prepared.model.n_states + 1
+        least -= n * deviation
+        if prepared.slip == 0:
+            least -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * lower
+    return least
+
+
 def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha: float) -> Bracket:
     """Return bounds in levels in the user's units, wide enough for what the lattice swallowed of the costs.
 
@@ -89,15 +98,8 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
     rounded down.  From above each of a run's expected ``steps`` adds its part.
     """
     base, step = prepared.in_units(0), prepared.level_size
-    least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
-    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper)
-    deviation = prepared.lattice.deviation
-    if deviation > 0:
-        n = prepared.model.n_states + 1
-        least -= n * deviation
-        if prepared.slip == 0:
-            least -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * lower
-        most += deviation * steps / alpha
-    # Relative to the answer, counted from 0 or from best luck, and where that is next to nothing to the costs.
-    small = SMALL * float(np.abs(prepared.model.cost).max(initial=0.0)) if prepared.rounded else step
-    return Bracket(least, most, max(abs(least), abs(most), most - base, small))
+    least = bracket_below(prepared, lower)
+    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper) + prepared.lattice.deviation * steps / alpha
+    assert least <= most, f"a lower bound of {least!r} above an upper bound of {most!r}"
+    # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
+    return Bracket(least, most, max(abs(least), abs(most), most - base, 0.0 if prepared.rounded else step))

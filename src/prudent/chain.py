@@ -18,7 +18,7 @@ from prudent.prepared import Prepared, restrict
 from prudent.progress import Progress
 from prudent.risk import Distribution
 from prudent.values.expected import Expected, least_expected_cost
-from prudent.values.rounds import block_rounding, free_round, rounding
+from prudent.values.rounds import block_rounding, free_round, full_round, rounding, solve_round
 
 __all__ = [
     "BATCH",
@@ -90,8 +90,11 @@ def expected_steps(policy: BudgetPolicy) -> FloatArray:
     Free moves on the way to actions are included.
     """
     prepared = policy.prepared
-    steps = spent_budget(policy).steps
-    counted = _backward(policy, np.stack([steps] * 3), np.ones(prepared.n_actions))
+    choice = prepared.action_start[:-1] + policy.choice[0]
+    played = np.zeros(prepared.n_actions, dtype=bool)
+    played[choice[np.diff(prepared.action_start) > 0]] = True
+    steps = 1.01 * solve_round(full_round(prepared), prepared.plays, played, choice, finest=1e-3)
+    counted = _backward(policy, np.stack([steps] * 3), prepared.plays)
     return np.asarray(counted[2] * (1 + longest_detour(prepared)))
 
 
@@ -111,6 +114,15 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> 
             follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, room, chosen)
             progress.at(last)
     return found
+
+
+def _largest_played(policy: BudgetPolicy) -> int:
+    """Return the largest cost, in levels, of the actions that a policy plays anywhere."""
+    prepared = policy.prepared
+    played = np.zeros(prepared.n_actions + 1, dtype=bool)  # goals have none
+    for row in policy.choice:
+        played[prepared.action_start[:-1] + row] = True
+    return int(prepared.cost[played[prepared.outcome_action]].max(initial=0))
 
 
 def window_of(prepared: Prepared, most: int) -> int:
@@ -165,7 +177,7 @@ def forward(
     and their value is the mean of what they truly cost; or what they are charged, where that is asked for.
     """
     prepared = policy.prepared
-    window = int(prepared.cost.max(initial=0)) + 1
+    window = _largest_played(policy) + 1
     layers = 2 if prepared.rounded and not charged else 1
     room = layers * window * prepared.n_states
     if room > ROOM:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError
+from prudent.errors import ModelError, PrudentError, as_number
 from prudent.files import load
 from prudent.forecasting import Forecast, forecast
 from prudent.graph import ordered_blocks, reachable
@@ -70,6 +70,7 @@ def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float 
     (True, True, 1.0, 95.0)
     """
     alpha = check_alpha(alpha)
+    step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
     if not isinstance(model, SSP):
         try:
             model = load(model)

@@ -77,8 +77,7 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
         if len(level) == 0:
             continue
         used = np.where(level > 0, policy.level - level, least[inside])
-        steps = used * prepared.stride + prepared.start_luck - int(prepared.luck[state])
-        spent, action = prepared.lattice.value(steps), table[level, state]
+        spent, action = prepared.totals(used, state), table[level, state]
         first = np.flatnonzero(np.append(True, action[1:] != action[:-1]))
         last = np.append(first[1:] - 1, len(level) - 1)
         for i, j in zip(first.tolist(), last.tolist(), strict=True):

@@ -3,9 +3,10 @@
 A message names the argument or file, the place, the value found and the remedy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from numbers import Real
 
-__all__ = ["ModelError", "PrudentError", "printable"]
+__all__ = ["ModelError", "PrudentError", "as_number", "printable"]
 
 
 def printable(name: object, most: int | None = None) -> str:
@@ -26,3 +27,16 @@ class ModelError(PrudentError):
         more = len(self.problems) - 1
         also = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
         super().__init__(self.problems[0] + also)
+
+
+def as_number(name: str, value: object, wanted: str, good: Callable[[float], bool]) -> float:
+    """Return an argument as a float, or refuse it."""
+    number = float("nan")
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            pass
+    if not good(number):
+        raise PrudentError(f"{name} is {value!r}; it must be {wanted}")
+    return number

@@ -215,8 +215,7 @@ def _outcomes(
     name = model.state(state)
     if model.action_start[state] == model.action_start[state + 1]:
         return _Moves(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-    steps = level * prepared.stride + prepared.start_luck - int(prepared.luck[state])
-    action = model.find_action(state, policy(name, float(prepared.lattice.value(steps))))
+    action = model.find_action(state, policy(name, float(prepared.totals(np.array(level), state))))
     outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
     outcome = outcome[model.probability[outcome] > 0]
     target = model.successor[outcome]

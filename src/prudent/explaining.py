@@ -71,9 +71,9 @@ class Explainer:
         least = least_expected_cost(prepared)
         base, level = Base(least.value, least.lower, least.value), policy.level
         memory = Allowance.of(None, None)
-        self.tables = budget_sweep(
-            prepared, base, least.choice, self.worst, memory, most=level, aims=PLAN, keep=True
-        ).tables
+        swept = budget_sweep(prepared, base, least.choice, self.worst, memory, most=level, aims=PLAN, keep=True)
+        assert swept.tables is not None
+        self.tables = swept.tables
 
     def explain(self, state: Hashable, spent: float) -> Explanation:
         """Weigh every action of a state when so much has been spent."""

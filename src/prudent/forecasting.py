@@ -45,7 +45,8 @@ def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
     if prepared.rounded and step is None:
         size = max(abs(prepared.in_units(levels)), levels * prepared.level_size)
         steps = float(least.steps[prepared.start])
-        prepared = prepare(model, nice_step(0.8 * Target().width(size) / steps))
+        largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
+        prepared = prepare(model, nice_step(min(0.8 * Target().width(size) / steps, largest)))
         least, worst = least_expected_cost(prepared), least_worst_case(prepared)
         levels = likely_levels(prepared, least, worst, alpha)
     aims = PLAN if prepared.rounded else BOTH

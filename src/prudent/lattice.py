@@ -27,6 +27,9 @@ TOLERANCE = 2.0**-49
 LARGEST = 2**24
 """The largest multiple of a step that still counts as one."""
 
+COARSEST = 1000
+"""The largest step, as a multiple of the largest cost."""
+
 SPARE = 8
 """The least binary places that a fine lattice has within a step."""
 
@@ -79,12 +82,12 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
 
     The parts are a power of two, as large as totals along a path through all states leave room for.
     """
-    if not 0 < step < np.inf:
-        raise PrudentError(f"step is {step!r}; it must be a number above 0")
     if not 1e-280 < step < 1e280:
         raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
     largest = float(np.abs(cost).max(initial=0.0))
-    bits = 60 - (n_states + 1).bit_length() - (int(largest / step) + 1).bit_length()
+    if step > COARSEST * largest:
+        raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a step that tells costs apart")
+    bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(largest / step))), 60)
     if bits < SPARE:
         raise PrudentError(f"step is {step!r}; {finest_step(cost, n_states):.3g} is the finest for these costs")
     lattice = Lattice(step * 2.0**-bits, 0.0)

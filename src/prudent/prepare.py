@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number
 from prudent.graph import BoolArray, end_components, entering, reachable, starts, towards
 from prudent.kernels.graphs import almost_sure, best_luck
-from prudent.lattice import Lattice, find_lattice, fine_lattice, usual_step
+from prudent.lattice import COARSEST, Lattice, find_lattice, fine_lattice, usual_step
 from prudent.model import SSP, FloatArray, IntArray, owner
 from prudent.prepared import Prepared
 
@@ -83,6 +83,8 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     levels of that size: up, or ``down``.  Rounded down, costs also give up what the lattice may have added, so that
     they are surely at most the true ones.
     """
+    if step is not None:
+        step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
     flat = _opened(model)
     flat, pruned_to = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)
@@ -97,7 +99,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     start_luck = int(luck[flat.start])
     free_below = stride if down else 1  # a cost under this is no level
     flat, collapsed_to, inner_action = _collapsed(flat, free_below)
-    flat = _without_free_loops(flat, free_below)
+    flat, plays = _without_free_loops(flat, free_below)
 
     known = pruned_to[: model.n_states] >= 0
     state_of, state_luck = (
@@ -127,6 +129,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
         luck=state_luck,
         start_luck=start_luck,
         model_action=flat.model_action,
+        plays=plays,
         inner_action=inner_action,
     )
 
@@ -185,7 +188,7 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
         lattice, steps = found
         if step is None or _multiple(lattice.step, step):
             return lattice, steps, 1, 0
-        if _multiple(step, lattice.step):
+        if _multiple(step, lattice.step) and step <= COARSEST * float(np.abs(flat.cost).max(initial=0.0)):
             return lattice, steps, round(step / lattice.step), 0
     lattice, steps, stride = fine_lattice(flat.cost, usual_step(flat.cost) if step is None else step, flat.n_states)
     slip = int(np.ceil((2 * flat.n_states + 1) * lattice.deviation / lattice.step))
@@ -224,8 +227,11 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
     return flat.with_actions(exits[np.argsort(flat.action_state[exits], kind="stable")]), new, inner_action
 
 
-def _without_free_loops(flat: _Flat, free_below: int) -> _Flat:
-    """Drop outcomes at no cost back to the same state, scale the others up, merge equal ones, put free ones first."""
+def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
+    """Drop outcomes at no cost back to the same state, scale the others up, merge equal ones, put free ones first.
+
+    Also return how often each action is played in a row.
+    """
     loop = (flat.cost < free_below) & (flat.successor == flat.outcome_state)
     looped = np.bincount(flat.outcome_action[loop], minlength=flat.n_actions) > 0
     flat = flat.kept(~loop)
@@ -237,8 +243,8 @@ def _without_free_loops(flat: _Flat, free_below: int) -> _Flat:
     new[1:] = (np.diff(flat.outcome_action) | np.diff(flat.cost) | np.diff(flat.successor)) != 0
     first = np.flatnonzero(new)
     if len(first) == 0:
-        return flat
-    return replace(flat.kept(first), probability=np.add.reduceat(flat.probability, first))
+        return flat, 1 / scale
+    return replace(flat.kept(first), probability=np.add.reduceat(flat.probability, first)), 1 / scale
 
 
 def _trapped(model: SSP, flat: _Flat) -> str:

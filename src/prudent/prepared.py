@@ -39,6 +39,7 @@ class Prepared:
     luck: IntArray  # (model.n_states,)  c_min in lattice steps
     start_luck: int  # c_min of the start, in lattice steps
     model_action: IntArray  # (n_actions,)  the model's action; -1: the first chance step
+    plays: FloatArray  # (n_actions,)  how often it is played in a row, on average: free loops are dropped
     inner_action: IntArray  # the model's actions inside collapsed end components
     mean_cost: FloatArray = field(init=False)  # (n_actions,)  expected cost in levels, not rounded
 
@@ -109,9 +110,15 @@ class Prepared:
         """Return a total in the user's units in levels; the inverse of :meth:`in_units`."""
         return (total - self.in_units(0)) / self.level_size
 
-    def totals(self, levels: IntArray) -> FloatArray:
-        """Return whole totals in levels in the user's units, as the nearest floats."""
-        return self.lattice.value(self.start_luck + levels * self.stride)
+    def totals(self, levels: IntArray, state: int | None = None) -> FloatArray:
+        """Return what runs have spent that used so many levels and are in a model state, or at a goal.
+
+        In the user's units, as the nearest floats; where steps of the lattice are too many for whole numbers, nearly.
+        """
+        base = self.start_luck - (0 if state is None else int(self.luck[state]))
+        if abs(base) + int(np.max(levels, initial=0)) * self.stride < 2**62:
+            return self.lattice.value(base + np.asarray(levels) * self.stride)
+        return self.lattice.value(base) + np.asarray(levels) * self.level_size
 
     def charge(self, outcome: IntArray) -> IntArray:
         """Return the levels that a policy charges itself for outcomes of the model: rounded up."""
@@ -133,7 +140,8 @@ class Prepared:
         if not self.rounded and abs(spent - nearest * lattice.step) > 1e-9 * max(1.0, abs(spent)):
             raise PrudentError(f"spent is {spent!r}; it must be a multiple of the model's cost step {lattice.step:g}")
         steps = nearest + int(self.luck[state]) - self.start_luck
-        if steps < -self.slip or (steps % self.stride and not self.rounded):
+        noise = self.slip + int(8 * np.spacing(abs(spent)) / lattice.step)
+        if steps < -noise or (steps % self.stride and not self.rounded):
             least = float(lattice.value(self.start_luck - int(self.luck[state])))
             raise PrudentError(
                 f"no run can be in state {self.model.state(state)!r} having spent {spent:g}; the least is {least:g}"
@@ -192,4 +200,5 @@ def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
         fine=prepared.fine[kept],
         cost=prepared.cost[kept],
         model_action=prepared.model_action[used],
+        plays=prepared.plays[used],
     )

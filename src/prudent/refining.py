@@ -55,7 +55,13 @@ def refine(prepared: Prepared, alpha: float, target: Target, allowance: Allowanc
     step = first_step(prepared, alpha)
     best = None
     while True:
-        stage = solve_at(prepare(prepared.model, step), alpha, allowance)
+        try:
+            stage = solve_at(prepare(prepared.model, step), alpha, allowance)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            stopped = "interrupted"
+            break
         best = stage if best is None else _better(best, stage)
         stopped = stage.solution.stopped
         if stopped or best.bracket.gap <= target.width(best.bracket.size):
@@ -70,7 +76,8 @@ def refine(prepared: Prepared, alpha: float, target: Target, allowance: Allowanc
 def first_step(prepared: Prepared, alpha: float) -> float:
     """Return a coarse step to begin with."""
     levels = likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
-    return nice_step(max(max(levels, 2.0) * prepared.level_size / COARSE, 2 * _finest(prepared.model)))
+    largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
+    return nice_step(max(levels * prepared.level_size / COARSE, 1e-6 * largest, 2 * _finest(prepared.model)))
 
 
 def _better(before: Stage, after: Stage) -> Stage:

@@ -10,22 +10,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number
 from prudent.model import FloatArray
 
 __all__ = ["Distribution", "check_alpha"]
 
 FORGIVEN = 1e-12
 
+LEAST = 1e-300
+"""The smallest alpha: what is divided by less may be too large for a float."""
+
 
 def check_alpha(alpha: float) -> float:
     """Return alpha as a float, or refuse it."""
-    try:
-        value = float(alpha)
-    except (TypeError, ValueError, OverflowError):
-        value = np.nan
-    if not 0 < value <= 1:
-        raise PrudentError(f"alpha is {alpha!r}; it must be the fraction of worst runs, above 0 and at most 1")
+    wanted = "the fraction of worst runs, above 0 and at most 1"
+    value = as_number("alpha", alpha, wanted, lambda x: 0 < x <= 1)
+    if value < LEAST:
+        raise PrudentError(f"alpha is {alpha!r}; below {LEAST:g} ask for the worst case instead (method worst-case)")
     return value
 
 

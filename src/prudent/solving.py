@@ -6,9 +6,11 @@ from difflib import get_close_matches
 from functools import cache
 from os import PathLike
 
+import numpy as np
+
 from prudent.allowance import Allowance, shown_bytes
-from prudent.bracket import Target, bracket_of
-from prudent.errors import PrudentError
+from prudent.bracket import Target, bracket_below, bracket_of
+from prudent.errors import PrudentError, as_number
 from prudent.files.checkpoint import Checkpoint
 from prudent.methods.cvar_expected import CvarEV
 from prudent.methods.cvar_game import CvarWC
@@ -52,8 +54,8 @@ def solve(
     """Find a plan for a model.
 
     Costs with a common step are solved exactly.  Others are rounded, up for the plan and down for the lower bound, to
-    finer and finer steps until the gap between the bounds is as asked for.  Ctrl-C returns the best plan so far, with
-    the bounds known so far and the status ``interrupted``.
+    finer and finer steps until the gap between the bounds is as asked for.  Under method ``exact``, Ctrl-C returns the
+    best plan so far, with the bounds known so far and the status ``interrupted``; a second one breaks off.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ def solve(
         The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  What is sure
         to need more is refused before it begins.
     time_limit : float, optional
-        Seconds after which to return the best plan and bounds so far.
+        Seconds, about, after which method ``exact`` returns the best plan and bounds so far.
     checkpoint : path, optional
         A file in which a long solve keeps its place.  Called again with the same arguments after a kill, or after
         Ctrl-C, it goes on from there, to the same answer; when it is finished the file is removed.
@@ -95,12 +97,14 @@ def solve(
         raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
     name, run = (method.name, method) if isinstance(method, CvarWC) else (method, METHODS[method])
     target = Target(gap, relative_gap)
-    allowance = Allowance.of(memory, time_limit)
+    step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    Allowance.of(memory, time_limit)  # what is wrong with them is said at once
     keeper = None
     if checkpoint is not None:
         said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
-        allowance.keeper = keeper = Checkpoint(checkpoint, said)
+        keeper = Checkpoint(checkpoint, said)
     _compile(name)
+    allowance = Allowance.of(memory, time_limit, keeper)
     plan, stopped = _solve(model, alpha, name, run, target, step, allowance)
     if keeper is not None and not stopped:
         keeper.close()
@@ -132,7 +136,7 @@ def _solve(
         else prepared.in_units(solution.cvar),
         var=solution.var,
         expected=prepared.in_units(solution.expected),
-        expected_lower=prepared.in_units(solution.expected_lower),
+        expected_lower=bracket_below(prepared, solution.expected_lower),
         lower=bracket.lower,
         upper=bracket.upper,
         worst_case=prepared.in_units(solution.worst),
@@ -163,4 +167,7 @@ def _compile(method: str) -> None:
 
     if not compiled_before():
         announce("compiling its kernels, once; this takes about half a minute")
-    _solve(figure_2(), 0.5, method, METHODS[method], Target(), None, Allowance.of(None, None))
+    allowance = Allowance.of(None, None)
+    _solve(figure_2(), 0.5, method, METHODS[method], Target(), None, allowance)
+    if allowance.interrupted:
+        raise KeyboardInterrupt

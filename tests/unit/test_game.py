@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import prudent
+from prudent.allowance import Allowance
 from prudent.kernels.game import Game, merge, respond
 from prudent.methods.cvar_game import chow_grid
 from prudent.prepare import prepare
@@ -92,7 +93,7 @@ def test_game_values(name, points, alpha, value):
     model = getattr(prudent.domains, name)()
     method = prudent.CvarWC(points=points)
     prepared = prepare(model)
-    solved_game = method.solve_game(prepared)
+    solved_game = method.solve_game(prepared, Allowance.of(None, None))
     found = np.interp(alpha, solved_game.game.grid, solved_game.value[prepared.start]) / alpha
     assert prepared.in_units(found) == pytest.approx(value, abs=6e-4)
 

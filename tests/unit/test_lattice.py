@@ -3,8 +3,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import prudent
 from prudent.errors import PrudentError
 from prudent.lattice import Lattice, find_lattice, fine_lattice, nice_step
+from prudent.prepare import prepare
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_a_fine_lattice_of_binary_fractions_is_exact():
 @pytest.mark.parametrize("step", [0.0, -1.0, float("nan"), float("inf")])
 def test_steps_are_checked(step):
     with pytest.raises(PrudentError, match="must be a number above 0"):
-        fine_lattice(np.array([1.5]), step, 3)
+        prepare(prudent.domains.figure_2(), step)
 
 
 def test_steps_too_small_for_the_costs_are_refused():

@@ -4,6 +4,7 @@ It names the solve it belongs to (model, alpha, method, step); for another one i
 holds the sweep under way, and what finished sweeps of the same solve found.
 """
 
+import tempfile
 import time
 from os import PathLike
 from pathlib import Path
@@ -27,6 +28,8 @@ class Checkpoint:
     """Keeps the place of a solve in a file; see :class:`prudent.allowance.Keeper`."""
 
     def __init__(self, path: str | PathLike[str], solve: dict[str, Any]) -> None:
+        if not isinstance(path, str | PathLike) or "\0" in str(path):
+            raise PrudentError(f"checkpoint is {path!r}; it must be the path of a file")
         self.path = Path(path)
         self._solve = {"version": VERSION, **solve}
         self._next = time.monotonic() + EVERY
@@ -36,6 +39,11 @@ class Checkpoint:
             raise PrudentError(f"{path}: there is no folder {self.path.parent}")
         if self.path.exists():
             self._read()
+        try:  # better now than after an hour
+            with tempfile.TemporaryFile(dir=self.path.parent):
+                pass
+        except OSError as error:
+            raise PrudentError(f"{path}: cannot be written: {error.strerror or error}") from None
 
     def _read(self) -> None:
         found = unseal(KIND, read_bytes(self.path))

@@ -21,7 +21,7 @@ from prudent.lattice import nice_step
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
-from prudent.progress import Progress
+from prudent.progress import Progress, announce
 from prudent.values.expected import Expected
 from prudent.values.rounds import free_round, full_round, longest_stay, solve_round
 from prudent.values.worst_case import UNREACHED, WorstCase
@@ -32,8 +32,14 @@ TIE = 1e-11
 """Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
 anyone would notice."""
 
+PER_LEVEL = 120
+"""Bytes for each level, of what is noted of the start and computed from it."""
+
 HUGE = 1e100
 """A value that no table has."""
+
+TRIAL = 10**9
+"""The most bytes that are taken to see how long a level takes."""
 
 SAMPLE = 10_000_000
 """Outcomes times levels that are swept to see how long they take."""
@@ -50,7 +56,7 @@ class Swept:
     low: FloatArray  # (n_levels,)  surely at most that
     mean: FloatArray  # (n_levels,)  M of the start
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
-    tables: Tables  # the values of the last levels; of all, if they were to be kept
+    tables: Tables | None  # the values of all levels, if they were to be kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
 
 
@@ -104,7 +110,12 @@ def budget_sweep(
             if not stopped and sweep_bytes(prepared, last, aims, keep) > allowance.memory:
                 stopped = "memory"
             if allowance.keeper is not None and (stopped or allowance.keeper.due()):
-                allowance.keeper.save(key, state.packed())
+                try:
+                    allowance.keeper.save(key, state.packed())
+                except PrudentError as error:
+                    if not stopped:
+                        raise
+                    announce(str(error))  # there is an answer to return all the same
             if stopped:
                 break
             state.advance(arguments, last, base, prepared.start)
@@ -113,7 +124,7 @@ def budget_sweep(
     excess, low, mean = state.found[:, : state.done]
     if allowance.keeper is not None and not stopped and aims != BOTH and state.done > resumed_at:  # more sweeps follow
         allowance.keeper.save(key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
-    return Swept(excess, low, mean, whole, state.tables, stopped)
+    return Swept(excess, low, mean, whole, state.tables if keep else None, stopped)
 
 
 @dataclass
@@ -209,9 +220,9 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
     """Return the memory that a sweep of so many levels takes, beside the model's."""
     n = prepared.n_states
     window = levels + 1 if keep else window_of(prepared, levels)
-    values = 8 * n * window * (2 * aims.plan + aims.bound)
+    values = 8 * n * window * (3 if aims.plan else 1)  # the evaluation afterwards takes three tables, too
     actions = 2 * n * (levels + 1) * np.dtype(choice_type(prepared)).itemsize if aims.plan else 0  # parts, then whole
-    return values + actions
+    return values + actions + PER_LEVEL * (levels + 1)
 
 
 def _advice(prepared: Prepared, allowance: Allowance, levels: int, aims: Aims, keep: bool) -> str:
@@ -234,15 +245,18 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     cost = prepared.fine / prepared.stride
     square = prepared.probability * cost * (cost + 2 * least.value[prepared.successor])
     k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
-    second = solve_round(full_round(prepared), k, played, least.choice.copy())
+    second = solve_round(full_round(prepared), k, played, least.choice.copy(), finest=1e-3)
     mean = float(least.value[prepared.start])
     spread = float(np.sqrt(max(float(second[prepared.start]) - mean**2, 0.0)))
-    return min(worst.at(prepared.start), mean / alpha, mean + spread * float(np.sqrt((1 - alpha) / alpha))) + 1
+    cantelli = mean + spread * float(np.sqrt((1 - alpha) / alpha))
+    return float(min(worst.at(prepared.start), mean / alpha, cantelli, UNREACHED - 1) + 1)
 
 
 def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: int) -> float:
     """Sweep a few levels halfway through, on values that mean nothing; return how long one takes."""
     window = window_of(prepared, levels)
+    if 24 * window * prepared.n_states > TRIAL:
+        return float("nan")
     state = _Place.opened(prepared, base, choice, BOTH, window)
     for table, first in zip(state.tables[:3], base, strict=True):
         table[:] = first
@@ -250,7 +264,7 @@ def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: 
     worst = np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED)
     arguments = arcs, costs_of(prepared, arcs), Ends(*worst, longest_stay(prepared, arcs)), EXCESS
     few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1))
-    state.done = max(levels // 2, 1)
+    state.done = max(min(levels // 2, window), 1)
     state.found = np.zeros((3, state.done + 1 + few))
     state.advance(arguments, state.done + 1, base, prepared.start)  # by now the kernel is loaded
     began = time.perf_counter()

@@ -46,7 +46,7 @@ class CvarEV(CvarWC):
 
     def __call__(self, prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
         """Return the policy, its own values, and the game's value as the lower bound."""
-        solved = self.solve_game(prepared)
+        solved = self.solve_game(prepared, allowance)
         worst = least_worst_case(prepared)
         fallback = self.worst_choice(prepared, worst)
         limit = self._limit(prepared, solved.game, alpha, fallback)

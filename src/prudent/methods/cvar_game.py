@@ -36,7 +36,7 @@ from prudent.prepared import Prepared
 from prudent.progress import Progress
 from prudent.risk import Distribution
 from prudent.values.expected import Expected, least_expected_cost
-from prudent.values.rounds import rounding
+from prudent.values.rounds import path_rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "pack_unrolled", "solution", "unpack_unrolled", "unroll"]
@@ -80,14 +80,17 @@ class CvarWC:
 
     def __call__(self, prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
         """Return the policy of the game, its own values, and the game's value as the lower bound."""
-        solved = self.solve_game(prepared)
+        solved = self.solve_game(prepared, allowance)
         worst = least_worst_case(prepared)
         policy = unroll(prepared, solved.game, alpha, self.zero, self.worst_choice(prepared, worst)[None])
         return solution(policy, solved, worst, alpha)
 
-    def solve_game(self, prepared: Prepared) -> GameValue:
+    def solve_game(self, prepared: Prepared, allowance: Allowance) -> GameValue:
         """Return the game's value function."""
         grid = self._grid()
+        allowance.check(
+            16 * prepared.n_states * len(grid), "the game", "take fewer grid points, or allow more (memory=)"
+        )
         start = least_expected_cost(prepared)
         least = surely_expected(prepared, start)
         f = least[:, None] * grid
@@ -147,8 +150,8 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
     if found is not None and charged is not None:
         cvar, expected = prepared.in_levels(found.cvar(alpha)), prepared.in_levels(found.mean)
         upper = prepared.in_levels(charged.cvar(alpha))
-    # Sums along a run err with its length; the part cut off costs what the tail's upper bound says, at most.
-    slip = 4 * rounding(prepared).max(initial=0.0) * (10 + tail.steps.max())
+    # The part cut off costs what the tail's upper bound says, at most.
+    slip = path_rounding(prepared, tail.steps)
     if found is not None and found.missing > 0:
         slip += found.missing / alpha * float((tail.upper - tail.value).max()) / max(cvar, 1.0)
     start = int(policy.origin[prepared.start])
@@ -271,6 +274,7 @@ def _unrolled(
         cost=np.append(prepared.cost, prepared.cost[outcome]),
         fine=np.append(prepared.fine, prepared.fine[outcome]),
         model_action=np.append(prepared.model_action, prepared.model_action[played]),
+        plays=np.append(prepared.plays, prepared.plays[played]),
     )
     one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)
     return UnrolledPolicy(

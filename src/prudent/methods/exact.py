@@ -50,7 +50,7 @@ from prudent.policy import BudgetPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.values.expected import Expected, least_expected_cost, proper_choice
-from prudent.values.rounds import UNIT, rounding
+from prudent.values.rounds import UNIT, path_rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
 __all__ = ["Explored", "exact", "explore", "solution_for", "surely_expected"]
@@ -94,7 +94,8 @@ def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bo
 
     With ``bounded`` false and rounded costs the lower bound is left out.
     """
-    return solution_for(explore(prepared, alpha, allowance, bounded=bounded), alpha)
+    with allowance:  # Ctrl-C lets what is done be evaluated
+        return solution_for(explore(prepared, alpha, allowance, bounded=bounded), alpha)
 
 
 def explore(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Explored:
@@ -122,7 +123,7 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
     cvar, upper, var = w + values.excess / alpha, (w + values.above / alpha) * (1 + 4 * UNIT), np.nan
     notes: tuple[str, ...] = ()
     try:  # VaR is never above CVaR, so that is how far to look
-        reached = forward(policy, expected, most=int(cvar) + 2)
+        reached = forward(policy, expected, most=int(min(cvar, UNREACHED)) + 2)
         var = reached.var(alpha)
         if prepared.rounded or stopped:  # stopped early, w need not be the policy's VaR
             cvar = max(min(prepared.in_levels(reached.cvar(alpha)), cvar), lower)
@@ -148,8 +149,8 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
 
 def _surely_own(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> float:
     """Return what the policy's own CVaR is at most, from its distribution; sums along a run err with its length."""
-    slip = 4 * float(rounding(policy.prepared).max(initial=0.0)) * (10 + float(tail.steps.max()))
-    charged = forward(policy, tail, most=int(most) + 2, charged=True)
+    slip = path_rounding(policy.prepared, tail.steps)
+    charged = forward(policy, tail, most=int(min(most, UNREACHED)) + 2, charged=True)
     slip += charged.missing / alpha * float((tail.upper - tail.value).max())
     return policy.prepared.in_levels(charged.cvar(alpha)) * (1 + slip)
 

@@ -26,7 +26,7 @@ def expected(prepared: Prepared, alpha: float, allowance: Allowance) -> Solution
     return replace(
         alone,
         policy=BudgetPolicy.of_states(prepared, least.choice),
-        lower=lower if prepared.rounded else min(lower, alone.lower),
+        lower=lower,
         expected_lower=lower,
         worst=true_worst_case(prepared),
     )

@@ -19,7 +19,7 @@ from prudent.methods.solution import Solution
 from prudent.policy import BudgetPolicy
 from prudent.prepared import Prepared
 from prudent.values.expected import least_expected_cost
-from prudent.values.rounds import rounding
+from prudent.values.rounds import path_rounding
 from prudent.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 
 __all__ = ["worst_case"]
@@ -48,7 +48,6 @@ def worst_case(prepared: Prepared, alpha: float, allowance: Allowance) -> Soluti
     distribution = charged = forward(policy, most=w + 1)
     if prepared.rounded:
         charged = forward(policy, most=w + 1, charged=True)
-    slip = 4 * rounding(prepared).max(initial=0.0) * (10 + least.steps.max())
     lower = float(surely_expected(prepared, least)[start])
     return Solution(
         policy=policy,
@@ -57,6 +56,6 @@ def worst_case(prepared: Prepared, alpha: float, allowance: Allowance) -> Soluti
         expected=values.mean,
         expected_lower=lower,
         lower=lower,
-        upper=float(min(prepared.in_levels(charged.cvar(alpha)) * (1 + slip), w)),
+        upper=float(min(prepared.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps)), w)),
         worst=true_worst_case(prepared),
     )

@@ -18,6 +18,7 @@ __all__ = [
     "full_round",
     "large_blocks",
     "longest_stay",
+    "path_rounding",
     "rounding",
     "solve_round",
 ]
@@ -89,6 +90,11 @@ def block_rounding(prepared: Prepared, arcs: Round) -> FloatArray:
     return np.asarray(4.0 * size**3 * UNIT + 2 * size * rounding(prepared).max(initial=0.0))
 
 
+def path_rounding(prepared: Prepared, steps: FloatArray) -> float:
+    """Return the relative error of sums of chances along a run: it grows with the run's expected length."""
+    return 4 * float(rounding(prepared).max(initial=0.0)) * (10 + float(steps.max(initial=0.0)))
+
+
 def longest_stay(prepared: Prepared, arcs: Round) -> FloatArray:
     """Return per state a bound on the expected number of steps in the free round, under any policy.
 
@@ -115,17 +121,17 @@ def solve_round(
     choice: IntArray,
     *,
     sense: float = 1.0,
-    large: Iterable[LargeBlock] = (),
+    large: Iterable[LargeBlock] | None = None,
     finest: float = FINE,
 ) -> FloatArray:
     """Solve a round for action costs ``k``; improve ``choice`` (proper on entry) in place, return the values.
 
-    ``large`` lists the blocks that do not fit into the dense room; their residuals are brought down to ``finest``,
-    relative to the sums they come from.
+    The residuals of blocks that do not fit into the dense room are brought down to ``finest``, relative to the sums
+    they come from; ``large`` lists those blocks, where they are known from before.
     """
     value = np.zeros(len(arcs.place))
     done = 0
-    for block in large:
+    for block in large_blocks(arcs) if large is None else large:
         solve_blocks(arcs, done, block.number, k, allowed, sense, choice, value)
         block.solve(k, allowed, sense, choice, value, finest)
         done = block.number + 1

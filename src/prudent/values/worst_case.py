@@ -56,4 +56,7 @@ def true_worst_case(prepared: Prepared) -> float:
     """Return the least worst case from the start in levels, of the costs as they are before rounding."""
     if not prepared.rounded:
         return least_worst_case(prepared).at(prepared.start)
-    return least_worst_case(replace(prepared, cost=prepared.fine)).at(prepared.start) / prepared.stride
+    # A worst case is a path that meets no state twice; where its steps might be too many for whole numbers, drop bits.
+    bits = max(int(prepared.fine.max(initial=0)).bit_length() + prepared.n_states.bit_length() - 61, 0)
+    whole = -(-prepared.fine // 2**bits)
+    return least_worst_case(replace(prepared, cost=whole)).at(prepared.start) * float(2**bits / prepared.stride)

@@ -1,0 +1,121 @@
+"""Corners in which bounds once failed to hold, or said more than they knew."""
+
+import signal
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent.allowance import Allowance
+from prudent.solving import _compile
+
+
+def loop(stay: float = 0.99, cost: float = 2**0.5) -> prudent.SSP:
+    """A loop left with little chance: totals are many times the largest cost."""
+    return prudent.build("s", {"s": {"go": [(1 - stay, "g", 1.1), (stay, "s", cost)]}, "g": {}})
+
+
+@pytest.mark.parametrize("method", ["exact", "expected", "cvar-wc", "cvar-ev"])
+def test_totals_far_above_the_largest_cost(method):
+    model, alpha = loop(), 0.5
+    plan = prudent.solve(model, alpha, method=method, step=None if method == "exact" else 0.05)
+    # n rounds with probability 0.01 * 0.99^n, at 1.1 + n * sqrt(2)
+    rounds = np.arange(5000)
+    chance = 0.01 * 0.99**rounds
+    truth = prudent.risk.Distribution(1.1 + rounds * 2**0.5, chance, mean=1.1 + 99 * 2**0.5)
+    assert plan.lower <= truth.cvar(alpha) <= plan.upper
+    assert plan.cvar == pytest.approx(truth.cvar(alpha), rel=1e-5)
+    assert plan.var == pytest.approx(truth.var(alpha), rel=1e-2)
+    assert plan.expected == pytest.approx(truth.mean, rel=1e-12)
+    result = prudent.evaluate(model, plan.policy)
+    assert result.values.min() == pytest.approx(1.1)
+    runs = prudent.simulate(model, plan.policy, episodes=20_000)
+    assert abs(runs.mean - truth.mean) <= 4 * runs.mean_se
+    stopped = prudent.solve(model, alpha, time_limit=1e-9)
+    assert stopped.lower <= truth.cvar(alpha) <= stopped.upper
+
+
+@pytest.mark.parametrize("large", [1e9, 1e15])
+def test_a_large_cost_that_no_plan_pays_does_not_widen_what_optimal_means(large):
+    table = {"s": {"a": [(0.5, "g", 0.1), (0.5, "g", 2**0.5)], "b": [(1, "g", large)]}}
+    plan = prudent.solve(prudent.build("s", table), 0.2)
+    assert plan.lower <= 2**0.5 <= plan.upper
+    close = plan.upper - plan.lower <= 1e-3 * plan.upper
+    assert plan.status == ("within_gap" if close else "gap_not_reached")
+
+
+def test_a_forecast_takes_no_room_of_its_own():
+    model = prudent.build("s", {"s": {"a": [(0.5, "s", 1.0), (0.5, "g", 2**0.5)]}, "g": {}})
+    assert np.isnan(prudent.check(model, step=1e-9).forecast.seconds)
+    assert prudent.check(model, step=1e-9).forecast.memory > 10**10
+    assert prudent.check(loop(1 - 1e-9)).forecast.levels > 10**9
+    assert prudent.check(model, alpha=1e-300).ok
+    with pytest.raises(prudent.PrudentError, match="step is -1; it must be a number above 0"):
+        prudent.check(model, step=-1)
+
+
+def test_free_loops_are_paid_for_in_the_upper_bound():
+    # 0.1 + 0.2 - 0.3 is 5.6e-17 in floats, and a run goes round a thousand million times.
+    rare = 1e-9
+    table = {
+        "A": {"i": [(1, "B", 0.1)]},
+        "B": {"i": [(1, "C", 0.2)]},
+        "C": {"i": [(1, "A", -0.3)], "x": [(1 - rare, "A", -0.3), (rare, "g", 1.0)]},
+    }
+    assert prudent.solve(prudent.build("A", table), 1.0).upper >= 1.3 + 2.7755e-8
+
+
+def test_a_step_of_another_kind_of_number():
+    model = prudent.build("s", {"s": {"a": [(0.5, "g", 1.0), (0.5, "g", 2**0.5)]}, "g": {}})
+    plan = prudent.solve(model, 0.5, step=np.float32(0.1))
+    assert type(plan.upper) is float
+    assert plan.upper >= 2**0.5
+
+
+def test_an_agent_takes_the_outcome_that_is_nearest():
+    small = 1e-12
+    table = {
+        "s": {"a": [(0.5, "t", small), (0.5, "t", 60 * small)]},
+        "t": {"bold": [(0.9, "g", small), (0.1, "g", 100 * small)], "safe": [(1, "g", 45 * small)]},
+    }
+    policy = prudent.solve(prudent.build("s", table), 0.05).policy
+    agent = policy.start()
+    agent.observe("t", 60 * small)
+    assert agent.action == policy("t", 60 * small) == "safe"
+
+
+def test_a_policy_is_followed_whatever_the_costs_it_never_meets():
+    table = {"s": {"a": [(0.5, "g", 1), (0.5, "g", 3)], "b": [(1, "g", 10**9)]}}
+    plan = prudent.solve(prudent.build("s", table), 0.2)
+    assert plan.var == 3
+    assert prudent.evaluate(plan.model, plan.policy).values.tolist() == [1, 3]
+
+
+def test_what_is_known_of_the_mean_bounds_a_solve_that_was_stopped():
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2, time_limit=1e-9)
+    assert plan.lower == pytest.approx(58.381353, abs=1e-6)
+    assert plan.upper == pytest.approx(97.2609, abs=1e-4)
+
+
+def test_a_total_one_rounding_below_the_least_is_taken_for_it():
+    model = prudent.build("s", {"s": {"a": [(1, "t", 0.1 + 2**0.5)]}, "t": {"b": [(0.5, "g", 1.0), (0.5, "g", 2.3)]}})
+    policy = prudent.solve(model, 0.5).policy
+    assert policy("t", np.nextafter(0.1 + 2**0.5, 0)) == "b"
+
+
+def test_ctrl_c_while_kernels_are_compiled_is_not_lost(monkeypatch):
+    def interrupted(self):
+        signal.raise_signal(signal.SIGINT)
+        return ""
+
+    monkeypatch.setattr(Allowance, "stop", property(interrupted))
+    _compile.cache_clear()
+    with pytest.raises(KeyboardInterrupt):
+        prudent.solve(prudent.domains.figure_2(), 0.5)
+    _compile.cache_clear()
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_at_once(tmp_path):
+    for path in (5, b"x", "a\0b", "/proc/none", tmp_path):
+        with pytest.raises(prudent.PrudentError):
+            prudent.solve(prudent.domains.figure_2(), 0.5, checkpoint=path)
