@@ -1,5 +1,6 @@
 """Shared settings: deterministic hypothesis, and the oracles on the path."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -17,3 +18,6 @@ settings.register_profile(
 )
 settings.register_profile("search", settings.get_profile("daily"), derandomize=False)
 settings.load_profile("daily" if examples(1) == 1 else "search")
+
+# A run in the background of a shell inherits that Ctrl-C is ignored; the tests of it need it, in their children too.
+signal.signal(signal.SIGINT, signal.default_int_handler)

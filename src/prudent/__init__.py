@@ -31,6 +31,8 @@ _HOME = {
     "amend": "prudent.amending",
     "check": "prudent.checking",
     "solve": "prudent.solving",
+    "curve": "prudent.alphas",
+    "Curve": "prudent.alphas",
 }
 __all__ = [  # noqa: RUF022 (the order of a first visit)
     "SSP",
@@ -42,6 +44,8 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "check",
     "domains",
     "solve",
+    "curve",
+    "Curve",
     "CvarWC",
     "CvarEV",
     "Plan",
@@ -57,6 +61,7 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
 
 if TYPE_CHECKING:
     from prudent import domains
+    from prudent.alphas import Curve, curve
     from prudent.amending import amend
     from prudent.building import build, from_arrays
     from prudent.checking import check

@@ -13,10 +13,11 @@ from prudent.lattice import nice_step
 from prudent.methods.budgets import BOTH, PLAN, likely_levels, seconds_per_level, sweep_bytes
 from prudent.model import SSP
 from prudent.prepare import prepare
+from prudent.prepared import Prepared
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case
 
-__all__ = ["Forecast", "forecast"]
+__all__ = ["Forecast", "forecast", "likely_step"]
 
 PER_OUTCOME = 250
 """Bytes for each outcome while a model is prepared, measured on a large one."""
@@ -37,18 +38,22 @@ class Forecast:
     gap: float  # between the bounds; 0 where costs are exact
 
 
+def likely_step(prepared: Prepared, alpha: float) -> float:
+    """Return about the step at which the bounds for alpha are as close as they are asked to be by default."""
+    least = least_expected_cost(prepared)
+    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+    size = max(abs(prepared.in_units(levels)), levels * prepared.level_size)
+    largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
+    return nice_step(min(0.8 * Target().width(size) / float(least.steps[prepared.start]), largest))
+
+
 def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
     """Return about what a solve takes, for a step, or for the one that solve would end up with."""
     prepared = prepare(model, step)
+    if prepared.rounded and step is None:
+        prepared = prepare(model, likely_step(prepared, alpha))
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     levels = likely_levels(prepared, least, worst, alpha)
-    if prepared.rounded and step is None:
-        size = max(abs(prepared.in_units(levels)), levels * prepared.level_size)
-        steps = float(least.steps[prepared.start])
-        largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
-        prepared = prepare(model, nice_step(min(0.8 * Target().width(size) / steps, largest)))
-        least, worst = least_expected_cost(prepared), least_worst_case(prepared)
-        levels = likely_levels(prepared, least, worst, alpha)
     aims = PLAN if prepared.rounded else BOTH
     each = seconds_per_level(prepared, Base(least.value, least.lower, least.value), least.choice, int(levels))
     return Forecast(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from os import PathLike
@@ -26,7 +27,7 @@ from prudent.progress import announce
 from prudent.refining import Stage, refine
 from prudent.risk import check_alpha
 
-__all__ = ["METHODS", "solve"]
+__all__ = ["METHODS", "compile_kernels", "plan_of", "solve"]
 
 Method = Callable[[Prepared, float, Allowance], Solution]
 
@@ -103,7 +104,7 @@ def solve(
     if checkpoint is not None:
         said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
         keeper = Checkpoint(checkpoint, said)
-    _compile(name)
+    compile_kernels(name)
     allowance = Allowance.of(memory, time_limit, keeper)
     plan, stopped = _solve(model, alpha, name, run, target, step, allowance)
     if keeper is not None and not stopped:
@@ -122,45 +123,55 @@ def _solve(
     else:
         solution = run(prepared, alpha, allowance)
         stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), 0.0)
-    seconds = time.perf_counter() - began
+    stage = replace(stage, seconds=time.perf_counter() - began)
+    return plan_of(model, method, alpha, stage, target, allowance), stage.solution.stopped
+
+
+def plan_of(
+    model: SSP,
+    method: str,
+    alpha: float,
+    stage: Stage,
+    target: Target | None = None,
+    allowance: Allowance | None = None,
+) -> Plan:
+    """Return the plan that a solution is, in the user's units."""
     prepared, solution, bracket = stage.prepared, stage.solution, stage.bracket
-    plan = Plan(
+    cvar, interrupted = prepared.in_units(solution.cvar), solution.stopped == "interrupted"
+    return Plan(
         model=model,
         policy=solution.policy,
         method=method,
         alpha=alpha,
         step=prepared.step,
-        status=target.status(bracket, aims=method == "exact", interrupted=solution.stopped == "interrupted"),
-        cvar=max(prepared.in_units(solution.cvar), bracket.lower)
-        if prepared.rounded
-        else prepared.in_units(solution.cvar),
+        status=(target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted),
+        cvar=max(cvar, bracket.lower) if prepared.rounded else cvar,
         var=solution.var,
         expected=prepared.in_units(solution.expected),
         expected_lower=bracket_below(prepared, solution.expected_lower),
         lower=bracket.lower,
         upper=bracket.upper,
         worst_case=prepared.in_units(solution.worst),
-        seconds=seconds,
+        seconds=stage.seconds,
         notes=(*solution.notes, *_notes(prepared, solution, allowance)),
     )
-    return plan, solution.stopped
 
 
-def _notes(prepared: Prepared, solution: Solution, allowance: Allowance) -> list[str]:
+def _notes(prepared: Prepared, solution: Solution, allowance: Allowance | None) -> list[str]:
     notes = []
     if prepared.rounded:
         notes.append(f"costs were rounded to multiples of {prepared.step:g}, up for the plan, down for the lower bound")
-    if solution.stopped == "memory":
+    if solution.stopped == "memory" and allowance is not None:
         notes.append(f"stopped where {shown_bytes(allowance.memory)} of memory would not do: allow more (memory=)")
     if solution.stopped == "digits":
         notes.append("a finer step would have no digits left in the costs")
-    if solution.stopped == "time":
+    if solution.stopped == "time" and allowance is not None:
         notes.append(f"stopped at the time limit of {allowance.time_limit:g} seconds")
     return notes
 
 
 @cache
-def _compile(method: str) -> None:
+def compile_kernels(method: str) -> None:
     """Compile a method's kernels, or read them from the cache, before any clock runs; say so when it takes a while."""
     from prudent.domains import figure_2
     from prudent.kernels import compiled_before

@@ -7,7 +7,7 @@ import pytest
 
 import prudent
 from prudent.allowance import Allowance
-from prudent.solving import _compile
+from prudent.solving import compile_kernels
 
 
 def loop(stay: float = 0.99, cost: float = 2**0.5) -> prudent.SSP:
@@ -109,10 +109,10 @@ def test_ctrl_c_while_kernels_are_compiled_is_not_lost(monkeypatch):
         return ""
 
     monkeypatch.setattr(Allowance, "stop", property(interrupted))
-    _compile.cache_clear()
+    compile_kernels.cache_clear()
     with pytest.raises(KeyboardInterrupt):
         prudent.solve(prudent.domains.figure_2(), 0.5)
-    _compile.cache_clear()
+    compile_kernels.cache_clear()
 
 
 def test_a_checkpoint_that_cannot_be_written_is_refused_at_once(tmp_path):

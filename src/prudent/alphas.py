@@ -1,0 +1,190 @@
+"""Every alpha at once: optimal CVaR, its VaR and the least expected cost, from one exploration.
+
+With U(w) the least expected excess over a budget w, the optimal CVaR is min over w of w + U(w) / alpha.  In 1 / alpha
+that is a minimum of straight lines: between two *breakpoints* one w is best, and CVaR = w + U(w) / alpha there.  The
+exploration for the smallest alpha holds all of them, and the actions of every budget, hence a plan for each.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from prudent.allowance import Allowance
+from prudent.bracket import Bracket, bracket, bracket_of
+from prudent.chain import backward_from_each, expected_steps, forward
+from prudent.errors import PrudentError
+from prudent.forecasting import likely_step
+from prudent.methods.exact import Explored, explore, solution_for
+from prudent.model import SSP, FloatArray
+from prudent.plan import Plan
+from prudent.prepare import prepare
+from prudent.refining import Stage
+from prudent.risk import check_alpha
+from prudent.solving import compile_kernels, plan_of
+from prudent.values.rounds import UNIT
+
+__all__ = ["Curve", "CurvePoint", "curve"]
+
+SAME = 1e-9
+"""Breakpoints closer than this, relatively, are one."""
+
+MOST = 1000
+"""The most breakpoints that are listed; of more, some are left out, evenly."""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The best that can be had at one alpha."""
+
+    alpha: float
+    cvar: float  # of the best policy, as charged where costs are rounded
+    var: float
+    expected: float
+    lower: float  # the optimal CVaR is at least this
+    upper: float  # and at most this
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve:
+    """The optimal CVaR for every alpha from ``alpha_min`` to 1; what :func:`prudent.curve` returns."""
+
+    model: SSP
+    alpha_min: float
+    seconds: float
+    _explored: Explored
+
+    def __repr__(self) -> str:
+        low, high = self.at(self.alpha_min), self.at(1.0)
+        return (
+            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, CVaR {low.cvar:.6g} to {high.cvar:.6g}, "
+            f"{len(self.points):,} points>"
+        )
+
+    @cached_property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """The breakpoints, with alpha rising from ``alpha_min`` to 1: in between, VaR and expected cost stay."""
+        return tuple(self.at(alpha) for alpha in self._breakpoints())
+
+    def at(self, alpha: float) -> CurvePoint:
+        """Return what can be had at an alpha.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.betting_game())
+        >>> point = curve.at(0.2)
+        >>> round(point.cvar, 6), point.var, round(point.expected, 6)
+        (91.337584, 86.0, 75.486476)
+        """
+        alpha = self._check(alpha)
+        prepared, explored = self._explored.prepared, self._explored
+        w, attains = explored.budgets(alpha)
+        excess, above, mean = self._values[:, w].tolist()
+        steps = float(self._steps[w]) if len(self._steps) else 0.0
+        found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
+        cvar = w + excess / alpha
+        if alpha < 1 and not attains[:w].any():  # VaR is the least budget that is best for the policy itself
+            var = float(prepared.totals(np.array(w)))
+        else:
+            var = forward(explored.policy(w), explored.expected, most=int(cvar) + 2).var(alpha)
+        return CurvePoint(alpha, prepared.in_units(cvar), var, prepared.in_units(mean), found.lower, found.upper)
+
+    def plan(self, alpha: float) -> Plan:
+        """Return the plan for an alpha, without solving again.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> curve.plan(0.1).policy("s1")
+        'd'
+        """
+        alpha = self._check(alpha)
+        solution = solution_for(self._explored, alpha)
+        found: Bracket = bracket_of(self._explored.prepared, solution, alpha)
+        return plan_of(self.model, "exact", alpha, Stage(self._explored.prepared, solution, found, self.seconds))
+
+    def _check(self, alpha: float) -> float:
+        alpha = check_alpha(alpha)
+        if alpha < self.alpha_min:
+            raise PrudentError(f"alpha is {alpha!r}; this curve begins at {self.alpha_min:g}: give alpha_min= to curve")
+        return alpha
+
+    @cached_property
+    def _values(self) -> FloatArray:
+        """The expected excess, what it is at most, and the expected cost of the policy that starts with each budget."""
+        last = len(self._explored.swept.excess) - 1
+        return backward_from_each(self._explored.policy(last), self._explored.expected)
+
+    @cached_property
+    def _steps(self) -> FloatArray:
+        if self._explored.prepared.lattice.deviation == 0:
+            return np.zeros(0)
+        return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
+
+    def _breakpoints(self) -> list[float]:
+        """Return the alphas at which the best budget changes, and both ends: the lower envelope of lines in 1/alpha."""
+        excess = self._explored.swept.excess
+        kept, since = [0], [1.0]  # budgets on the envelope, and from which 1/alpha on each is best
+        for w in range(1, len(excess)):
+            while excess[w] < excess[kept[-1]]:
+                meet = (w - kept[-1]) / float(excess[kept[-1]] - excess[w])
+                if len(kept) > 1 and meet <= since[-1] * (1 + SAME):
+                    kept.pop()
+                    since.pop()
+                    continue
+                kept.append(w)
+                since.append(max(meet, 1.0))
+                break
+        inside = np.array([x for x in since[1:] if 1 + SAME < x < (1 - SAME) / self.alpha_min])
+        if len(inside) > MOST:
+            inside = inside[np.linspace(0, len(inside) - 1, MOST).astype(int)]
+        return [self.alpha_min, *(1 / inside[::-1]).tolist(), 1.0]
+
+
+def curve(
+    model: SSP, *, alpha_min: float = 0.01, step: float | None = None, memory: int | float | str | None = None
+) -> Curve:
+    """Return optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    alpha_min : float
+        The smallest alpha; the work is that of solving for it.
+    step : float, optional
+        Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
+        the bounds at ``alpha_min`` to be about a thousandth apart.
+    memory : int or str, optional
+        The most memory to use for tables; see :func:`prudent.solve`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> curve = prudent.curve(prudent.domains.figure_2(), alpha_min=0.05)
+    >>> for point in curve.points:
+    ...     print(f"{point.alpha:.4f}  {point.cvar:.4f}  {point.var:g}  {point.expected:.4f}")
+    0.0500  10.0000  10  4.0600
+    0.1000  10.0000  9  4.0600
+    0.2286  8.3125  0  1.9000
+    1.0000  1.9000  0  1.9000
+    """
+    alpha_min = check_alpha(alpha_min)
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    allowance = Allowance.of(memory, None)
+    compile_kernels("exact")
+    began = time.perf_counter()
+    prepared = prepare(model, step)
+    if prepared.rounded and step is None:
+        prepared = prepare(model, likely_step(prepared, alpha_min))
+    with allowance:
+        explored = explore(prepared, alpha_min, allowance)
+    if explored.stopped == "interrupted":
+        raise KeyboardInterrupt
+    if explored.stopped:
+        raise PrudentError("the curve takes more memory than is allowed: allow more (memory=), or raise alpha_min=")
+    return Curve(model, alpha_min, time.perf_counter() - began, explored)
