@@ -4,17 +4,15 @@ Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2
 130 after Ctrl-C, 1 otherwise.
 """
 
-import functools
-import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import get_completion_class
 
 import prudent
+from prudent.arguments import DOMAINS, with_model
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
@@ -23,13 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-DOMAINS = {
-    "betting-game": "betting_game",
-    "inventory-control": "inventory_control",
-    "deep-sea-treasure": "deep_sea_treasure",
-    "autonomous-navigation": "autonomous_navigation",
-    "figure-2": "figure_2",
-}
 METHODS = ("exact", "cvar-ev", "cvar-wc", "expected", "worst-case")
 
 
@@ -46,41 +37,6 @@ class Verbs(click.Group):
         except KeyboardInterrupt:
             click.echo("prudent: stopped", err=True)
             ctx.exit(130)
-
-
-def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the domains, or else files (click's script for bash takes one kind or the other)."""
-    domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
-    return domains or [CompletionItem(incomplete, type="file")]
-
-
-def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the MODEL argument and the options that shape a model; it receives a function that makes it."""
-
-    @click.argument("model", shell_complete=complete_model)
-    @click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
-    )
-    @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
-    @click.option("--horizon", type=int, help="End every run after so many actions.")
-    @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-    @functools.wraps(verb)
-    def wrapped(
-        model: str,
-        settings: tuple[str, ...],
-        dead_end_cost: float | None,
-        horizon: int | None,
-        horizon_cost: float | None,
-        **options: Any,
-    ) -> Any:
-        def make() -> "SSP":
-            made = _model(model, settings)
-            return prudent.amend(made, dead_end_cost=dead_end_cost, horizon=horizon, horizon_cost=horizon_cost)
-
-        return verb(model=model, make=make, **options)
-
-    return wrapped
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -333,6 +289,39 @@ def compare(model: str, make: "Callable[[], SSP]", alpha: float, points: int, as
 
 
 @main.command()
+@with_model
+@click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: where the plan changes]")
+@click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
+@click.option("--step", type=float, help="Round the costs to multiples of this.")
+@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+def curve(
+    model: str,
+    make: "Callable[[], SSP]",
+    alphas: str | None,
+    alpha_min: float,
+    step: float | None,
+    memory: str | None,
+    as_json: bool,
+) -> None:
+    """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
+
+    \b
+    Examples:
+      prudent curve betting-game
+      prudent curve betting-game --alphas 0.02,0.1,0.2 --json
+    """
+    from prudent.terminal import print_curve, print_json
+
+    asked = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
+    found = prudent.curve(make(), alpha_min=min([alpha_min, *(asked or [])]), step=step, memory=memory)
+    points = found.points if asked is None else tuple(found.at(alpha) for alpha in asked)
+    if as_json:
+        print_json({"model": found.model.name, "seconds": found.seconds, "points": [vars(point) for point in points]})
+        return
+    print_curve(found, points)
+
+
+@main.command()
 @click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Where to write.")
 @click.option("--episodes", type=int, default=20_000, show_default=True, help="Simulated runs for each cell.")
 @click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
@@ -368,55 +357,18 @@ def completion(shell: str) -> None:
     click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
 
 
+def _alpha(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise PrudentError(f"--alphas {text!r}: must be numbers with commas between them") from None
+
+
 def _method(name: str, points: int) -> "str | CvarWC":
     """Return a method with its options: the paper's take a number of grid points."""
     if name == "cvar-wc":
         return prudent.CvarWC(points=points)
     return prudent.CvarEV(points=points) if name == "cvar-ev" else name
-
-
-def _model(name: str, settings: tuple[str, ...]) -> "SSP":
-    """Return the domain or the file that a MODEL argument means."""
-    if name in DOMAINS:
-        function = getattr(prudent.domains, DOMAINS[name])
-        made: SSP = function(**_settings(function, name, settings))
-        return made
-    if settings:
-        raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
-    if not Path(name).exists() and not Path(name).suffix:
-        near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise PrudentError(f"{name}: neither a domain nor a file; {hint}domains are {', '.join(DOMAINS)}")
-    return prudent.load(name)
-
-
-def _settings(function: Callable[..., Any], name: str, settings: tuple[str, ...]) -> dict[str, Any]:
-    known = inspect.signature(function).parameters
-    chosen: dict[str, Any] = {}
-    for item in settings:
-        key, equals, text = item.partition("=")
-        if not equals or key not in known:
-            takes = ", ".join(known) or "none"
-            raise PrudentError(f"--set {item}: {name} has no such parameter; write KEY=VALUE with KEY one of: {takes}")
-        if key in chosen:
-            raise PrudentError(f"--set {item}: {key} is set twice")
-        chosen[key] = _value(text, known[key], item)
-    return chosen
-
-
-def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
-    if isinstance(parameter.default, bool):
-        if text.lower() not in ("true", "false"):
-            raise PrudentError(f"--set {item}: must be true or false")
-        return text.lower() == "true"
-    if isinstance(parameter.default, int | float):
-        kind = type(parameter.default)
-        try:
-            return kind(text)
-        except ValueError:
-            what = "a whole number" if kind is int else "a number"
-            raise PrudentError(f"--set {item}: must be {what}") from None
-    return text
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prudent.allowance import shown_bytes
+from prudent.alphas import Curve, CurvePoint
 from prudent.checking import Report
 from prudent.errors import printable
 from prudent.plan import Plan
@@ -22,6 +23,7 @@ from prudent.simulation import Runs
 
 __all__ = [
     "print_comparison",
+    "print_curve",
     "print_distribution",
     "print_json",
     "print_plan",
@@ -194,6 +196,15 @@ def print_comparison(plans: list[Plan]) -> None:
         for p in plans
     ]
     _print_grid(f"{first.model.name}, alpha {first.alpha:g}", head, rows)
+
+
+def print_curve(curve: Curve, points: tuple[CurvePoint, ...]) -> None:
+    """Print what can be had at each alpha."""
+    head = ("alpha", "CVaR", "VaR", "mean", "optimal CVaR: at least", "at most")
+    rows = [
+        (f"{p.alpha:.6g}", *(number(value) for value in (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points
+    ]
+    _print_grid(f"{curve.model.name}, from alpha {curve.alpha_min:g} to 1, {curve.seconds:.3g} s", head, rows)
 
 
 def print_reproduction(results: Results) -> None:

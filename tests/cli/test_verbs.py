@@ -170,3 +170,17 @@ def test_ctrl_c_exits_130(tmp_path):
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
+
+
+def test_curve():
+    answer = json.loads(run("curve", "betting-game", "--alphas", "0.2,0.02", "--json"))
+    assert [point["alpha"] for point in answer["points"]] == [0.2, 0.02]
+    assert [point["cvar"] for point in answer["points"]] == pytest.approx([91.337584, 95], abs=1e-6)
+    assert [point["expected"] for point in answer["points"]] == pytest.approx([75.486476, 95], abs=1e-6)
+    assert [point["var"] for point in answer["points"]] == [86, 95]
+    printed = run("curve", "figure-2", "--alpha-min", 0.05)
+    assert "0.228571" in printed
+    assert "8.312500" in printed
+    result = CliRunner().invoke(main, ["curve", "figure-2", "--alphas", "0.1,x"])
+    assert result.exit_code == 2
+    assert "--alphas 'x': must be numbers with commas between them" in result.stderr

@@ -1,0 +1,106 @@
+"""The MODEL argument of a verb, and the options that shape a model."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+import prudent
+from prudent.errors import PrudentError
+
+if TYPE_CHECKING:
+    from prudent.model import SSP
+
+__all__ = ["DOMAINS", "with_model"]
+
+DOMAINS = {
+    "betting-game": "betting_game",
+    "inventory-control": "inventory_control",
+    "deep-sea-treasure": "deep_sea_treasure",
+    "autonomous-navigation": "autonomous_navigation",
+    "figure-2": "figure_2",
+}
+
+
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the domains, or else files (click's script for bash takes one kind or the other)."""
+    domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
+    return domains or [CompletionItem(incomplete, type="file")]
+
+
+def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the MODEL argument and the options that shape a model; it receives a function that makes it."""
+
+    @click.argument("model", shell_complete=complete_model)
+    @click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
+    )
+    @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
+    @click.option("--horizon", type=int, help="End every run after so many actions.")
+    @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @functools.wraps(verb)
+    def wrapped(
+        model: str,
+        settings: tuple[str, ...],
+        dead_end_cost: float | None,
+        horizon: int | None,
+        horizon_cost: float | None,
+        **options: Any,
+    ) -> Any:
+        def make() -> "SSP":
+            made = _model(model, settings)
+            return prudent.amend(made, dead_end_cost=dead_end_cost, horizon=horizon, horizon_cost=horizon_cost)
+
+        return verb(model=model, make=make, **options)
+
+    return wrapped
+
+
+def _model(name: str, settings: tuple[str, ...]) -> "SSP":
+    """Return the domain or the file that a MODEL argument means."""
+    if name in DOMAINS:
+        function = getattr(prudent.domains, DOMAINS[name])
+        made: SSP = function(**_settings(function, name, settings))
+        return made
+    if settings:
+        raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
+    if not Path(name).exists() and not Path(name).suffix:
+        near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise PrudentError(f"{name}: neither a domain nor a file; {hint}domains are {', '.join(DOMAINS)}")
+    return prudent.load(name)
+
+
+def _settings(function: Callable[..., Any], name: str, settings: tuple[str, ...]) -> dict[str, Any]:
+    known = inspect.signature(function).parameters
+    chosen: dict[str, Any] = {}
+    for item in settings:
+        key, equals, text = item.partition("=")
+        if not equals or key not in known:
+            takes = ", ".join(known) or "none"
+            raise PrudentError(f"--set {item}: {name} has no such parameter; write KEY=VALUE with KEY one of: {takes}")
+        if key in chosen:
+            raise PrudentError(f"--set {item}: {key} is set twice")
+        chosen[key] = _value(text, known[key], item)
+    return chosen
+
+
+def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
+    if isinstance(parameter.default, bool):
+        if text.lower() not in ("true", "false"):
+            raise PrudentError(f"--set {item}: must be true or false")
+        return text.lower() == "true"
+    if isinstance(parameter.default, int | float):
+        kind = type(parameter.default)
+        try:
+            return kind(text)
+        except ValueError:
+            what = "a whole number" if kind is int else "a number"
+            raise PrudentError(f"--set {item}: must be {what}") from None
+    return text

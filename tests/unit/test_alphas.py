@@ -1,0 +1,80 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import prudent
+from strategies import cases, examples, noisy_table
+
+DOMAINS = ["figure_2", "betting_game", "deep_sea_treasure", "inventory_control"]
+
+
+def same(point, plan) -> bool:
+    numbers = ("cvar", "var", "expected", "lower", "upper")
+    return all(getattr(point, name) == pytest.approx(getattr(plan, name), abs=1e-9) for name in numbers)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_equal_to_a_solve_at_every_alpha(name):
+    model = getattr(prudent.domains, name)()
+    found = prudent.curve(model, alpha_min=0.02)
+    for alpha in [0.02, 0.05, 0.1, 0.2, *np.geomspace(0.021, 1, 6 if name == "inventory_control" else 25)]:
+        plan = prudent.solve(model, alpha)
+        assert same(found.at(alpha), plan), alpha
+        again = found.plan(alpha)
+        assert {**again.to_dict(), "seconds": 0} == {**plan.to_dict(), "seconds": 0}
+        assert np.array_equal(again.policy.choice, plan.policy.choice)
+
+
+@settings(max_examples=examples(60))
+@given(case=cases())
+def test_equal_to_a_solve_on_random_models(case):
+    try:
+        found = prudent.curve(case.model, alpha_min=0.05)
+    except prudent.PrudentError:
+        return
+    alphas = [point.alpha for point in found.points]
+    assert alphas == sorted(alphas)
+    assert (alphas[0], alphas[-1]) == (0.05, 1.0)
+    middles = [(a + b) / 2 for a, b in itertools.pairwise(alphas)]
+    for alpha in [*alphas, *middles, 0.1, 0.5]:
+        assert same(found.at(alpha), prudent.solve(case.model, alpha)), alpha
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_nothing_changes_between_breakpoints(name):
+    found = prudent.curve(getattr(prudent.domains, name)(), alpha_min=0.02)
+    points = found.points
+    assert all(a.cvar >= b.cvar - 1e-9 for a, b in itertools.pairwise(points))  # CVaR falls as alpha rises
+    for a, b in list(itertools.pairwise(points))[:: max(len(points) // 20, 1)]:
+        inside = [found.at(a.alpha + share * (b.alpha - a.alpha)) for share in (0.01, 0.5, 0.99)]
+        assert len({(point.var, point.expected) for point in inside}) == 1
+        # in 1/alpha the optimal CVaR is a straight line between breakpoints
+        x, y = [1 / p.alpha for p in inside], [p.cvar for p in inside]
+        assert y[1] == pytest.approx(np.interp(x[1], x[::-1], y[::-1]), rel=1e-9)
+
+
+def test_costs_without_a_common_step():
+    model = prudent.build(0, noisy_table(np.random.default_rng(5)))
+    found = prudent.curve(model, alpha_min=0.05)
+    for alpha in (0.05, 0.3, 1.0):
+        point, plan = found.at(alpha), prudent.solve(model, alpha)
+        assert point.lower <= point.cvar <= point.upper
+        assert max(point.lower, plan.lower) <= min(point.upper, plan.upper)
+        assert found.plan(alpha).status in ("optimal", "within_gap", "gap_not_reached")
+
+
+def test_what_is_asked_is_checked():
+    model = prudent.domains.figure_2()
+    found = prudent.curve(model, alpha_min=0.1)
+    assert repr(found) == "<Curve for figure-2: alpha 0.1 to 1, CVaR 10 to 1.9, 3 points>"
+    for ask in (found.at, found.plan):
+        with pytest.raises(prudent.PrudentError, match=r"this curve begins at 0\.1: give alpha_min= to curve"):
+            ask(0.05)
+    with pytest.raises(prudent.PrudentError, match="alpha is 0; it must be"):
+        prudent.curve(model, alpha_min=0)
+    with pytest.raises(prudent.PrudentError, match="model is a str"):
+        prudent.curve("model")
+    with pytest.raises(prudent.PrudentError, match="would take"):
+        prudent.curve(prudent.domains.betting_game(), memory="1kB")
