@@ -33,6 +33,8 @@ _HOME = {
     "solve": "prudent.solving",
     "curve": "prudent.alphas",
     "Curve": "prudent.alphas",
+    "frontier": "prudent.tradeoff",
+    "Frontier": "prudent.tradeoff",
 }
 __all__ = [  # noqa: RUF022 (the order of a first visit)
     "SSP",
@@ -46,6 +48,8 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "solve",
     "curve",
     "Curve",
+    "frontier",
+    "Frontier",
     "CvarWC",
     "CvarEV",
     "Plan",
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
     from prudent.risk import Distribution
     from prudent.simulation import Runs, simulate
     from prudent.solving import solve
+    from prudent.tradeoff import Frontier, frontier
 
 
 def __getattr__(name: str) -> Any:

@@ -82,7 +82,7 @@ def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float 
     problems: list[str] = []
     try:
         prepared = prepare(model)
-        known = _findings(prepared)
+        known = _findings(prepared, "as finely as the gap asks for" if step is None else f"to multiples of {step:g}")
         known["forecast"] = forecast(model, alpha, step)
     except PrudentError as error:
         problems.append(str(error))
@@ -103,7 +103,7 @@ def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float 
     )
 
 
-def _findings(prepared: Prepared) -> dict[str, Any]:
+def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
     model = prepared.model
     arc = np.flatnonzero(model.probability > 0)
     source = owner(model.action_start)[owner(model.outcome_start)[arc]]
@@ -130,7 +130,7 @@ def _findings(prepared: Prepared) -> dict[str, Any]:
     if len(prepared.inner_action):
         notes.append(f"{len(prepared.inner_action):,} actions move inside free cycles, whose states count as one")
     if prepared.rounded:
-        notes.append("the costs have no common step; solve rounds them, as finely as the gap asks for")
+        notes.append(f"the costs have no common step; solve rounds them, {how}")
     worst = true_worst_case(prepared)
     return {
         "step": None if prepared.rounded else prepared.lattice.step,

@@ -70,6 +70,8 @@ def main() -> None:
 @click.pass_context
 @click.option("--gap", type=float, help="How far apart the bounds on the optimal CVaR may be.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
+@click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
+@click.option("--max-cvar", type=float, help="Accept any CVaR up to this for the sake of the mean.")
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
@@ -92,6 +94,8 @@ def solve(
     method: str,
     gap: float | None,
     relative_gap: float | None,
+    slack: float | None,
+    max_cvar: float | None,
     step: float | None,
     memory: str | None,
     time_limit: float | None,
@@ -124,6 +128,8 @@ def solve(
         method=_method(method, points),
         gap=gap,
         relative_gap=relative_gap,
+        slack=slack,
+        max_cvar=max_cvar,
         step=step,
         memory=memory,
         time_limit=time_limit,
@@ -142,6 +148,8 @@ def solve(
             click.echo(plan.decisions())
         if save is not None:
             click.echo(f"prudent: plan written to {save}", err=True)
+    if checkpoint is not None and Path(checkpoint).exists():
+        click.echo(f"prudent: the place was kept in {checkpoint}; the same command goes on from there", err=True)
     if plan.status == "interrupted":
         ctx.exit(130)
 
@@ -281,7 +289,11 @@ def compare(model: str, make: "Callable[[], SSP]", alpha: float, points: int, as
     from prudent.terminal import print_comparison, print_json
 
     made = make()
-    plans = [prudent.solve(made, alpha, method=_method(name, points)) for name in METHODS]
+    plans = []
+    for name in METHODS:
+        plans.append(prudent.solve(made, alpha, method=_method(name, points)))
+        if plans[-1].status == "interrupted":
+            raise KeyboardInterrupt
     if as_json:
         print_json({"model": made.name, "alpha": alpha, "rows": [plan.to_dict() for plan in plans]})
         return
@@ -319,6 +331,42 @@ def curve(
         print_json({"model": found.model.name, "seconds": found.seconds, "points": [vars(point) for point in points]})
         return
     print_curve(found, points)
+
+
+@main.command()
+@with_model
+@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@click.option(
+    "--tolerance", type=float, default=5e-3, show_default=True, help="What may be missed, of the whole range."
+)
+@click.option("--most", type=int, default=100, show_default=True, help="The most weights to try.")
+@click.option("--step", type=float, help="Round the costs to multiples of this.")
+@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+def frontier(
+    model: str,
+    make: "Callable[[], SSP]",
+    alpha: float,
+    tolerance: float,
+    most: int,
+    step: float | None,
+    memory: str | None,
+    as_json: bool,
+) -> None:
+    """Print the trade-off between expected cost and CVaR of MODEL.
+
+    \b
+    Example:
+      prudent frontier betting-game --alpha 0.2
+    """
+    from prudent.terminal import print_frontier, print_json
+
+    found = prudent.frontier(make(), alpha, tolerance=tolerance, most=most, step=step, memory=memory)
+    if as_json:
+        points = [{"expected": point.expected, "cvar": point.cvar} for point in found.points]
+        about = {"model": found.model.name, "alpha": alpha, "gap": found.gap, "seconds": found.seconds}
+        print_json({**about, "points": points})
+        return
+    print_frontier(found)
 
 
 @main.command()

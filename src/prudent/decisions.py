@@ -19,7 +19,10 @@ __all__ = ["Decision", "Decisions", "decisions_of"]
 
 @dataclass(frozen=True)
 class Decision:
-    """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``."""
+    """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``.
+
+    Where costs are rounded, one row ends where the next begins; there the earlier one counts.
+    """
 
     state: Hashable
     at_least: float
@@ -76,11 +79,15 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
         level = np.flatnonzero(seen[:, inside])[::-1]  # falling budget: rising cost
         if len(level) == 0:
             continue
+        if prepared.rounded:  # true costs reach the levels in between, too
+            level = np.arange(level[0], level[-1] - 1, -1)
         used = np.where(level > 0, policy.level - level, least[inside])
         spent, action = prepared.totals(used, state), table[level, state]
         first = np.flatnonzero(np.append(True, action[1:] != action[:-1]))
         last = np.append(first[1:] - 1, len(level) - 1)
         for i, j in zip(first.tolist(), last.tolist(), strict=True):
-            end = np.inf if level[j] == 0 else float(spent[j])
-            rows.append(Decision(model.state(state), float(spent[i]), end, model.action(int(action[i]))))
+            begin, end = float(spent[i]), np.inf if level[j] == 0 else float(spent[j])
+            if prepared.rounded:  # a level stands for what rounds up to it
+                begin = float(prepared.totals(np.maximum(used[i] - 1, 0), state))
+            rows.append(Decision(model.state(state), begin, end, model.action(int(action[i]))))
     return Decisions(tuple(rows))

@@ -15,11 +15,22 @@ __all__ = ["STATUS", "Plan"]
 STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the bounds on the optimal CVaR are as close as was asked for",
-    "gap_not_reached": "the bounds hold but are wider than asked for: allow more time or memory, or a larger gap",
+    "gap_not_reached": "the bounds hold but are wider than asked for: method exact, with no step= given, narrows them "
+    "if time and memory allow; or ask for less",
     "approximate": "the method does not aim at the optimal CVaR; the bounds hold: method exact closes them",
-    "interrupted": "stopped before the end; the bounds known so far hold: run it again to finish",
+    "interrupted": "stopped before the end; the bounds known so far hold: run it again, with a checkpoint from the "
+    "start it would go on from there",
 }
 """Each status with what it means and what to change."""
+
+STATUS_WITHIN = {
+    **STATUS,
+    "optimal": "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size",
+    "within_gap": "no plan within the limit on CVaR has an expected cost lower than this by more than was asked for",
+    "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: one "
+    "that randomises, or one that is best for no weight of CVaR against the mean",
+}
+"""The same for a plan with a limit on its CVaR."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +42,9 @@ class Plan:
     so) ``expected`` is still exact and of the true costs, while ``cvar`` and ``var`` take together runs that round
     alike: close estimates, and ``cvar`` stays between the bounds.  No policy of optimal CVaR has an expected cost
     below ``expected_lower``; the policy has the least one if the status is ``optimal``.
+
+    With ``max_cvar`` the policy is the best one found whose CVaR is at most that, no such policy has an expected cost
+    below ``expected_lower``, and the status tells how far those are apart.
     """
 
     model: SSP = field(repr=False)
@@ -47,12 +61,13 @@ class Plan:
     upper: float
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
     seconds: float  # solving alone
+    max_cvar: float = float("inf")  # the CVaR that was allowed for the mean's sake; infinite if the least was asked
     notes: tuple[str, ...] = ()  # what else should be known: rounded costs, a method's fallbacks
 
     @property
     def message(self) -> str:
         """What the status means and what to change."""
-        return STATUS[self.status]
+        return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
 
     def __repr__(self) -> str:
         return (
@@ -109,6 +124,7 @@ class Plan:
             "lower": self.lower,
             "upper": self.upper,
             "worst_case": self.worst_case,
+            "max_cvar": self.max_cvar,
             "states": self.model.n_states,
             "actions": self.model.n_actions,
             "outcomes": self.model.n_outcomes,

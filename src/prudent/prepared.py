@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.graph import Blocks, ordered_blocks, towards
+from prudent.graph import Blocks, BoolArray, ordered_blocks, towards
 from prudent.lattice import Lattice
 from prudent.model import SSP, FloatArray, IntArray, owner
 
-__all__ = ["Prepared", "restrict"]
+__all__ = ["Prepared", "restrict", "restrict_to"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,15 +184,18 @@ class Prepared:
 
 def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
     """Return the prepared model in which ``choice``, one action for each state, is all there is."""
-    acting = np.diff(prepared.action_start) > 0
-    action = choice[acting]
     used = np.zeros(prepared.n_actions, dtype=bool)
-    used[action] = True
+    used[choice[np.diff(prepared.action_start) > 0]] = True
+    return restrict_to(prepared, used)
+
+
+def restrict_to(prepared: Prepared, used: BoolArray) -> Prepared:
+    """Return the prepared model in which some actions, at least one for each state that has any, are all there are."""
     kept = used[prepared.outcome_action]
     outcome_start = np.concatenate([[0], np.cumsum(np.diff(prepared.outcome_start)[used])])
     return replace(
         prepared,
-        action_start=np.concatenate([[0], np.cumsum(acting)]),
+        action_start=np.concatenate([[0], np.cumsum(used)])[prepared.action_start],
         outcome_start=outcome_start,
         free_stop=outcome_start[:-1] + (prepared.free_stop - prepared.outcome_start[:-1])[used],
         probability=prepared.probability[kept],

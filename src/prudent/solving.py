@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from os import PathLike
@@ -10,17 +10,20 @@ from os import PathLike
 import numpy as np
 
 from prudent.allowance import Allowance, shown_bytes
-from prudent.bracket import Target, bracket_below, bracket_of
+from prudent.bracket import Bracket, Target, bracket_below, bracket_of
 from prudent.errors import PrudentError, as_number
 from prudent.files.checkpoint import Checkpoint
+from prudent.forecasting import likely_step
 from prudent.methods.cvar_expected import CvarEV
 from prudent.methods.cvar_game import CvarWC
-from prudent.methods.exact import exact
+from prudent.methods.exact import exact, reached, solution_for
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
+from prudent.methods.weighing import Weighing, least_mean_within
 from prudent.methods.worst_case import worst_case
 from prudent.model import SSP
 from prudent.plan import Plan
+from prudent.policy import BudgetPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.progress import announce
@@ -28,6 +31,12 @@ from prudent.refining import Stage, refine
 from prudent.risk import check_alpha
 
 __all__ = ["METHODS", "compile_kernels", "plan_of", "solve"]
+
+FORGIVEN = 1e-10
+"""How far beyond a limit a CVaR may be, relative to its size: less than rounding can tell."""
+
+WEIGHTS = 60
+"""The most weights that are tried to find the best plan within a limit."""
 
 Method = Callable[[Prepared, float, Allowance], Solution]
 
@@ -47,6 +56,8 @@ def solve(
     method: str | CvarWC = "exact",
     gap: float | None = None,
     relative_gap: float | None = None,
+    slack: float | None = None,
+    max_cvar: float | None = None,
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
@@ -71,6 +82,12 @@ def solve(
     gap, relative_gap : float, optional
         How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; 0.001 relative
         unless said.  The status tells whether they are.
+    slack : float, optional
+        Accept a CVaR above the optimal one by this part of its size, 0.01 for 1%, for the sake of the mean.
+    max_cvar : float, optional
+        Accept any CVaR up to this one.  With either, the plan is the best found by weighing mean and CVaR against
+        each other; ``expected_lower`` is what no plan within the limit can beat, and ``gap`` and ``relative_gap`` are
+        between that and ``expected``.
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
@@ -105,7 +122,10 @@ def solve(
         said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
         keeper = Checkpoint(checkpoint, said)
     compile_kernels(name)
+    cap = _cap(name, slack, max_cvar)
     allowance = Allowance.of(memory, time_limit, keeper)
+    if cap is not None:
+        return _solve_within(model, alpha, cap, target, step, allowance)
     plan, stopped = _solve(model, alpha, name, run, target, step, allowance)
     if keeper is not None and not stopped:
         keeper.close()
@@ -125,6 +145,64 @@ def _solve(
         stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), 0.0)
     stage = replace(stage, seconds=time.perf_counter() - began)
     return plan_of(model, method, alpha, stage, target, allowance), stage.solution.stopped
+
+
+@dataclass(frozen=True)
+class _Cap:
+    """How much CVaR is accepted for the sake of the mean."""
+
+    slack: float | None
+    max_cvar: float | None
+
+    def limit(self, optimum: float) -> float:
+        return optimum + (self.slack or 0.0) * abs(optimum) if self.max_cvar is None else self.max_cvar
+
+
+def _cap(method: str, slack: float | None, max_cvar: float | None) -> _Cap | None:
+    if slack is None and max_cvar is None:
+        return None
+    if method != "exact" or (slack is not None and max_cvar is not None):
+        raise PrudentError("slack and max_cvar go with method exact, one at a time")
+    if slack is not None:
+        slack = as_number("slack", slack, "a number, at least 0, such as 0.01 for 1%", lambda x: 0 <= x < np.inf)
+    else:
+        max_cvar = as_number("max_cvar", max_cvar, "a finite number", lambda x: abs(x) < np.inf)
+    return _Cap(slack, max_cvar)
+
+
+def _solve_within(
+    model: SSP, alpha: float, cap: _Cap, target: Target, step: float | None, allowance: Allowance
+) -> Plan:
+    """Return the best plan found with a CVaR up to a limit."""
+    began = time.perf_counter()
+    prepared = prepare(model, step)
+    if prepared.rounded and step is None:
+        prepared = prepare(model, likely_step(prepared, alpha))
+    with allowance:
+        weighing = Weighing(prepared, alpha, allowance)
+        optimum = solution_for(weighing.explored, alpha)
+        bracket = bracket_of(prepared, optimum, alpha)
+        limit = cap.limit(prepared.in_units(weighing.safest.cvar))
+        if limit < prepared.in_units(weighing.safest.cvar) - FORGIVEN * bracket.size:
+            raise PrudentError(
+                f"max_cvar is {limit:g}; no plan has that little: the optimal CVaR lies between {bracket.lower:.9g} "
+                f"and {bracket.upper:.9g}; ask for more"
+            )
+        found, bound = least_mean_within(weighing, prepared.in_levels(limit) + FORGIVEN * weighing.most, WEIGHTS)
+        policy = BudgetPolicy(prepared, found.choice)
+        own = reached(policy, weighing.explored.expected, found.cvar, alpha)
+    solution = replace(
+        optimum,
+        policy=policy,
+        var=own.var,
+        cvar=min(own.cvar, found.cvar),
+        expected=found.expected,
+        expected_lower=max(bound, weighing.explored.least),
+        notes=own.notes,
+    )
+    plan = plan_of(model, "exact", alpha, Stage(prepared, solution, bracket, time.perf_counter() - began))
+    mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), plan.expected - prepared.in_units(0)))
+    return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=False))
 
 
 def plan_of(
@@ -162,11 +240,13 @@ def _notes(prepared: Prepared, solution: Solution, allowance: Allowance | None) 
     if prepared.rounded:
         notes.append(f"costs were rounded to multiples of {prepared.step:g}, up for the plan, down for the lower bound")
     if solution.stopped == "memory" and allowance is not None:
-        notes.append(f"stopped where {shown_bytes(allowance.memory)} of memory would not do: allow more (memory=)")
+        notes.append(
+            f"stopped where {shown_bytes(allowance.memory)} of memory would not do: allow more (memory=, --memory)"
+        )
     if solution.stopped == "digits":
         notes.append("a finer step would have no digits left in the costs")
     if solution.stopped == "time" and allowance is not None:
-        notes.append(f"stopped at the time limit of {allowance.time_limit:g} seconds")
+        notes.append(f"stopped for the time limit of {allowance.time_limit:g} seconds")
     return notes
 
 

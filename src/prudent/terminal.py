@@ -20,11 +20,13 @@ from prudent.report.experiments import Results
 from prudent.report.paper import ALPHAS, DOMAINS, METHODS
 from prudent.risk import Distribution
 from prudent.simulation import Runs
+from prudent.tradeoff import Frontier
 
 __all__ = [
     "print_comparison",
     "print_curve",
     "print_distribution",
+    "print_frontier",
     "print_json",
     "print_plan",
     "print_report",
@@ -48,7 +50,7 @@ def duration(seconds: float) -> str:
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
+    return "under 0.1 s" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def print_plan(plan: Plan) -> None:
@@ -68,6 +70,8 @@ def print_plan(plan: Plan) -> None:
 
 
 def _second(plan: Plan) -> str:
+    if plan.max_cvar < math.inf:
+        return f"mean of all runs; no plan within CVaR {plan.max_cvar:,.6g} has less than {plan.expected_lower:,.6g}"
     if plan.status == "optimal" and plan.method == "exact":
         return "mean of all runs; the least at that CVaR"
     return f"mean of all runs; no plan of optimal CVaR has less than {plan.expected_lower:,.6g}"
@@ -96,7 +100,7 @@ def print_report(report: Report) -> None:
                 ("", shown_bytes(takes.memory), f"for up to {takes.levels:,} levels of {takes.step:g}"),
             ]
             if takes.gap > 0:
-                rows.append(("gap", f"{takes.gap:.2g}", f"about, between the bounds, by rounding to {takes.step:g}"))
+                rows.append(("gap", f"{takes.gap:,.3g}", f"about, between the bounds, by rounding to {takes.step:g}"))
         known = [row for row in rows if row[1]]
         print_table(f"{report.model}: {'ready to solve' if report.ok else 'not ready'}", known, "")
     for note in report.notes:
@@ -205,6 +209,19 @@ def print_curve(curve: Curve, points: tuple[CurvePoint, ...]) -> None:
         (f"{p.alpha:.6g}", *(number(value) for value in (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points
     ]
     _print_grid(f"{curve.model.name}, from alpha {curve.alpha_min:g} to 1, {curve.seconds:.3g} s", head, rows)
+
+
+def print_frontier(frontier: Frontier) -> None:
+    """Print the trade-off between expected cost and CVaR, and what each step of safety costs."""
+    rows: list[tuple[str, ...]] = []
+    before = None
+    for point in frontier.points:
+        price = "" if before is None else f"{(point.expected - before.expected) / (before.cvar - point.cvar):,.4g}"
+        rows.append((number(point.expected), number(point.cvar), price))
+        before = point
+    title = f"{frontier.model.name}, alpha {frontier.alpha:g}, {frontier.seconds:.3g} s"
+    _print_grid(title, ("mean", "CVaR", "mean paid for one less of CVaR"), rows)
+    print(f"no plan beats the straight line between two neighbours by more than {frontier.gap:.3g} of the mean")
 
 
 def print_reproduction(results: Results) -> None:

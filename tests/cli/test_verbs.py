@@ -184,3 +184,23 @@ def test_curve():
     result = CliRunner().invoke(main, ["curve", "figure-2", "--alphas", "0.1,x"])
     assert result.exit_code == 2
     assert "--alphas 'x': must be numbers with commas between them" in result.stderr
+
+
+def test_frontier():
+    answer = json.loads(run("frontier", "figure-2", "--alpha", 0.1, "--json"))
+    assert [(point["expected"], point["cvar"]) for point in answer["points"]] == [
+        pytest.approx((1.9, 14.5)),
+        pytest.approx((4.06, 10)),
+    ]
+    assert "mean paid for one less of CVaR" in run("frontier", "figure-2", "--alpha", 0.1)
+
+
+def test_slack_and_limit():
+    answer = json.loads(run("solve", "betting-game", "--alpha", 0.2, "--slack", 0.01, "--json"))
+    assert answer["max_cvar"] == pytest.approx(1.01 * 91.337584, abs=1e-5)
+    assert answer["cvar"] <= answer["max_cvar"]
+    assert answer["expected_lower"] <= answer["expected"] < 66
+    assert "no plan within CVaR 93" in run("solve", "betting-game", "--alpha", 0.2, "--max-cvar", 93)
+    result = CliRunner().invoke(main, ["solve", "betting-game", "--alpha", "0.2", "--max-cvar", "90"])
+    assert result.exit_code == 2
+    assert "optimal CVaR lies between 91.3375837 and 91.3375837" in result.stderr

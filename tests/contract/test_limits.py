@@ -84,7 +84,7 @@ def test_time_that_runs_out_stops_with_bounds(game, roads):
     truth = prudent.solve(game, 0.2)
     plan = prudent.solve(game, 0.2, time_limit=1e-9)
     assert plan.status == "gap_not_reached"
-    assert plan.notes == ("stopped at the time limit of 1e-09 seconds",)
+    assert plan.notes == ("stopped for the time limit of 1e-09 seconds",)
     assert plan.lower <= truth.cvar <= plan.upper
     assert plan.expected_lower <= truth.expected
     plan = prudent.solve(roads, 0.2, gap=1e-9, time_limit=3)  # refines as far as the time allows

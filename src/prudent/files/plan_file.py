@@ -45,6 +45,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     "lower": ("-inf",),
     "upper": ("inf",),
     "worst_case": ("inf",),
+    "max_cvar": ("inf",),
     "seconds": (),
 }
 """The plan's numbers, and what each may be besides a finite number, as it is written."""

@@ -42,8 +42,8 @@ from prudent.allowance import Allowance
 from prudent.chain import backward, forward
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray
-from prudent.kernels.sweep import Base
-from prudent.methods.budgets import BOTH, BOUND, PLAN, TIE, Swept, budget_sweep
+from prudent.kernels.sweep import Base, Terms
+from prudent.methods.budgets import BOTH, BOUND, EXCESS, PLAN, TIE, Swept, budget_sweep
 from prudent.methods.solution import Solution
 from prudent.model import FloatArray
 from prudent.policy import BudgetPolicy
@@ -53,7 +53,16 @@ from prudent.values.expected import Expected, least_expected_cost, proper_choice
 from prudent.values.rounds import UNIT, path_rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
-__all__ = ["Explored", "exact", "explore", "solution_for", "surely_expected"]
+__all__ = [
+    "Explored",
+    "exact",
+    "explore",
+    "reached",
+    "solution_for",
+    "surely_above",
+    "surely_expected",
+    "without_safety",
+]
 
 SECOND = 1e-9
 """Relative margin for the rounding of M, the second objective, in its lower bound."""
@@ -104,7 +113,7 @@ def explore(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: 
     least, low, stopped = surely_expected(prepared, expected), np.zeros(1), ""
     base = Base(expected.value, expected.lower, expected.value)
     if prepared.rounded and bounded:
-        low, stopped = _surely_least(prepared, least, alpha, allowance)
+        low, stopped = surely_above(prepared, expected, allowance, alpha=alpha)
         if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
             allowance = replace(allowance, keeper=None)
     aims = PLAN if prepared.rounded else BOTH
@@ -120,22 +129,17 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w)
     values = backward(policy, expected)
-    cvar, upper, var = w + values.excess / alpha, (w + values.above / alpha) * (1 + 4 * UNIT), np.nan
-    notes: tuple[str, ...] = ()
-    try:  # VaR is never above CVaR, so that is how far to look
-        reached = forward(policy, expected, most=int(min(cvar, UNREACHED)) + 2)
-        var = reached.var(alpha)
-        if prepared.rounded or stopped:  # stopped early, w need not be the policy's VaR
-            cvar = max(min(prepared.in_levels(reached.cvar(alpha)), cvar), lower)
-        if stopped:
-            upper = min(upper, _surely_own(policy, expected, upper, alpha))
-    except PrudentError:
-        notes = ("the policy is too large to be followed: its VaR is not known; simulate it",)
+    cvar, upper = w + values.excess / alpha, (w + values.above / alpha) * (1 + 4 * UNIT)
+    own = reached(policy, expected, cvar, alpha)
+    if prepared.rounded or stopped:  # stopped early, w need not be the policy's VaR
+        cvar = max(min(own.cvar, cvar), lower)
+    if stopped and not own.notes:
+        upper = min(upper, _surely_own(policy, expected, upper, alpha))
     complete = not (stopped or prepared.rounded)
     second = float(explored.swept.mean[attains].min()) * (1 - SECOND)
     return Solution(
         policy=policy,
-        var=var,
+        var=own.var,
         cvar=cvar,
         expected=values.mean,
         expected_lower=second if complete else explored.least,
@@ -143,8 +147,26 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
         upper=upper,
         worst=true_worst_case(prepared),
         stopped=stopped,
-        notes=notes,
+        notes=own.notes,
     )
+
+
+@dataclass(frozen=True)
+class Own:
+    """A policy's own tail, from its distribution."""
+
+    var: float  # in the user's units; not a number if it is not known
+    cvar: float  # in levels; infinite if it is not known
+    notes: tuple[str, ...] = ()
+
+
+def reached(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> Own:
+    """Follow a policy as far as ``most``, which its CVaR is at most; VaR is never above that."""
+    try:
+        found = forward(policy, tail, most=int(min(most, UNREACHED)) + 2)
+    except PrudentError:
+        return Own(np.nan, np.inf, ("the policy is too large to be followed: its VaR is not known; simulate it",))
+    return Own(found.var(alpha), policy.prepared.in_levels(found.cvar(alpha)))
 
 
 def _surely_own(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> float:
@@ -162,17 +184,39 @@ def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
     return least_expected_cost(replace(prepared, fine=np.maximum(prepared.fine - prepared.slip, 0))).lower
 
 
-def _surely_least(prepared: Prepared, least: FloatArray, alpha: float, allowance: Allowance) -> tuple[FloatArray, str]:
-    """Sweep costs rounded down; return what the least excess surely is at least, and why it was stopped, if it was."""
-    down = prepare(prepared.model, prepared.step, down=True)
+def surely_above(
+    prepared: Prepared,
+    expected: Expected,
+    allowance: Allowance,
+    *,
+    alpha: float | None = None,
+    most: int = UNREACHED,
+    terms: Terms = EXCESS,
+) -> tuple[FloatArray, str]:
+    """Sweep costs rounded down, to where no larger budget can be optimal for alpha, or to ``most``.
+
+    Return what the first objective surely is at least, for the budgets from 0 up, and why it was stopped, if it was.
+    """
+    down, least = prepare(prepared.model, prepared.step, down=True), surely_expected(prepared, expected)
     # Rounded down, more states lie on free cycles and count as one: it has the least of its members' values.
     low = np.full(down.n_states, np.inf)
     known = prepared.state_of >= 0
     np.minimum.at(low, down.state_of[known], least[prepared.state_of[known]])
     low[down.start] = min(low[down.start], least[prepared.start])
     # Limits from the right: row b stands for a budget just above b - 1, which is gone only at b charged.
-    base = Base(low + 1, low + 1, low + 1)
+    low = ((terms.accrual + terms.slope) * low + terms.slope) * (1 - 4 * UNIT)
     worst = least_worst_case(down)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
-    swept = budget_sweep(down, base, proper_choice(down), worst, allowance, alpha=alpha, aims=BOUND)
+    if terms.accrual > 0:
+        worst = without_safety(down)
+    base = Base(low, low, low)
+    swept = budget_sweep(
+        down, base, proper_choice(down), worst, allowance, alpha=alpha, most=most, aims=BOUND, terms=terms
+    )
     return swept.low[1:], swept.stopped
+
+
+def without_safety(prepared: Prepared) -> WorstCase:
+    """Return a worst case for objectives in which costs count before the budget is gone, too: only goals are safe."""
+    value = np.where(np.diff(prepared.action_start) > 0, UNREACHED, 0)
+    return WorstCase(value, np.full(prepared.n_actions, UNREACHED))

@@ -1,0 +1,187 @@
+"""The trade-off between the average and the tail.
+
+The *supported* points, those that are best for some weight of CVaR against expected cost, are found by dichotomy: the
+weight at which two neighbours are equally good either shows a better point between them, or that there is none
+(:mod:`prudent.methods.weighing`).  At one end is the least expected cost with the least CVaR that goes with it, at the
+other the least CVaR with the least expected cost.
+"""
+
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from prudent.allowance import Allowance
+from prudent.bracket import bracket_below
+from prudent.errors import PrudentError, as_number
+from prudent.forecasting import likely_step
+from prudent.methods.weighing import CLOSED, Found, Weighing
+from prudent.model import SSP
+from prudent.policy import BudgetPolicy
+from prudent.prepare import prepare
+from prudent.prepared import Prepared
+from prudent.progress import Progress
+from prudent.risk import check_alpha
+from prudent.solving import compile_kernels
+
+__all__ = ["Frontier", "FrontierPoint", "frontier"]
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A policy that is best for some weight of CVaR against expected cost."""
+
+    expected: float
+    cvar: float  # as charged, where costs are rounded: at most this
+    policy: BudgetPolicy
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier:
+    """What :func:`prudent.frontier` returns."""
+
+    model: SSP
+    alpha: float
+    points: tuple[FrontierPoint, ...]  # by rising expected cost and falling CVaR
+    lines: tuple[tuple[float, float], ...]  # (m, L): no policy has expected cost + m CVaR below L
+    gap: float  # no policy beats the straight line between two neighbours by more than this in expected cost
+    seconds: float
+
+    def least_expected(self, max_cvar: float) -> float:
+        """Return a lower bound on the expected cost of every policy whose CVaR is at most this.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> [(round(point.expected, 6), round(point.cvar, 6)) for point in frontier.points]
+        [(1.9, 14.5), (4.06, 10.0)]
+        >>> round(frontier.least_expected(12), 6)
+        3.1
+        """
+        return max(bound - weight * max_cvar for weight, bound in self.lines)
+
+    def __repr__(self) -> str:
+        first, last = self.points[0], self.points[-1]
+        return (
+            f"<Frontier for {self.model.name}, alpha {self.alpha:g}: {len(self.points)} points, expected "
+            f"{first.expected:.6g} to {last.expected:.6g}, CVaR {first.cvar:.6g} to {last.cvar:.6g}>"
+        )
+
+
+def frontier(
+    model: SSP,
+    alpha: float,
+    *,
+    tolerance: float = 5e-3,
+    most: int = 100,
+    step: float | None = None,
+    memory: int | float | str | None = None,
+) -> Frontier:
+    """Return the supported points between the least expected cost and the least CVaR, with a policy for each.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    alpha : float
+        The fraction of worst runs that CVaR averages over.
+    tolerance : float
+        Points are looked for until no policy can beat the straight line between two neighbours in expected cost by
+        more than this part of its whole range; 0 finds all of them.
+    most : int
+        The most weights to try; ``gap`` says how much may have been missed.
+    step : float, optional
+        Round the costs to multiples of this; costs without a common step are rounded in any case.
+    memory : int or str, optional
+        The most memory to use for tables; see :func:`prudent.solve`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+    <Frontier for figure-2, alpha 0.1: 2 points, expected 1.9 to 4.06, CVaR 14.5 to 10>
+    """
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    alpha = check_alpha(alpha)
+    tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
+        raise PrudentError(f"most is {most!r}; it must be a whole number, at least 1")
+    allowance = Allowance.of(memory, None)
+    compile_kernels("exact")
+    began = time.perf_counter()
+    prepared = prepare(model, step)
+    if prepared.rounded and step is None:
+        prepared = prepare(model, likely_step(prepared, alpha))
+    with allowance:
+        weighing = Weighing(prepared, alpha, allowance)
+        found = _undominated([weighing.cheapest, weighing.safest])
+        enough = tolerance * (found[-1].expected - found[0].expected)
+        closed: set[tuple[float, float]] = set()
+        with Progress("weighing average and tail", total=most, unit="weights") as progress:
+            for tried in range(most + 1):
+                left, right, gap = _widest(found, weighing.lines, closed)
+                if gap <= enough or tried == most:
+                    break
+                weight = (right.expected - left.expected) / (left.cvar - right.cvar)
+                between, _ = weighing.weigh(weight)
+                if between.value(weight) < left.value(weight) * (1 - CLOSED):
+                    found = _undominated([*found, between])
+                else:
+                    closed.add((left.cvar, right.cvar))
+                progress.at(tried)
+    return Frontier(
+        model=model,
+        alpha=alpha,
+        points=tuple(_point(prepared, point) for point in found),
+        lines=tuple((weight, _line(prepared, weight, bound)) for weight, bound in weighing.lines),
+        gap=gap * prepared.level_size,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _widest(
+    found: list[Found], lines: list[tuple[float, float]], closed: set[tuple[float, float]]
+) -> tuple[Found, Found, float]:
+    """Return the neighbours between which the expected cost may be furthest below their straight line, and how far."""
+    widest = found[0], found[-1], 0.0
+    weight, bound = np.array(lines).T
+    for left, right in pairwise(found):
+        if (left.cvar, right.cvar) in closed:
+            continue
+        slope = (right.expected - left.expected) / (left.cvar - right.cvar)
+        # The lines' maximum is convex in CVaR, so what lies between it and the straight line is widest where two meet.
+        flat, steep = weight <= slope, weight >= slope
+        cvar = np.array([left.cvar, right.cvar])
+        if flat.any() and steep.any():
+            i = np.flatnonzero(flat)[np.argmax((bound - weight * left.cvar)[flat])]
+            j = np.flatnonzero(steep)[np.argmax((bound - weight * right.cvar)[steep])]
+            if weight[i] < weight[j]:
+                meet = (bound[j] - bound[i]) / (weight[j] - weight[i])
+                cvar = np.append(cvar, np.clip(meet, right.cvar, left.cvar))
+        straight = right.expected + slope * (right.cvar - cvar)
+        gap = float((straight - (bound - weight * cvar[:, None]).max(axis=1)).max())
+        if gap > widest[2]:
+            widest = left, right, gap
+    return widest
+
+
+def _undominated(found: list[Found]) -> list[Found]:
+    """Return points by rising expected cost, without those that another one is as good as in both."""
+    kept: list[Found] = []
+    for point in sorted(found, key=lambda each: (each.expected, each.cvar)):
+        if not kept or point.cvar < kept[-1].cvar - CLOSED * abs(kept[-1].cvar):
+            kept.append(point)
+    return kept
+
+
+def _point(prepared: Prepared, found: Found) -> FrontierPoint:
+    policy = BudgetPolicy(prepared, found.choice)
+    return FrontierPoint(prepared.in_units(found.expected), prepared.in_units(found.cvar), policy)
+
+
+def _line(prepared: Prepared, weight: float, bound: float) -> float:
+    """Return the bound of a line in the user's units: both parts count from best luck."""
+    return (1 + weight) * bracket_below(prepared, bound / (1 + weight))

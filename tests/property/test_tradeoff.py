@@ -1,0 +1,82 @@
+"""The trade-off between mean and CVaR, against linear programs over (state, budget) and every w."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prudent
+from oracles import Flow, best_luck, solve_by_lp
+from strategies import cases, examples
+
+
+def flows(case, most: float):
+    """The occupancy measures for each budget w up to a total, in the case's whole units."""
+    luck = best_luck(case.raw)
+    first = int(min(luck[s] for s, p in case.start.items() if p > 0))
+    return {w: Flow(case.raw, case.start, w) for w in range(first, int(np.ceil(most)) + 1)}
+
+
+@settings(max_examples=examples(40))
+@given(case=cases(most_states=4), alpha=st.sampled_from([0.6, 0.3, 0.1]))
+def test_points_and_lines_are_those_of_linear_programs(case, alpha):
+    truth = solve_by_lp(case.raw, case.start, alpha)
+    if truth is None:
+        return
+    found = prudent.frontier(case.model, alpha, tolerance=0)
+    points = [(point.expected / case.step, point.cvar / case.step) for point in found.points]
+    assert points[-1] == pytest.approx((truth.expected, truth.cvar), abs=1e-6)
+    by_budget = flows(case, points[0][1])
+    least = next(iter(by_budget.values())).least_mean()
+    assert points[0][0] == pytest.approx(least, abs=1e-6)
+    # of the policies of least mean, the first point has the least CVaR
+    tails = []
+    for w, flow in by_budget.items():
+        if flow.matrix is None:
+            tails.append(w + flow.constant / alpha)
+            continue
+        tails.append(w + (flow.minimum(flow.excess, (flow.mean, least + 1e-9)) + flow.constant) / alpha)
+    assert points[0][1] == pytest.approx(min(tails), abs=1e-5)
+    for (mean, tail), (next_mean, next_tail) in pairwise(points):
+        assert mean < next_mean
+        assert tail > next_tail
+    for weight, bound in found.lines:
+        if 0 < weight < 1e5:
+            values = [
+                weight * w + flow.minimum(flow.mean + weight / alpha * flow.excess) + weight / alpha * flow.constant
+                for w, flow in by_budget.items()
+            ]
+            assert bound / case.step == pytest.approx(min(values), abs=1e-6)
+    for point in found.points:
+        result = prudent.evaluate(case.model, point.policy)
+        assert result.mean == pytest.approx(point.expected, rel=1e-9, abs=1e-9)
+        assert result.cvar(alpha) == pytest.approx(point.cvar, rel=1e-9, abs=1e-9)
+        assert found.least_expected(point.cvar) <= point.expected + 1e-9 * abs(point.expected)
+
+
+@settings(max_examples=examples(40))
+@given(case=cases(most_states=4), alpha=st.sampled_from([0.6, 0.3, 0.1]), slack=st.sampled_from([0.0, 0.05, 0.3, 2.0]))
+def test_the_best_mean_within_a_limit(case, alpha, slack):
+    truth = solve_by_lp(case.raw, case.start, alpha)
+    if truth is None:
+        return
+    plan = prudent.solve(case.model, alpha, slack=slack)
+    limit = (truth.cvar + slack * abs(truth.cvar)) * case.step
+    small = 1e-6 * max(1.0, abs(limit))
+    assert plan.max_cvar == pytest.approx(limit, abs=small)
+    assert plan.cvar <= limit + small
+    result = prudent.evaluate(case.model, plan.policy)
+    assert result.mean == pytest.approx(plan.expected, rel=1e-9, abs=1e-9)
+    assert result.cvar(alpha) == pytest.approx(plan.cvar, rel=1e-9, abs=1e-9)
+    # the exact optimum of all policies, randomised ones too
+    best = min(
+        flow.least_mean(alpha * (limit / case.step - w) + 1e-9)
+        for w, flow in flows(case, limit / case.step).items()
+        if w <= limit / case.step
+    )
+    assert plan.expected_lower <= best * case.step + small
+    assert best * case.step - small <= plan.expected
+    if slack == 0:
+        assert plan.expected == pytest.approx(truth.expected * case.step, abs=1e-5)

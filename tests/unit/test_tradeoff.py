@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+import prudent
+from strategies import noisy_table
+
+
+def test_ends_are_the_two_optima():
+    for name, alpha in (("betting_game", 0.2), ("deep_sea_treasure", 0.02)):
+        model = getattr(prudent.domains, name)()
+        found = prudent.frontier(model, alpha, tolerance=0.05)
+        cheap, safe = prudent.solve(model, alpha, method="expected"), prudent.solve(model, alpha)
+        assert found.points[0].expected == pytest.approx(cheap.expected, rel=1e-9)
+        assert found.points[0].cvar <= cheap.cvar + 1e-9
+        assert (found.points[-1].expected, found.points[-1].cvar) == pytest.approx((safe.expected, safe.cvar), rel=1e-9)
+        assert found.gap <= 0.05 * (safe.expected - cheap.expected)
+        assert f"{len(found.points)} points" in repr(found)
+
+
+def test_a_limit_that_the_cheapest_plan_keeps_is_no_limit():
+    model = prudent.domains.betting_game()
+    plan = prudent.solve(model, 0.2, max_cvar=99)
+    assert plan.status == "optimal"
+    assert plan.expected == pytest.approx(58.381353, abs=1e-6)
+    assert plan.message == "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size"
+
+
+def test_a_limit_below_the_optimum_names_it():
+    with pytest.raises(prudent.PrudentError, match="max_cvar is 90; no plan has that little: the optimal CVaR lies"):
+        prudent.solve(prudent.domains.betting_game(), 0.2, max_cvar=90)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slack": -0.1}, "slack is -0.1; it must be a number, at least 0"),
+        ({"slack": "1%"}, "slack is '1%'"),
+        ({"max_cvar": float("nan")}, "max_cvar is nan; it must be a finite number"),
+        ({"slack": 0.1, "max_cvar": 100}, "one at a time"),
+        ({"slack": 0.1, "method": "expected"}, "go with method exact"),
+    ],
+)
+def test_what_is_asked_is_checked(options, message):
+    with pytest.raises(prudent.PrudentError, match=message):
+        prudent.solve(prudent.domains.betting_game(), 0.2, **options)
+
+
+def test_what_a_frontier_is_asked_is_checked():
+    for options in ({"tolerance": -1}, {"most": 0}, {"most": 1.5}):
+        with pytest.raises(prudent.PrudentError, match="it must be"):
+            prudent.frontier(prudent.domains.figure_2(), 0.1, **options)
+    with pytest.raises(prudent.PrudentError, match="model is a str"):
+        prudent.frontier("model", 0.1)
+    with pytest.raises(prudent.PrudentError, match="would take"):
+        prudent.frontier(prudent.domains.betting_game(), 0.2, memory="1kB")
+
+
+def test_a_plan_within_a_limit_is_kept(tmp_path):
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2, slack=0.01)
+    prudent.save(plan, tmp_path / "p.safetensors")
+    assert prudent.load_plan(tmp_path / "p.safetensors", plan.model).to_dict() == plan.to_dict()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_without_a_common_step(seed):
+    model, alpha = prudent.build(0, noisy_table(np.random.default_rng(seed))), 0.3
+    found = prudent.frontier(model, alpha)
+    optimum = prudent.solve(model, alpha)
+    for point in found.points:
+        result = prudent.evaluate(model, point.policy)
+        assert result.mean == pytest.approx(point.expected, rel=1e-9, abs=1e-12)
+        assert result.cvar(alpha) <= point.cvar + 1e-9
+        assert found.least_expected(point.cvar) <= point.expected + 1e-9
+        assert point.cvar >= optimum.lower - 1e-9
+    plan = prudent.solve(model, alpha, slack=0.1)
+    assert plan.expected_lower <= plan.expected
+    assert plan.cvar <= plan.max_cvar + 1e-9
