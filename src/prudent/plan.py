@@ -27,8 +27,8 @@ STATUS_WITHIN = {
     **STATUS,
     "optimal": "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size",
     "within_gap": "no plan within the limit on CVaR has an expected cost lower than this by more than was asked for",
-    "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: one "
-    "that randomises, or one that is best for no weight of CVaR against the mean",
+    "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: "
+    "one that randomises, or one that is best for no weight of CVaR against the mean",
 }
 """The same for a plan with a limit on its CVaR."""
 

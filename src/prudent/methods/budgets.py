@@ -6,7 +6,7 @@ expected cost and at most about what :func:`likely_levels` says.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -34,6 +34,8 @@ anyone would notice."""
 
 PER_LEVEL = 120
 """Bytes for each level, of what is noted of the start and computed from it."""
+
+MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
 
 HUGE = 1e100
 """A value that no table has."""
@@ -88,9 +90,8 @@ def budget_sweep(
     arcs = free_round(prepared)
     ends = Ends(worst.value, worst.action_value, longest_stay(prepared, arcs))
     arguments = arcs, costs_of(prepared, arcs), ends, terms
-    window = most + 1 if keep else window_of(prepared, most)
     batch = max(BATCH // max(len(prepared.cost), 1), 1)
-    state = _Place.opened(prepared, base, choice, aims, window)
+    state = _Place.opened(prepared, base, choice, aims, keep)
     key = _key(prepared, base, aims, terms, alpha, most)
     kept = None if allowance.keeper is None else allowance.keeper.load(key)
     if kept is not None:
@@ -134,15 +135,16 @@ class _Place:
     done: int  # levels settled
     found: FloatArray  # (3, at least done)
     choice: list[NDArray[Any]]  # the actions of the levels settled, in parts
-    tables: Tables
+    tables: Tables  # grows with the levels, as far as a level looks back
     room: Room
     aims: Aims
+    furthest: int  # how far that is
 
     @classmethod
-    def opened(cls, prepared: Prepared, base: Base, choice: IntArray, aims: Aims, window: int) -> "_Place":
+    def opened(cls, prepared: Prepared, base: Base, choice: IntArray, aims: Aims, keep: bool) -> "_Place":
         n, kind = prepared.n_states, choice_type(prepared)
         unused = np.zeros((1, 1))
-        rows = (window, n)
+        rows = (1, n)
         tables = Tables(
             np.zeros(rows) if aims.plan else unused,
             np.zeros(rows) if aims.bound else unused,
@@ -155,11 +157,13 @@ class _Place:
         found = np.zeros((3, 64))
         found[:, 0] = [values[prepared.start] for values in base]
         room = Room(np.empty(prepared.n_actions), np.ones(prepared.n_actions, dtype=bool), choice.copy())
-        return cls(1, found, [(choice - prepared.action_start[:-1]).astype(kind)[None]], tables, room, aims)
+        furthest = UNREACHED if keep else int(prepared.cost.max(initial=0))
+        return cls(1, found, [(choice - prepared.action_start[:-1]).astype(kind)[None]], tables, room, aims, furthest)
 
     def advance(self, arguments: tuple[Any, ...], last: int, base: Base, start: int) -> None:
         if last > self.found.shape[1]:
             self.found = np.concatenate([self.found, np.zeros((3, max(last, self.found.shape[1])))], axis=1)
+        self._reach(last)
         n, kind = self.tables.choice.shape[1], self.tables.choice.dtype
         part = np.empty((last - self.done if self.aims.plan else 0, n), dtype=kind)
         tables = self.tables._replace(choice=part)
@@ -168,6 +172,17 @@ class _Place:
         if self.aims.plan:
             self.choice.append(part)
         self.done = last
+
+    def _reach(self, last: int) -> None:
+        """Make room for the levels before ``last``, as far as a level looks back; no row has been used again so far."""
+        window = min(self.furthest, last - 1) + 1
+        wanted = (self.aims.plan, self.aims.bound, self.aims.plan)
+        longer = list(self.tables)
+        for i, (table, used) in enumerate(zip(self.tables[:3], wanted, strict=True)):
+            if used and len(table) < window:
+                longer[i] = np.zeros((window, table.shape[1]))
+                longer[i][: len(table)] = table
+        self.tables = Tables(*longer)
 
     def packed(self) -> Arrays:
         return {
@@ -181,29 +196,41 @@ class _Place:
 
     def resumed(self, kept: Arrays, prepared: Prepared) -> "_Place":
         """Return the place that was kept; refuse arrays that do not fit, whoever wrote them."""
-        done = kept["found"].shape[1] if kept.get("found", np.empty(0)).ndim == 2 else 0
-        mine = {**self.packed(), "found": np.zeros((3, done))}
-        if "chosen" not in kept:  # finished: only what it found was kept
-            kept = {**mine, **kept}
-        mine["choice"] = np.empty((done if self.aims.plan else 1, prepared.n_states), dtype=choice_type(prepared))
-        count = np.diff(prepared.action_start)
-        fits = (
-            done >= 1
-            and kept.keys() == mine.keys()
-            and all(kept[name].shape == mine[name].shape and kept[name].dtype == mine[name].dtype for name in mine)
-            and bool((kept["choice"] < np.maximum(count, 1)).all())
-            and bool((kept["choice"] >= 0).all())
-            and bool((kept["choice"][0] == self.choice[0][0]).all())
-            and all(bool((np.abs(kept[name]) <= HUGE).all()) for name in ("found", "excess", "low", "mean"))
-            and bool((kept["chosen"] >= prepared.action_start[:-1]).all())
-            and bool((kept["chosen"] < prepared.action_start[:-1] + np.maximum(count, 1)).all())
-        )
-        if not fits:
-            raise PrudentError("the checkpoint does not fit this solve; delete it, or name another file")
-        tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
-        return _Place(
-            done, kept["found"], [kept["choice"]], tables, self.room._replace(chosen=kept["chosen"]), self.aims
-        )
+        n, done = prepared.n_states, kept["found"].shape[-1] if "found" in kept and kept["found"].ndim else 0
+        rows, unused = (min(self.furthest, done - 1) + 1, n), (1, 1)
+        wanted: dict[str, tuple[tuple[int, ...], type[Any]]] = {
+            "found": ((3, done), np.float64),
+            "choice": ((done if self.aims.plan else 1, n), choice_type(prepared)),
+        }
+        finished = "chosen" not in kept  # then only what it found was kept
+        if not finished:
+            wanted |= {
+                "excess": (rows if self.aims.plan else unused, np.float64),
+                "low": (rows if self.aims.bound else unused, np.float64),
+                "mean": (rows if self.aims.plan else unused, np.float64),
+                "chosen": ((n,), np.int64),
+            }
+        if (
+            done < 1
+            or kept.keys() != wanted.keys()
+            or not all(kept[name].shape == shape and kept[name].dtype == kind for name, (shape, kind) in wanted.items())
+        ):
+            raise PrudentError(MISFIT)
+        first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
+        chosen = self.room.chosen if finished else kept["chosen"]
+        sane = [
+            (kept["choice"] >= 0).all() and (kept["choice"] < count).all(),
+            (kept["choice"][0] == self.choice[0][0]).all(),
+            (chosen >= first).all() and (chosen < first + count).all(),
+            *((np.abs(kept[name]) <= HUGE).all() for name, (_, kind) in wanted.items() if kind is np.float64),
+        ]
+        if not all(sane):
+            raise PrudentError(MISFIT)
+        tables = self.tables
+        if not finished:
+            tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
+        room = self.room._replace(chosen=chosen)
+        return replace(self, done=done, found=kept["found"], choice=[kept["choice"]], tables=tables, room=room)
 
 
 def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:
@@ -257,7 +284,8 @@ def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: 
     window = window_of(prepared, levels)
     if 24 * window * prepared.n_states > TRIAL:
         return float("nan")
-    state = _Place.opened(prepared, base, choice, BOTH, window)
+    state = _Place.opened(prepared, base, choice, BOTH, keep=False)
+    state._reach(window)
     for table, first in zip(state.tables[:3], base, strict=True):
         table[:] = first
     arcs = free_round(prepared)
