@@ -1,12 +1,13 @@
 import csv
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import prudent
-from strategies import cases, examples, solved
+from strategies import cases, examples, noisy_table, solved
 
 
 def test_ranges_of_cost_so_far():
@@ -53,3 +54,19 @@ def test_the_table_is_the_policy(case):
     assert one.mean == pytest.approx(other.mean, abs=1e-5)
     shared = min(len(one.values), len(other.values))
     assert one.probabilities[:shared] == pytest.approx(other.probabilities[:shared], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("step", [None, 0.13])
+def test_on_rounded_costs_rows_leave_no_gap_and_say_what_the_policy_says(seed, step):
+    model = prudent.build(0, noisy_table(np.random.default_rng(seed)))
+    plan = prudent.solve(model, 0.2, step=step)
+    table = plan.decisions()
+    for state in {row.state for row in table.rows}:
+        rows = table.of(state)
+        for row, after in pairwise(rows):
+            assert row.at_most == after.at_least
+        for row in rows:
+            end = row.at_least + 1.0 if np.isinf(row.at_most) else row.at_most
+            for share in (0.01, 0.5, 0.99):
+                assert plan.policy(state, row.at_least + share * (end - row.at_least)) == row.action
