@@ -72,6 +72,7 @@ def main() -> None:
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
 @click.option("--max-cvar", type=float, help="Accept any CVaR up to this for the sake of the mean.")
+@click.option("--randomise", is_flag=True, help="Within that limit, allow to draw one of two policies at the start.")
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
@@ -96,6 +97,7 @@ def solve(
     relative_gap: float | None,
     slack: float | None,
     max_cvar: float | None,
+    randomise: bool,
     step: float | None,
     memory: str | None,
     time_limit: float | None,
@@ -130,6 +132,7 @@ def solve(
         relative_gap=relative_gap,
         slack=slack,
         max_cvar=max_cvar,
+        randomise=randomise,
         step=step,
         memory=memory,
         time_limit=time_limit,

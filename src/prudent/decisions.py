@@ -10,7 +10,7 @@ import numpy as np
 from prudent.chain import costs_of
 from prudent.errors import PrudentError, printable
 from prudent.kernels.sweep import occupy
-from prudent.policy import BudgetPolicy, UnrolledPolicy
+from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.values.rounds import free_round
 from prudent.values.worst_case import UNREACHED
 
@@ -68,6 +68,8 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
     """Return the decisions that a run of the policy can meet."""
     if isinstance(policy, UnrolledPolicy):
         raise PrudentError("a plan that remembers more than the cost so far is no table of it; use method='exact'")
+    if isinstance(policy, MixedPolicy):
+        raise PrudentError("a plan that draws one of two policies is no table; take those of policy.parts")
     prepared, model = policy.prepared, policy.prepared.model
     arcs = free_round(prepared)
     seen = np.zeros(policy.choice.shape, dtype=bool)

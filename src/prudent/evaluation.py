@@ -13,10 +13,10 @@ from prudent.chain import MISSING, backward, forward, spent_budget
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray, towards
 from prudent.model import SSP, FloatArray, IntArray
-from prudent.policy import BudgetPolicy, UnrolledPolicy
+from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
-from prudent.risk import Distribution
+from prudent.risk import Distribution, mixture
 
 __all__ = ["Policy", "evaluate", "restricted"]
 
@@ -50,6 +50,8 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
     check_model_and_policy(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
+    if isinstance(policy, MixedPolicy):
+        return mixture([(share, _evaluate_budget(part, tolerance)) for share, part in policy.parts])
     if isinstance(policy, BudgetPolicy):
         return _evaluate_budget(policy, tolerance)
     if isinstance(policy, Mapping):

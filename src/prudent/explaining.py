@@ -10,7 +10,7 @@ from prudent.errors import PrudentError
 from prudent.kernels.sweep import Base
 from prudent.methods.budgets import PLAN, TIE, budget_sweep
 from prudent.model import FloatArray, IntArray
-from prudent.policy import BudgetPolicy, UnrolledPolicy
+from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case
 
@@ -64,6 +64,8 @@ class Explainer:
             raise PrudentError(
                 "a plan that remembers more than the cost so far cannot be explained; use method='exact'"
             )
+        if isinstance(policy, MixedPolicy):
+            raise PrudentError("a plan that draws one of two policies cannot be explained; solve without randomise=")
         prepared = policy.prepared
         self.policy = policy
         self.mean_only = mean_only

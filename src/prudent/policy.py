@@ -13,7 +13,7 @@ from prudent.errors import PrudentError
 from prudent.model import SSP, FloatArray, IntArray
 from prudent.prepared import Prepared
 
-__all__ = ["BudgetPolicy", "UnrolledPolicy", "choice_type"]
+__all__ = ["BudgetPolicy", "MixedPolicy", "UnrolledPolicy", "choice_type"]
 
 
 def choice_type(prepared: Prepared) -> type[Any]:
@@ -151,3 +151,26 @@ class UnrolledPolicy(BudgetPolicy):
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Refuse: state and cost so far do not tell what this policy plays."""
         raise PrudentError("this policy remembers more than the cost so far; run it with policy.start()")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MixedPolicy(BudgetPolicy):
+    """One of two policies with the same budget, drawn at the start of a run."""
+
+    other: NDArray[Any]  # (n_levels, n_states)  the choice of the second
+    share: float  # the chance of the first
+
+    @property
+    def parts(self) -> tuple[tuple[float, BudgetPolicy], ...]:
+        """The chance of each policy, and the policy."""
+        first, second = BudgetPolicy(self.prepared, self.choice), BudgetPolicy(self.prepared, self.other)
+        return (self.share, first), (1 - self.share, second)
+
+    def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
+        """Refuse: which of the two is played is drawn once, at the start."""
+        raise PrudentError("this policy draws one of two at the start: run it with policy.start(), or take its parts")
+
+    def start(self, state: Hashable | None = None, *, seed: int = 0) -> Agent:
+        """Return an agent at the start of a run, of the policy that the seed draws."""
+        drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random() >= self.share
+        return self.parts[int(drawn)][1].start(state)

@@ -6,6 +6,7 @@ alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+
 the expected cost, ``alpha -> 0`` the worst case.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from prudent.errors import PrudentError, as_number
 from prudent.model import FloatArray
 
-__all__ = ["Distribution", "check_alpha"]
+__all__ = ["Distribution", "check_alpha", "mixture"]
 
 FORGIVEN = 1e-12
 
@@ -92,3 +93,19 @@ class Distribution:
     def __repr__(self) -> str:
         missing = f", {self.missing:.2g} missing" if self.missing else ""
         return f"<Distribution: mean {self.mean:.6g}, std {self.std:.6g}, {len(self.values):,} values{missing}>"
+
+
+def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
+    """Return the distribution of a draw from one of several, each with its chance."""
+    values, place = np.unique(np.concatenate([part.values for _, part in parts]), return_inverse=True)
+    chance = np.concatenate([share * part.probabilities for share, part in parts])
+    missing = sum(share * part.missing for share, part in parts)
+    beyond = sum(share * part.missing * part.missing_mean for share, part in parts)
+    return Distribution(
+        values=values,
+        probabilities=np.bincount(place, weights=chance, minlength=len(values)).astype(np.float64),
+        mean=sum(share * part.mean for share, part in parts),
+        missing=missing,
+        missing_mean=beyond / missing if missing > 0 else 0.0,
+        grouped=any(part.grouped for _, part in parts),
+    )

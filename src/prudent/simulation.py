@@ -15,7 +15,7 @@ from prudent.evaluation import Policy, check_model_and_policy, restricted
 from prudent.kernels.episodes import draw, draw_each, run_episodes
 from prudent.lattice import find_lattice
 from prudent.model import SSP, FloatArray, IntArray
-from prudent.policy import BudgetPolicy, UnrolledPolicy
+from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.prepare import prepare
 from prudent.risk import Distribution, check_alpha
 
@@ -120,6 +120,8 @@ def simulate(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise PrudentError(f"{name} is {value!r}; it must be a whole number, at least {least}")
     check_model_and_policy(model, policy)
+    if isinstance(policy, MixedPolicy):
+        return _simulate_mixed(policy, episodes, seed, threads, paths, max_steps)
     if isinstance(policy, BudgetPolicy):
         return _simulate_table(policy, episodes, seed, threads, paths, max_steps)
     if isinstance(policy, Mapping):
@@ -130,6 +132,26 @@ def simulate(
         by_state = BudgetPolicy.of_states(chain, chain.action_start[:-1])
         return _simulate_table(by_state, episodes, seed, threads, paths, max_steps)
     return _simulate_function(model, policy, episodes, seed, paths, max_steps)
+
+
+def _simulate_mixed(
+    policy: MixedPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
+) -> Runs:
+    """Draw the policy of each run, then let each play all of its runs."""
+    drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0]))).random(episodes)
+    second = drawn >= policy.share
+    costs, shown = np.empty(episodes), list[Path]([()] * min(paths, episodes))
+    for number, (_, part) in enumerate(policy.parts):
+        which = np.flatnonzero(second == bool(number))
+        if len(which) == 0:
+            continue
+        own = int(np.random.SeedSequence([seed, 1 + number]).generate_state(1, np.uint64)[0])
+        runs = _simulate_table(part, len(which), own, threads, min(paths, len(which)), max_steps)
+        costs[which] = runs.costs
+        for i, path in zip(which.tolist(), runs.paths, strict=False):
+            if i < len(shown):
+                shown[i] = path
+    return Runs(costs, seed, tuple(shown))
 
 
 def _endless(model: SSP, max_steps: int) -> PrudentError:

@@ -18,12 +18,13 @@ from prudent.methods.cvar_expected import CvarEV
 from prudent.methods.cvar_game import CvarWC
 from prudent.methods.exact import exact, reached, solution_for
 from prudent.methods.expected import expected
+from prudent.methods.mixing import Mixture, mixed_mean_within
 from prudent.methods.solution import Solution
-from prudent.methods.weighing import Weighing, least_mean_within
+from prudent.methods.weighing import Found, Weighing, least_mean_within
 from prudent.methods.worst_case import worst_case
 from prudent.model import SSP
 from prudent.plan import Plan
-from prudent.policy import BudgetPolicy
+from prudent.policy import BudgetPolicy, MixedPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.progress import announce
@@ -32,7 +33,7 @@ from prudent.risk import check_alpha
 
 __all__ = ["METHODS", "compile_kernels", "plan_of", "solve"]
 
-FORGIVEN = 1e-10
+FORGIVEN = 1e-12
 """How far beyond a limit a CVaR may be, relative to its size: less than rounding can tell."""
 
 WEIGHTS = 60
@@ -58,6 +59,7 @@ def solve(
     relative_gap: float | None = None,
     slack: float | None = None,
     max_cvar: float | None = None,
+    randomise: bool = False,
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
@@ -88,6 +90,9 @@ def solve(
         Accept any CVaR up to this one.  With either, the plan is the best found by weighing mean and CVaR against
         each other; ``expected_lower`` is what no plan within the limit can beat, and ``gap`` and ``relative_gap`` are
         between that and ``expected``.
+    randomise : bool
+        With ``slack`` or ``max_cvar``: allow a plan that draws one of two policies at the start of a run, seeded.  That
+        attains the bound.  Costs must have a common step.
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
@@ -122,7 +127,7 @@ def solve(
         said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
         keeper = Checkpoint(checkpoint, said)
     compile_kernels(name)
-    cap = _cap(name, slack, max_cvar)
+    cap = _cap(name, slack, max_cvar, randomise)
     allowance = Allowance.of(memory, time_limit, keeper)
     if cap is not None:
         return _solve_within(model, alpha, cap, target, step, allowance)
@@ -153,13 +158,16 @@ class _Cap:
 
     slack: float | None
     max_cvar: float | None
+    randomise: bool
 
     def limit(self, optimum: float) -> float:
         return optimum + (self.slack or 0.0) * abs(optimum) if self.max_cvar is None else self.max_cvar
 
 
-def _cap(method: str, slack: float | None, max_cvar: float | None) -> _Cap | None:
+def _cap(method: str, slack: float | None, max_cvar: float | None, randomise: bool) -> _Cap | None:
     if slack is None and max_cvar is None:
+        if randomise:
+            raise PrudentError("randomise goes with slack or max_cvar: without a limit nothing is gained by it")
         return None
     if method != "exact" or (slack is not None and max_cvar is not None):
         raise PrudentError("slack and max_cvar go with method exact, one at a time")
@@ -167,7 +175,7 @@ def _cap(method: str, slack: float | None, max_cvar: float | None) -> _Cap | Non
         slack = as_number("slack", slack, "a number, at least 0, such as 0.01 for 1%", lambda x: 0 <= x < np.inf)
     else:
         max_cvar = as_number("max_cvar", max_cvar, "a finite number", lambda x: abs(x) < np.inf)
-    return _Cap(slack, max_cvar)
+    return _Cap(slack, max_cvar, bool(randomise))
 
 
 def _solve_within(
@@ -188,8 +196,16 @@ def _solve_within(
                 f"max_cvar is {limit:g}; no plan has that little: the optimal CVaR lies between {bracket.lower:.9g} "
                 f"and {bracket.upper:.9g}; ask for more"
             )
-        found, bound = least_mean_within(weighing, prepared.in_levels(limit) + FORGIVEN * weighing.most, WEIGHTS)
-        policy = BudgetPolicy(prepared, found.choice)
+        room = prepared.in_levels(limit) + FORGIVEN * weighing.most
+        found: Found | Mixture
+        if cap.randomise:
+            if prepared.rounded:
+                raise PrudentError("randomise needs costs with a common step; these have none")
+            found = mixed_mean_within(weighing, room, WEIGHTS)
+            policy, bound = _mixed_policy(prepared, found), found.bound
+        else:
+            found, bound = least_mean_within(weighing, room, WEIGHTS)
+            policy = BudgetPolicy(prepared, found.choice)
         own = reached(policy, weighing.explored.expected, found.cvar, alpha)
     solution = replace(
         optimum,
@@ -201,8 +217,15 @@ def _solve_within(
         notes=own.notes,
     )
     plan = plan_of(model, "exact", alpha, Stage(prepared, solution, bracket, time.perf_counter() - began))
-    mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), plan.expected - prepared.in_units(0)))
+    above, least = plan.expected - prepared.in_units(0), 0.0 if prepared.rounded else prepared.level_size
+    mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), above, least))
     return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=False))
+
+
+def _mixed_policy(prepared: Prepared, found: Mixture) -> BudgetPolicy:
+    if found.share in (0.0, 1.0):  # nothing to draw
+        return BudgetPolicy(prepared, (found.first if found.share == 1.0 else found.second).choice)
+    return MixedPolicy(prepared, found.first.choice, other=found.second.choice, share=found.share)
 
 
 def plan_of(

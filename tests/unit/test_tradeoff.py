@@ -75,3 +75,43 @@ def test_costs_without_a_common_step(seed):
     plan = prudent.solve(model, alpha, slack=0.1)
     assert plan.expected_lower <= plan.expected
     assert plan.cvar <= plan.max_cvar + 1e-9
+
+
+def test_a_plan_that_draws_one_of_two_policies(tmp_path):
+    model = prudent.domains.betting_game()
+    plain, plan = (prudent.solve(model, 0.2, slack=0.02, randomise=drawn) for drawn in (False, True))
+    assert plan.status == "optimal"
+    assert plain.expected_lower == pytest.approx(plan.expected, rel=1e-6)
+    assert plan.expected < plain.expected
+    assert plan.cvar == pytest.approx(plan.max_cvar, rel=1e-9)
+    (share, first), (rest, second) = plan.policy.parts
+    assert share + rest == 1
+    means = [prudent.evaluate(model, part).mean for part in (first, second)]
+    assert share * means[0] + rest * means[1] == pytest.approx(plan.expected, rel=1e-12)
+    runs = [prudent.simulate(model, plan.policy, episodes=40_000, seed=1, threads=n, paths=5) for n in (1, 2)]
+    assert np.array_equal(runs[0].costs, runs[1].costs)
+    assert abs(runs[0].mean - plan.expected) <= 4 * runs[0].mean_se
+    assert abs(runs[0].cvar(0.2) - plan.cvar) <= 4 * runs[0].cvar_se(0.2)
+    for path, cost in zip(runs[0].paths, runs[0].costs, strict=False):
+        assert sum(paid for _, _, paid in path) == pytest.approx(cost)
+    agents = [plan.policy.start(seed=seed) for seed in range(200)]
+    drawn = np.mean([np.array_equal(agent._policy.choice, first.choice) for agent in agents])
+    assert abs(drawn - share) < 0.15
+    assert plan.policy.start(seed=3).action == plan.policy.start(seed=3).action
+    prudent.save(plan, tmp_path / "p.safetensors")
+    again = prudent.load_plan(tmp_path / "p.safetensors", model)
+    assert again.to_dict() == plan.to_dict()
+    assert again.policy.share == plan.policy.share
+    assert np.array_equal(again.policy.other, plan.policy.other)
+    for refused in (plan.decisions, lambda: plan.explain((0, 5)), lambda: plan.policy("s")):
+        with pytest.raises(prudent.PrudentError, match="one of two"):
+            refused()
+
+
+def test_randomising_is_asked_for_where_it_helps():
+    model = prudent.domains.figure_2()
+    with pytest.raises(prudent.PrudentError, match="goes with slack or max_cvar"):
+        prudent.solve(model, 0.1, randomise=True)
+    rough = prudent.build("s", {"s": {"a": [(0.5, "g", 2**0.5), (0.5, "g", 1)], "b": [(1, "g", 1.3)]}})
+    with pytest.raises(prudent.PrudentError, match="needs costs with a common step"):
+        prudent.solve(rough, 0.1, slack=0.1, randomise=True)

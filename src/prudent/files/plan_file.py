@@ -26,7 +26,7 @@ from prudent.graph import towards
 from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled
 from prudent.model import SSP
 from prudent.plan import STATUS, Plan
-from prudent.policy import BudgetPolicy, UnrolledPolicy, choice_type
+from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy, choice_type
 from prudent.prepare import prepare
 from prudent.prepared import Prepared, restrict
 
@@ -63,7 +63,9 @@ UNROLLED = {
     "node_successor": (1, "iu"),
     "start": (1, "iu"),
 }
-"""The tensors of a plan that remembers only the cost so far, and of one that remembers more: dimensions and kinds."""
+MIXED = {**PLAIN, "other": (2, "iu"), "share": (1, "f")}
+"""The tensors of a plan that remembers only the cost so far, of one that remembers more, and of one that draws one of
+two policies: dimensions and kinds."""
 
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
@@ -74,6 +76,8 @@ def write(plan: Plan, path: Path) -> None:
     tensors = {"choice": policy.choice}
     if isinstance(policy, UnrolledPolicy):
         tensors = pack_unrolled(policy)
+    if isinstance(policy, MixedPolicy):
+        tensors |= {"other": policy.other, "share": np.array([policy.share])}
     tensors = {name: _small(table) for name, table in tensors.items()}
     content = {
         "version": VERSION,
@@ -161,7 +165,7 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def _check_tensors(tensors: Tensors) -> None:
     """Refuse tensors of other names, dimensions and kinds than a plan's."""
-    wanted = UNROLLED if "node_state" in tensors else PLAIN
+    wanted = UNROLLED if "node_state" in tensors else MIXED if "other" in tensors else PLAIN
     if set(tensors) != set(wanted):
         raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(wanted)}")
     for name, (dimensions, kinds) in wanted.items():
@@ -172,24 +176,40 @@ def _check_tensors(tensors: Tensors) -> None:
 
 def _policy(prepared: Prepared, tensors: Tensors) -> BudgetPolicy:
     """Return the policy; refuse one that plays what there is not, or that may never reach a goal."""
-    choice = tensors["choice"]
+    choice = _choice(prepared, tensors["choice"])
+    policy: BudgetPolicy
+    if "node_state" in tensors:
+        policy = unpack_unrolled(prepared, tensors)
+    elif "other" in tensors:
+        other, share = _choice(prepared, tensors["other"]), tensors["share"]
+        if len(share) != 1 or not 0 < share[0] < 1 or other.shape != choice.shape:
+            raise PrudentError("its two policies do not go together")
+        _check_proper(BudgetPolicy(prepared, other))
+        policy = MixedPolicy(prepared, choice, other=other, share=float(share[0]))
+    else:
+        policy = BudgetPolicy(prepared, choice)
+    _check_proper(policy)
+    return policy
+
+
+def _choice(prepared: Prepared, choice: NDArray[Any]) -> NDArray[Any]:
+    """Return a table of actions; refuse one that plays what there is not."""
     if len(choice) == 0 or choice.shape[1] != prepared.n_states:
         raise PrudentError(f"tensor choice has shape {choice.shape}; the prepared model has {prepared.n_states} states")
     n_actions = np.diff(prepared.action_start)
     wrong = (choice.min(axis=0) < 0) | (choice.max(axis=0) >= np.maximum(n_actions, 1))  # a goal's is 0
     if wrong.any():
         raise PrudentError(f"tensor choice has an action that prepared state {np.flatnonzero(wrong)[0]} has not")
-    policy: BudgetPolicy
-    if "node_state" in tensors:
-        policy = unpack_unrolled(prepared, tensors)
-    else:
-        policy = BudgetPolicy(prepared, choice.astype(choice_type(prepared)))
+    return choice.astype(choice_type(prepared))
+
+
+def _check_proper(policy: BudgetPolicy) -> None:
+    """Refuse a policy that may never reach a goal."""
     # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
     alone = restrict(policy.prepared, policy.prepared.action_start[:-1] + policy.choice[0])
     ends = np.diff(alone.action_start) == 0
     if ((towards(alone.outcome_state, alone.successor, alone.n_states, ends) < 0) & ~ends).any():
         raise PrudentError("its policy may never reach a goal")
-    return policy
 
 
 def _shown(value: Any) -> str:

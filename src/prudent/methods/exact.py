@@ -46,9 +46,10 @@ from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import BOTH, BOUND, EXCESS, PLAN, TIE, Swept, budget_sweep
 from prudent.methods.solution import Solution
 from prudent.model import FloatArray
-from prudent.policy import BudgetPolicy
+from prudent.policy import BudgetPolicy, MixedPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
+from prudent.risk import mixture
 from prudent.values.expected import Expected, least_expected_cost, proper_choice
 from prudent.values.rounds import UNIT, path_rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
@@ -162,8 +163,9 @@ class Own:
 
 def reached(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> Own:
     """Follow a policy as far as ``most``, which its CVaR is at most; VaR is never above that."""
+    parts = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
     try:
-        found = forward(policy, tail, most=int(min(most, UNREACHED)) + 2)
+        found = mixture([(share, forward(part, tail, most=int(min(most, UNREACHED)) + 2)) for share, part in parts])
     except PrudentError:
         return Own(np.nan, np.inf, ("the policy is too large to be followed: its VaR is not known; simulate it",))
     return Own(found.var(alpha), policy.prepared.in_levels(found.cvar(alpha)))

@@ -21,11 +21,12 @@ from prudent.allowance import Allowance
 from prudent.chain import backward_from_each
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.budgets import BOTH, PLAN, TIE, budget_sweep
+from prudent.methods.budgets import BOTH, PLAN, TIE, Swept, budget_sweep
 from prudent.methods.exact import Explored, explore, surely_above, without_safety
 from prudent.policy import BudgetPolicy, choice_type
 from prudent.prepared import Prepared, restrict_to
 from prudent.values.rounds import UNIT
+from prudent.values.worst_case import WorstCase
 
 __all__ = ["CLOSED", "Found", "Weighing", "least_mean_within"]
 
@@ -70,21 +71,10 @@ class Weighing:
         prepared, expected, slope = self.prepared, self.explored.expected, weight / self.alpha
         terms = Terms(1.0, slope)
         base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
-        aims = PLAN if prepared.rounded else BOTH
-        swept = budget_sweep(
-            prepared,
-            base,
-            expected.choice,
-            without_safety(prepared),
-            self.allowance,
-            most=self.most,
-            aims=aims,
-            terms=terms,
-        )
+        swept = self.swept(base, without_safety(prepared), terms)
         low = swept.low
         if prepared.rounded:
             low = surely_above(prepared, expected, self.allowance, most=self.most, terms=terms)[0]
-        self._refuse(swept.stopped)
         budget = np.arange(len(low))
         beyond = weight * len(low) + self.explored.least
         self.lines.append((weight, min(float((weight * budget + low).min()) * (1 - 8 * UNIT), beyond)))
@@ -96,6 +86,14 @@ class Weighing:
             return best, None
         seen = self._at(swept.choice, int(np.argmin(within)))
         return best, seen if seen.cvar <= cap else None
+
+    def swept(self, base: Base, worst: WorstCase, terms: Terms) -> Swept:
+        """Sweep all budgets that matter."""
+        prepared, choice = self.prepared, self.explored.expected.choice
+        aims = PLAN if prepared.rounded else BOTH
+        found = budget_sweep(prepared, base, choice, worst, self.allowance, most=self.most, aims=aims, terms=terms)
+        self._refuse(found.stopped)
+        return found
 
     def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
         policy = BudgetPolicy(self.prepared, choice[: budget + 1])

@@ -78,5 +78,13 @@ def test_the_best_mean_within_a_limit(case, alpha, slack):
     )
     assert plan.expected_lower <= best * case.step + small
     assert best * case.step - small <= plan.expected
+    mixed = prudent.solve(case.model, alpha, slack=slack, randomise=True)
+    assert mixed.expected == pytest.approx(best * case.step, abs=1e-5 * max(1.0, abs(best * case.step)))
+    assert mixed.cvar <= limit + small
+    assert mixed.expected_lower <= best * case.step + small
+    assert mixed.status in ("optimal", "within_gap")
+    drawn = prudent.evaluate(case.model, mixed.policy)
+    assert drawn.mean == pytest.approx(mixed.expected, rel=1e-9, abs=1e-9)
+    assert drawn.cvar(alpha) == pytest.approx(mixed.cvar, rel=1e-9, abs=1e-9)
     if slack == 0:
         assert plan.expected == pytest.approx(truth.expected * case.step, abs=1e-5)

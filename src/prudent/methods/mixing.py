@@ -1,0 +1,147 @@
+"""The least expected cost within a limit on CVaR, by drawing one of two policies at the start.
+
+A policy that randomises between two with the same budget w mixes their expected costs and their expected excesses over
+w.  So, for one w, the least expected cost subject to ``w + E[(C - w)+] / alpha <= x`` lies on the lower hull of the
+points (excess, mean) of all policies, between two of them.  On a lattice the best w is on it: for one policy the limit
+is linear between two levels, so what is within it in between is so at one of them.
+
+A sweep for a slope mu gives, for every w at once, the point of the hull that mu touches, and a line below which no
+policy lies: mean >= L(w) - mu excess.  The next slope is the one between the two points that are best at the w whose
+bound is least; it ends when the best mixture meets that bound.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.chain import backward_from_each
+from prudent.kernels.sweep import Base, Terms
+from prudent.methods.budgets import EXCESS, Swept
+from prudent.methods.exact import without_safety
+from prudent.methods.weighing import Found, Weighing
+from prudent.model import FloatArray
+from prudent.policy import BudgetPolicy
+from prudent.values.rounds import UNIT
+from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
+
+__all__ = ["Mixture", "mixed_mean_within"]
+
+CLOSED = 1e-9
+"""Relative distance of the best mixture to its bound at which the search ends."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Two policies with the same budget, one of which is drawn at the start."""
+
+    first: Found
+    second: Found
+    share: float  # the chance of the first
+    bound: float  # what no policy within the limit can beat, randomised or not
+
+    @property
+    def expected(self) -> float:
+        """The expected cost."""
+        return self.share * self.first.expected + (1 - self.share) * self.second.expected
+
+    @property
+    def cvar(self) -> float:
+        """What CVaR is at most: the value of the budget that both have."""
+        return self.share * self.first.cvar + (1 - self.share) * self.second.cvar
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """What one sweep found, for every budget w."""
+
+    slope: float
+    mean: FloatArray  # (n_levels,)  E[C]
+    excess: FloatArray  # (n_levels,)  E[(C - w)+]
+    low: FloatArray  # (n_levels,)  at most mean + slope * excess of every policy
+    choice: NDArray[np.generic]
+
+
+def mixed_mean_within(weighing: Weighing, cap: float, most: int) -> Mixture:
+    """Return the best mixture whose CVaR is at most a cap, and the bound that proves it; costs on a lattice only."""
+    alpha, levels = weighing.alpha, np.arange(weighing.most + 1)
+    room: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # what the excess may be
+    touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
+    bound = np.full(len(levels), weighing.explored.least)
+    bound[(room < 0) | (touched[0].excess > room)] = np.inf
+    for _ in range(most):
+        value, first, second = _mixed(touched, room)
+        w = int(np.argmin(bound))
+        if value[w] - bound[w] <= CLOSED * abs(value[w]) or value.min() - bound[w] <= CLOSED * abs(bound[w]):
+            break
+        one, other = touched[first[w]], touched[second[w]]
+        fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
+        slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
+        if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
+            break
+        touched.append(_weighed(weighing, slope))
+        bound = np.where(np.isinf(bound), np.inf, np.maximum(bound, touched[-1].low - slope * room))
+    value, first, second = _mixed(touched, room)
+    w = int(np.argmin(value))
+    return _mixture(weighing, touched[first[w]], touched[second[w]], w, room[w], float(bound.min()))
+
+
+def _mixed(touched: list[_Touched], room: FloatArray) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
+    """Return, for every w, the least mean of mixtures within the room, and which two points are mixed."""
+    value = np.full(len(room), np.inf)
+    first, second = np.zeros(len(room), dtype=np.int64), np.zeros(len(room), dtype=np.int64)
+    for i, one in enumerate(touched):
+        fits = (one.excess <= room) & (room >= 0)
+        for j, other in enumerate(touched):
+            width = other.excess - one.excess
+            share = np.where(width > 0, (other.excess - room) / np.where(width > 0, width, 1.0), 1.0)
+            share = np.clip(share, 0.0, 1.0)
+            mean = np.where(fits, share * one.mean + (1 - share) * other.mean, np.inf)
+            better = mean < value
+            value, first, second = (
+                np.where(better, mean, value),
+                np.where(better, i, first),
+                np.where(better, j, second),
+            )
+    return value, first, second
+
+
+def _mixture(weighing: Weighing, one: _Touched, other: _Touched, w: int, room: float, bound: float) -> Mixture:
+    found = [
+        Found(float(each.mean[w]), w + float(each.excess[w]) / weighing.alpha, each.choice[: w + 1], w)
+        for each in (one, other)
+    ]
+    width = float(other.excess[w] - one.excess[w])
+    share = min(max((float(other.excess[w]) - room) / width, 0.0), 1.0) if width > 0 else 1.0
+    return Mixture(found[0], found[1], share, bound)
+
+
+def _safest(weighing: Weighing) -> _Touched:
+    """Sweep the excess first, the mean second."""
+    prepared, worst = weighing.prepared, least_worst_case(weighing.prepared)
+    value = worst.value.copy()
+    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
+    expected = weighing.explored.expected
+    base = Base(expected.value, expected.lower, expected.value)
+    swept = weighing.swept(base, WorstCase(value, worst.action_value), EXCESS)
+    return _touched(weighing, np.inf, swept)
+
+
+def _weighed(weighing: Weighing, slope: float) -> _Touched:
+    expected = weighing.explored.expected
+    base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
+    return _touched(weighing, slope, weighing.swept(base, without_safety(weighing.prepared), Terms(1.0, slope)))
+
+
+def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:
+    return replace(_touch(weighing, swept.choice), slope=slope, low=swept.low)
+
+
+def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:
+    """Evaluate a policy from every budget; budgets beyond its own are played as its own."""
+    missing = weighing.most + 1 - len(choice)
+    if missing > 0:
+        choice = np.concatenate([choice, np.repeat(choice[-1:], missing, axis=0)])
+    policy = BudgetPolicy(weighing.prepared, choice[: weighing.most + 1])
+    excess, _, mean = backward_from_each(policy, weighing.explored.expected)
+    return _Touched(0.0, mean, excess, np.full(len(mean), -np.inf), policy.choice)
