@@ -283,3 +283,69 @@ def _rational_optimum(rows):
                     break
         if not better:
             return value
+
+
+def least_exceedance(raw: Raw, start: dict[int, float], w: int) -> tuple[float, float]:
+    """Least probability that the total exceeds w, and the least mean of policies that attain it, by linear programs.
+
+    Costs are made non-negative by best luck first; a run that has exceeded goes on, for the sake of its mean.
+    """
+    luck = best_luck(raw)
+    nodes: dict[tuple[int, int], int] = {}
+    queue: list[tuple[int, int]] = []
+
+    def enter(state: int, left: int) -> int | None:
+        if not raw[state]:
+            return None
+        key = (state, max(left, -1))
+        if key not in nodes:
+            nodes[key] = len(queue)
+            queue.append(key)
+        return nodes[key]
+
+    supply: dict[int, float] = {}
+    constant = constant_mean = 0.0
+    for s, p in start.items():
+        if p > 0:
+            left = int(w - luck[s])
+            constant += p * (left < 0)
+            constant_mean += p * luck[s]
+            node = enter(s, left)
+            if node is not None:
+                supply[node] = supply.get(node, 0.0) + p
+    rows, cols, vals, beyond, mean, n = [], [], [], [], [], 0
+    for node, (s, left) in enumerate(queue):
+        for outcomes in raw[s]:
+            out, chance, cost = {node: 1.0}, 0.0, 0.0
+            for p, t, c in outcomes:
+                if p == 0 or luck[t] == inf:
+                    if p > 0:
+                        break  # it may never end
+                    continue
+                gain = int(c + luck[t] - luck[s])
+                after = -1 if left < 0 else left - gain
+                cost += p * gain
+                chance += p * (left >= 0 and after < 0)
+                target = enter(t, after)
+                if target is not None:
+                    out[target] = out.get(target, 0.0) - p
+            else:
+                rows += list(out)
+                cols += [n] * len(out)
+                vals += list(out.values())
+                beyond.append(chance)
+                mean.append(cost)
+                n += 1
+    if not queue:
+        return constant, constant_mean
+    matrix = csr_array((vals, (rows, cols)), shape=(len(queue), n))
+    right = np.zeros(len(queue))
+    for node, p in supply.items():
+        right[node] = p
+    first = linprog(beyond, A_eq=matrix, b_eq=right, method="highs", options=OPTIONS)
+    assert first.status == 0, first.message
+    second = linprog(
+        mean, A_eq=matrix, b_eq=right, A_ub=[beyond], b_ub=[first.fun + 1e-10], method="highs", options=OPTIONS
+    )
+    assert second.status == 0, second.message
+    return float(first.fun) + constant, float(second.fun) + constant_mean

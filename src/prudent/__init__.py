@@ -34,6 +34,10 @@ _HOME = {
     "curve": "prudent.alphas",
     "Curve": "prudent.alphas",
     "frontier": "prudent.tradeoff",
+    "Exceedance": "prudent.objectives",
+    "MeanPlusCVaR": "prudent.objectives",
+    "ValueAtRisk": "prudent.objectives",
+    "WorstCase": "prudent.objectives",
     "Frontier": "prudent.tradeoff",
 }
 __all__ = [  # noqa: RUF022 (the order of a first visit)
@@ -50,6 +54,10 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "Curve",
     "frontier",
     "Frontier",
+    "Exceedance",
+    "ValueAtRisk",
+    "MeanPlusCVaR",
+    "WorstCase",
     "CvarWC",
     "CvarEV",
     "Plan",
@@ -75,6 +83,7 @@ if TYPE_CHECKING:
     from prudent.methods.cvar_expected import CvarEV
     from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
+    from prudent.objectives import Exceedance, MeanPlusCVaR, ValueAtRisk, WorstCase
     from prudent.plan import Plan
     from prudent.risk import Distribution
     from prudent.simulation import Runs, simulate

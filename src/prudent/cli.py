@@ -18,6 +18,7 @@ from prudent.errors import PrudentError
 if TYPE_CHECKING:
     from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
+    from prudent.objectives import Objective
 
 __all__ = ["main"]
 
@@ -73,6 +74,11 @@ def main() -> None:
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
 @click.option("--max-cvar", type=float, help="Accept any CVaR up to this for the sake of the mean.")
 @click.option("--randomise", is_flag=True, help="Within that limit, allow to draw one of two policies at the start.")
+@click.option(
+    "--objective",
+    metavar="WHAT",
+    help="Plan for var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT instead of CVaR.",
+)
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
@@ -98,6 +104,7 @@ def solve(
     slack: float | None,
     max_cvar: float | None,
     randomise: bool,
+    objective: str | None,
     step: float | None,
     memory: str | None,
     time_limit: float | None,
@@ -133,6 +140,7 @@ def solve(
         slack=slack,
         max_cvar=max_cvar,
         randomise=randomise,
+        objective=None if objective is None else _objective(objective),
         step=step,
         memory=memory,
         time_limit=time_limit,
@@ -406,6 +414,22 @@ def completion(shell: str) -> None:
     if kind is None:
         raise PrudentError(f"there is no completion for {shell}")
     click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
+
+
+def _objective(text: str) -> "Objective":
+    name, _, number = text.partition(":")
+    try:
+        if name == "exceed":
+            return prudent.Exceedance(float(number))
+        if name == "mean+cvar":
+            return prudent.MeanPlusCVaR(float(number))
+    except ValueError as error:
+        if isinstance(error, PrudentError):
+            raise
+        raise PrudentError(f"--objective {text}: {number!r} must be a number") from None
+    if text not in ("var", "worst-case"):
+        raise PrudentError(f"--objective {text}: must be var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT")
+    return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
 def _alpha(text: str) -> float:

@@ -1,13 +1,14 @@
 """Plan: a policy, its numbers, and how certain they are."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from prudent.decisions import Decisions, decisions_of
 from prudent.explaining import Explainer, Explanation
 from prudent.model import SSP
+from prudent.objectives import Achieved
 from prudent.policy import BudgetPolicy
 
 __all__ = ["STATUS", "Plan"]
@@ -31,6 +32,13 @@ STATUS_WITHIN = {
     "one that randomises, or one that is best for no weight of CVaR against the mean",
 }
 """The same for a plan with a limit on its CVaR."""
+
+STATUS_OBJECTIVE = {
+    **STATUS,
+    "optimal": "the optimal value of the objective is known to within 1e-8 of its size, and the policy attains it",
+    "within_gap": "the bounds on the optimal value of the objective are as close as was asked for",
+}
+"""The same for a plan with another objective."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,11 +70,14 @@ class Plan:
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
     seconds: float  # solving alone
     max_cvar: float = float("inf")  # the CVaR that was allowed for the mean's sake; infinite if the least was asked
+    objective: Achieved | None = None  # what else than CVaR was planned for, and how well it was achieved
     notes: tuple[str, ...] = ()  # what else should be known: rounded costs, a method's fallbacks
 
     @property
     def message(self) -> str:
         """What the status means and what to change."""
+        if self.objective is not None:
+            return STATUS_OBJECTIVE[self.status]
         return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
 
     def __repr__(self) -> str:
@@ -125,6 +136,7 @@ class Plan:
             "upper": self.upper,
             "worst_case": self.worst_case,
             "max_cvar": self.max_cvar,
+            "objective": None if self.objective is None else asdict(self.objective),
             "states": self.model.n_states,
             "actions": self.model.n_actions,
             "outcomes": self.model.n_outcomes,

@@ -9,20 +9,23 @@ from os import PathLike
 
 import numpy as np
 
+from prudent.achieving import achieve
 from prudent.allowance import Allowance, shown_bytes
 from prudent.bracket import Bracket, Target, bracket_below, bracket_of
+from prudent.chain import backward
 from prudent.errors import PrudentError, as_number
 from prudent.files.checkpoint import Checkpoint
 from prudent.forecasting import likely_step
 from prudent.methods.cvar_expected import CvarEV
 from prudent.methods.cvar_game import CvarWC
-from prudent.methods.exact import exact, reached, solution_for
+from prudent.methods.exact import exact, reached, solution_for, surely_expected, surely_own
 from prudent.methods.expected import expected
 from prudent.methods.mixing import Mixture, mixed_mean_within
 from prudent.methods.solution import Solution
 from prudent.methods.weighing import Found, Weighing, least_mean_within
 from prudent.methods.worst_case import worst_case
 from prudent.model import SSP
+from prudent.objectives import Exceedance, Objective
 from prudent.plan import Plan
 from prudent.policy import BudgetPolicy, MixedPolicy
 from prudent.prepare import prepare
@@ -30,6 +33,8 @@ from prudent.prepared import Prepared
 from prudent.progress import announce
 from prudent.refining import Stage, refine
 from prudent.risk import check_alpha
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import true_worst_case
 
 __all__ = ["METHODS", "compile_kernels", "plan_of", "solve"]
 
@@ -60,6 +65,7 @@ def solve(
     slack: float | None = None,
     max_cvar: float | None = None,
     randomise: bool = False,
+    objective: Objective | None = None,
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
@@ -93,6 +99,9 @@ def solve(
     randomise : bool
         With ``slack`` or ``max_cvar``: allow a plan that draws one of two policies at the start of a run, seeded.  That
         attains the bound.  Costs must have a common step.
+    objective : Exceedance, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
+        What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
+        alpha says at which level ``cvar`` and ``var`` are reported.
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
@@ -129,6 +138,13 @@ def solve(
     compile_kernels(name)
     cap = _cap(name, slack, max_cvar, randomise)
     allowance = Allowance.of(memory, time_limit, keeper)
+    if objective is not None:
+        if cap is not None or name != "exact" or not isinstance(objective, Objective):
+            kinds = "an Exceedance, a ValueAtRisk, a MeanPlusCVaR or a WorstCase"
+            raise PrudentError(
+                f"objective is {objective!r}; it must be {kinds}, with method exact and no limit on CVaR"
+            )
+        return solve_for(model, alpha, objective, target, step, allowance)
     if cap is not None:
         return _solve_within(model, alpha, cap, target, step, allowance)
     plan, stopped = _solve(model, alpha, name, run, target, step, allowance)
@@ -220,6 +236,39 @@ def _solve_within(
     above, least = plan.expected - prepared.in_units(0), 0.0 if prepared.rounded else prepared.level_size
     mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), above, least))
     return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=False))
+
+
+def solve_for(
+    model: SSP, alpha: float, objective: Objective, target: Target, step: float | None, allowance: Allowance
+) -> Plan:
+    """Return the plan that is best for another objective than CVaR."""
+    began = time.perf_counter()
+    prepared = prepare(model, step)
+    if prepared.rounded and step is None:
+        prepared = prepare(model, likely_step(prepared, alpha))
+    with allowance:
+        policy, achieved = achieve(prepared, alpha, objective, allowance)
+        expected = least_expected_cost(prepared)
+        own = reached(policy, expected, None, alpha)
+        upper = np.inf if own.notes else surely_own(policy, expected, None, alpha)
+        least = float(surely_expected(prepared, expected)[prepared.start])
+        solution = Solution(
+            policy=policy,
+            var=own.var,
+            cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
+            expected=backward(policy, expected).mean,
+            expected_lower=least,
+            lower=least,
+            upper=upper,
+            worst=true_worst_case(prepared),
+            notes=own.notes,
+        )
+        stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.perf_counter() - began)
+    plan = plan_of(model, "exact", alpha, stage)
+    least = 0.0 if prepared.rounded or isinstance(objective, Exceedance) else prepared.level_size
+    size = max(abs(achieved.lower), abs(achieved.upper), least)
+    status = target.status(Bracket(achieved.lower, achieved.upper, size), aims=True, interrupted=False)
+    return replace(plan, objective=achieved, status=status)
 
 
 def _mixed_policy(prepared: Prepared, found: Mixture) -> BudgetPolicy:

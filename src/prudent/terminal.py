@@ -63,6 +63,8 @@ def print_plan(plan: Plan) -> None:
         ("", number(plan.upper), "at most"),
         ("least worst case", number(plan.worst_case), "of all plans, not of this one"),
     ]
+    if (goal := plan.objective) is not None:
+        rows.insert(0, (goal.objective, number(goal.value), f"optimal: {goal.lower:,.6g} to {goal.upper:,.6g}"))
     found = plan.model
     title = f"{found.name}, alpha {plan.alpha:g}, method {plan.method}: {plan.status}"
     size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {plan.seconds:.3g} s"

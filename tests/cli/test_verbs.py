@@ -204,3 +204,20 @@ def test_slack_and_limit():
     result = CliRunner().invoke(main, ["solve", "betting-game", "--alpha", "0.2", "--max-cvar", "90"])
     assert result.exit_code == 2
     assert "optimal CVaR lies between 91.3375837 and 91.3375837" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("var", 79), ("worst-case", 95), ("exceed:90", 0.0456748984375), ("mean+cvar:2", 248.419408)]
+)
+def test_objectives(text, value):
+    answer = json.loads(run("solve", "betting-game", "--alpha", 0.2, "--objective", text, "--json"))
+    assert answer["objective"]["value"] == pytest.approx(value, abs=1e-5)
+    assert answer["status"] == "optimal"
+    assert "optimal: " in run("solve", "betting-game", "--alpha", 0.2, "--objective", text)
+
+
+@pytest.mark.parametrize("text", ["cvar", "exceed", "exceed:x", "mean+cvar:-1"])
+def test_objectives_that_mean_nothing(text):
+    result = CliRunner().invoke(main, ["solve", "betting-game", "--alpha", "0.2", "--objective", text])
+    assert result.exit_code == 2
+    assert "must be" in result.stderr

@@ -11,6 +11,7 @@ of at most 64 times the file's size and 1 MiB, besides what preparing the model 
 import json
 import math
 import sys
+from dataclasses import astuple
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from prudent.files.sealed import Tensors, seal, unseal
 from prudent.graph import towards
 from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled
 from prudent.model import SSP
+from prudent.objectives import Achieved
 from prudent.plan import STATUS, Plan
 from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy, choice_type
 from prudent.prepare import prepare
@@ -34,6 +36,7 @@ __all__ = ["parse", "read", "write"]
 
 FORMAT, VERSION = "prudent-plan", 1
 METHODS = ("exact", "cvar-ev", "cvar-wc", "expected", "worst-case")
+OBJECTIVES = ("exceedance", "var", "mean-plus-cvar", "worst-case")
 ODD = ("inf", "-inf", "nan")
 NUMBERS: dict[str, tuple[str, ...]] = {
     "alpha": (),
@@ -51,7 +54,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 """The plan's numbers, and what each may be besides a finite number, as it is written."""
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
-FIELDS = {*TEXTS, *NUMBERS, "version", "notes"}
+FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 
 PLAIN = {"choice": (2, "iu")}
 UNROLLED = {
@@ -88,6 +91,7 @@ def write(plan: Plan, path: Path) -> None:
         "method": plan.method,
         "status": plan.status,
         "notes": list(plan.notes),
+        "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
     write_bytes(path, seal(FORMAT, content, tensors))
@@ -135,6 +139,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         method=content["method"],
         status=content["status"],
         notes=tuple(content["notes"]),
+        objective=None if content["objective"] is None else Achieved(*content["objective"]),
         **{name: float(content[name]) for name in NUMBERS},
     )
 
@@ -152,6 +157,14 @@ def _check_content(content: dict[str, Any]) -> None:
     notes = content["notes"]
     if not isinstance(notes, list) or not all(isinstance(note, str) and note.isprintable() for note in notes):
         raise PrudentError("notes is not a list of texts that can be printed")
+    about = content["objective"]
+    if about is not None and not (
+        isinstance(about, list)
+        and len(about) == 4
+        and about[0] in OBJECTIVES
+        and all(isinstance(number, float) and math.isfinite(number) for number in about[1:])
+    ):
+        raise PrudentError("objective is not one that a plan can have")
     for name, odd in NUMBERS.items():
         value = content[name]
         if isinstance(value, str) and value in odd:

@@ -62,6 +62,7 @@ __all__ = [
     "solution_for",
     "surely_above",
     "surely_expected",
+    "surely_own",
     "without_safety",
 ]
 
@@ -135,7 +136,7 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
     if prepared.rounded or stopped:  # stopped early, w need not be the policy's VaR
         cvar = max(min(own.cvar, cvar), lower)
     if stopped and not own.notes:
-        upper = min(upper, _surely_own(policy, expected, upper, alpha))
+        upper = min(upper, surely_own(policy, expected, upper, alpha))
     complete = not (stopped or prepared.rounded)
     second = float(explored.swept.mean[attains].min()) * (1 - SECOND)
     return Solution(
@@ -161,20 +162,21 @@ class Own:
     notes: tuple[str, ...] = ()
 
 
-def reached(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> Own:
-    """Follow a policy as far as ``most``, which its CVaR is at most; VaR is never above that."""
+def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float) -> Own:
+    """Follow a policy as far as ``most``, which its CVaR is at most, if that is known; VaR is never above that."""
+    most = None if most is None else int(min(most, UNREACHED)) + 2
     parts = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
     try:
-        found = mixture([(share, forward(part, tail, most=int(min(most, UNREACHED)) + 2)) for share, part in parts])
+        found = mixture([(share, forward(part, tail, most=most)) for share, part in parts])
     except PrudentError:
         return Own(np.nan, np.inf, ("the policy is too large to be followed: its VaR is not known; simulate it",))
     return Own(found.var(alpha), policy.prepared.in_levels(found.cvar(alpha)))
 
 
-def _surely_own(policy: BudgetPolicy, tail: Expected, most: float, alpha: float) -> float:
+def surely_own(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float) -> float:
     """Return what the policy's own CVaR is at most, from its distribution; sums along a run err with its length."""
     slip = path_rounding(policy.prepared, tail.steps)
-    charged = forward(policy, tail, most=int(min(most, UNREACHED)) + 2, charged=True)
+    charged = forward(policy, tail, most=None if most is None else int(min(most, UNREACHED)) + 2, charged=True)
     slip += charged.missing / alpha * float((tail.upper - tail.value).max())
     return policy.prepared.in_levels(charged.cvar(alpha)) * (1 + slip)
 
@@ -194,9 +196,11 @@ def surely_above(
     alpha: float | None = None,
     most: int = UNREACHED,
     terms: Terms = EXCESS,
+    beyond: float | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep costs rounded down, to where no larger budget can be optimal for alpha, or to ``most``.
 
+    Without budget the first objective is made of the terms and V, unless it is ``beyond``, whatever the state.
     Return what the first objective surely is at least, for the budgets from 0 up, and why it was stopped, if it was.
     """
     down, least = prepare(prepared.model, prepared.step, down=True), surely_expected(prepared, expected)
@@ -207,6 +211,8 @@ def surely_above(
     low[down.start] = min(low[down.start], least[prepared.start])
     # Limits from the right: row b stands for a budget just above b - 1, which is gone only at b charged.
     low = ((terms.accrual + terms.slope) * low + terms.slope) * (1 - 4 * UNIT)
+    if beyond is not None:
+        low = np.full(down.n_states, beyond)
     worst = least_worst_case(down)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
     if terms.accrual > 0:

@@ -1,0 +1,56 @@
+"""What to plan for, where it is not CVaR first: each with the expected cost second.
+
+All are answered by the sweep over budgets of the exact method, with another first objective; each answer carries its
+value and bounds on the optimal one.
+"""
+
+from dataclasses import dataclass
+
+from prudent.errors import as_number
+
+__all__ = ["Achieved", "Exceedance", "MeanPlusCVaR", "Objective", "ValueAtRisk", "WorstCase"]
+
+
+@dataclass(frozen=True)
+class Exceedance:
+    """The least probability that the total cost exceeds a budget."""
+
+    budget: float
+
+    def __post_init__(self) -> None:
+        value = as_number("budget", self.budget, "a finite number", lambda x: abs(x) < float("inf"))
+        object.__setattr__(self, "budget", value)
+
+
+@dataclass(frozen=True)
+class ValueAtRisk:
+    """The least VaR at alpha, and with it the least probability of costing more."""
+
+
+@dataclass(frozen=True)
+class MeanPlusCVaR:
+    """The least sum of the expected cost and a weight times CVaR at alpha."""
+
+    weight: float
+
+    def __post_init__(self) -> None:
+        value = as_number("weight", self.weight, "a number above 0, at most 1e6", lambda x: 0 < x <= 1e6)
+        object.__setattr__(self, "weight", value)
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The least worst case."""
+
+
+Objective = Exceedance | ValueAtRisk | MeanPlusCVaR | WorstCase
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """The value of an objective that a plan has, and bounds on the optimal one."""
+
+    objective: str
+    value: float
+    lower: float
+    upper: float

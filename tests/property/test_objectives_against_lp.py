@@ -1,0 +1,66 @@
+"""Other objectives than CVaR, against linear programs."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prudent
+from oracles import Flow, best_luck, least_exceedance, solve_by_lp
+from strategies import cases, examples
+
+
+@settings(max_examples=examples(50))
+@given(case=cases(most_states=4), above=st.integers(-1, 7))
+def test_least_probability_of_exceeding_a_budget(case, above):
+    if solve_by_lp(case.raw, case.start, 0.5) is None:
+        return
+    luck = best_luck(case.raw)
+    w = int(min(luck[s] for s, p in case.start.items() if p > 0)) + above
+    chance, mean = least_exceedance(case.raw, case.start, w)
+    plan = prudent.solve(case.model, 0.5, objective=prudent.Exceedance(w * case.step))
+    assert plan.status == "optimal"
+    assert plan.objective.value == pytest.approx(chance, abs=1e-7)
+    assert plan.objective.lower <= chance + 1e-7
+    assert chance - 1e-7 <= plan.objective.upper
+    if above >= 0:
+        assert plan.expected == pytest.approx(mean * case.step, abs=1e-5 * max(1.0, abs(mean * case.step)))
+    result = prudent.evaluate(case.model, plan.policy)
+    assert result.exceeds((w + 1e-6) * case.step) == pytest.approx(plan.objective.value, abs=1e-9)
+    assert result.mean == pytest.approx(plan.expected, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=examples(40))
+@given(case=cases(most_states=4), alpha=st.sampled_from([0.7, 0.3, 0.1]))
+def test_least_value_at_risk(case, alpha):
+    if solve_by_lp(case.raw, case.start, 0.5) is None:
+        return
+    plan = prudent.solve(case.model, alpha, objective=prudent.ValueAtRisk())
+    w = round(plan.objective.value / case.step)
+    assert least_exceedance(case.raw, case.start, w)[0] <= alpha + 1e-8
+    assert least_exceedance(case.raw, case.start, w - 1)[0] > alpha - 1e-8
+    assert plan.status == "optimal"
+    assert plan.var <= plan.objective.value
+    assert plan.objective.lower <= plan.objective.value <= plan.objective.upper
+
+
+@settings(max_examples=examples(30))
+@given(case=cases(most_states=4), alpha=st.sampled_from([0.6, 0.2]), weight=st.sampled_from([0.1, 1.0, 20.0]))
+def test_mean_plus_weighted_cvar(case, alpha, weight):
+    truth = solve_by_lp(case.raw, case.start, alpha)
+    if truth is None:
+        return
+    plan = prudent.solve(case.model, alpha, objective=prudent.MeanPlusCVaR(weight))
+    luck = best_luck(case.raw)
+    first, best = int(min(luck[s] for s, p in case.start.items() if p > 0)), float("inf")
+    w = first
+    most = plan.objective.value / case.step  # which is attained, so no larger w can be better
+    least = Flow(case.raw, case.start, first).least_mean()
+    while weight * w + least <= min(best, most) + 1e-9 and w <= first + 60:
+        flow, slope = Flow(case.raw, case.start, w), weight / alpha
+        best = min(best, weight * w + flow.minimum(flow.mean + slope * flow.excess) + slope * flow.constant)
+        w += 1
+    size = 1e-6 * max(1.0, abs(best * case.step))
+    assert plan.objective.value == pytest.approx(best * case.step, abs=size)
+    assert plan.objective.lower <= best * case.step + size
+    assert plan.expected + weight * plan.cvar == pytest.approx(plan.objective.value, abs=size)
+    assert plan.status == "optimal"

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+import prudent
+from strategies import noisy_table
+
+
+def test_the_worst_case_as_an_objective():
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2, objective=prudent.WorstCase())
+    assert (plan.objective.value, plan.objective.lower, plan.objective.upper) == (95, 95, 95)
+    assert plan.status == "optimal"
+    loop = prudent.build("s", {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)]}, "g": {}})
+    with pytest.raises(prudent.PrudentError, match="no policy bounds the cost"):
+        prudent.solve(loop, 0.2, objective=prudent.WorstCase())
+
+
+def test_what_is_asked_is_checked():
+    model = prudent.domains.figure_2()
+    for wrong in ("var", prudent.ValueAtRisk, 5):
+        with pytest.raises(prudent.PrudentError, match="it must be an Exceedance, a ValueAtRisk"):
+            prudent.solve(model, 0.1, objective=wrong)
+    for options in ({"method": "expected"}, {"slack": 0.1}):
+        with pytest.raises(prudent.PrudentError, match="with method exact and no limit"):
+            prudent.solve(model, 0.1, objective=prudent.ValueAtRisk(), **options)
+    with pytest.raises(prudent.PrudentError, match="budget is inf; it must be a finite number"):
+        prudent.Exceedance(float("inf"))
+    with pytest.raises(prudent.PrudentError, match="weight is 0; it must be a number above 0"):
+        prudent.MeanPlusCVaR(0)
+
+
+@pytest.mark.parametrize(
+    "objective", [prudent.Exceedance(90), prudent.ValueAtRisk(), prudent.MeanPlusCVaR(2), prudent.WorstCase()]
+)
+def test_plans_are_kept_and_say_what_they_are_for(objective, tmp_path):
+    model = prudent.domains.betting_game()
+    plan = prudent.solve(model, 0.2, objective=objective)
+    assert "objective" in plan.message
+    prudent.save(plan, tmp_path / "p.safetensors")
+    again = prudent.load_plan(tmp_path / "p.safetensors", model)
+    assert again.to_dict() == plan.to_dict()
+    runs = prudent.simulate(model, again.policy, episodes=20_000, seed=2)
+    assert abs(runs.mean - plan.expected) <= 4 * runs.mean_se + 1e-9
+    if isinstance(objective, prudent.Exceedance):
+        share = float((runs.costs > 90).mean())
+        assert abs(share - plan.objective.value) <= 4 * np.sqrt(share * (1 - share) / 20_000)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_without_a_common_step(seed):
+    model = prudent.build(0, noisy_table(np.random.default_rng(seed)))
+    middle = prudent.solve(model, 0.5).var
+    plan = prudent.solve(model, 0.5, objective=prudent.Exceedance(middle))
+    assert plan.objective.lower <= plan.objective.value <= plan.objective.upper
+    runs = prudent.simulate(model, plan.policy, episodes=20_000, seed=1)
+    share = float((runs.costs > middle * (1 + 1e-9)).mean())
+    assert plan.objective.lower - 0.02 <= share <= plan.objective.upper + 0.02
+    tail = prudent.solve(model, 0.2, objective=prudent.ValueAtRisk()).objective
+    assert tail.lower <= tail.value
+    assert tail.lower <= prudent.solve(model, 0.2).upper
+    mixed = prudent.solve(model, 0.2, objective=prudent.MeanPlusCVaR(1.0)).objective
+    assert mixed.lower <= mixed.value <= mixed.upper
