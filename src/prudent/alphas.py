@@ -15,11 +15,10 @@ from prudent.allowance import Allowance
 from prudent.bracket import Bracket, bracket, bracket_of
 from prudent.chain import backward_from_each, expected_steps, forward
 from prudent.errors import PrudentError
-from prudent.forecasting import likely_step
+from prudent.forecasting import prepare_for
 from prudent.methods.exact import Explored, explore, solution_for
 from prudent.model import SSP, FloatArray
 from prudent.plan import Plan
-from prudent.prepare import prepare
 from prudent.refining import Stage
 from prudent.risk import check_alpha
 from prudent.solving import compile_kernels, plan_of
@@ -178,9 +177,7 @@ def curve(
     allowance = Allowance.of(memory, None)
     compile_kernels("exact")
     began = time.perf_counter()
-    prepared = prepare(model, step)
-    if prepared.rounded and step is None:
-        prepared = prepare(model, likely_step(prepared, alpha_min))
+    prepared = prepare_for(model, alpha_min, step)
     with allowance:
         explored = explore(prepared, alpha_min, allowance)
     if explored.stopped == "interrupted":

@@ -1,4 +1,4 @@
-"""The MODEL argument of a verb, and the options that shape a model."""
+"""What verbs take: the MODEL argument with the options that shape it, and the methods."""
 
 import functools
 import inspect
@@ -14,9 +14,10 @@ import prudent
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
+    from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
 
-__all__ = ["DOMAINS", "with_model"]
+__all__ = ["DOMAINS", "METHODS", "as_method", "with_model"]
 
 DOMAINS = {
     "betting-game": "betting_game",
@@ -25,6 +26,7 @@ DOMAINS = {
     "autonomous-navigation": "autonomous_navigation",
     "figure-2": "figure_2",
 }
+METHODS = ("exact", "cvar-ev", "cvar-wc", "expected", "worst-case")
 
 
 def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -104,3 +106,10 @@ def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
             what = "a whole number" if kind is int else "a number"
             raise PrudentError(f"--set {item}: must be {what}") from None
     return text
+
+
+def as_method(name: str, points: int) -> "str | CvarWC":
+    """Return a method with its options: the paper's take a number of grid points."""
+    if name == "cvar-wc":
+        return prudent.CvarWC(points=points)
+    return prudent.CvarEV(points=points) if name == "cvar-ev" else name

@@ -12,17 +12,15 @@ import click
 from click.shell_completion import get_completion_class
 
 import prudent
-from prudent.arguments import DOMAINS, with_model
+from prudent import overviews
+from prudent.arguments import DOMAINS, METHODS, as_method, with_model
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
-    from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
     from prudent.objectives import Objective
 
 __all__ = ["main"]
-
-METHODS = ("exact", "cvar-ev", "cvar-wc", "expected", "worst-case")
 
 
 class Verbs(click.Group):
@@ -134,7 +132,7 @@ def solve(
     plan = prudent.solve(
         made,
         alpha,
-        method=_method(method, points),
+        method=as_method(method, points),
         gap=gap,
         relative_gap=relative_gap,
         slack=slack,
@@ -286,122 +284,6 @@ def check(
 
 
 @main.command()
-@with_model
-@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
-@click.option("--points", type=int, default=30, show_default=True, help="Grid points of the paper's methods.")
-def compare(model: str, make: "Callable[[], SSP]", alpha: float, points: int, as_json: bool) -> None:
-    """Solve MODEL with every method, side by side.
-
-    \b
-    Examples:
-      prudent compare betting-game --alpha 0.2
-      prudent compare deep-sea-treasure --alpha 0.02 --points 80
-    """
-    from prudent.terminal import print_comparison, print_json
-
-    made = make()
-    plans = []
-    for name in METHODS:
-        plans.append(prudent.solve(made, alpha, method=_method(name, points)))
-        if plans[-1].status == "interrupted":
-            raise KeyboardInterrupt
-    if as_json:
-        print_json({"model": made.name, "alpha": alpha, "rows": [plan.to_dict() for plan in plans]})
-        return
-    print_comparison(plans)
-
-
-@main.command()
-@with_model
-@click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: where the plan changes]")
-@click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
-@click.option("--step", type=float, help="Round the costs to multiples of this.")
-@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
-def curve(
-    model: str,
-    make: "Callable[[], SSP]",
-    alphas: str | None,
-    alpha_min: float,
-    step: float | None,
-    memory: str | None,
-    as_json: bool,
-) -> None:
-    """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
-
-    \b
-    Examples:
-      prudent curve betting-game
-      prudent curve betting-game --alphas 0.02,0.1,0.2 --json
-    """
-    from prudent.terminal import print_curve, print_json
-
-    asked = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
-    found = prudent.curve(make(), alpha_min=min([alpha_min, *(asked or [])]), step=step, memory=memory)
-    points = found.points if asked is None else tuple(found.at(alpha) for alpha in asked)
-    if as_json:
-        print_json({"model": found.model.name, "seconds": found.seconds, "points": [vars(point) for point in points]})
-        return
-    print_curve(found, points)
-
-
-@main.command()
-@with_model
-@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
-@click.option(
-    "--tolerance", type=float, default=5e-3, show_default=True, help="What may be missed, of the whole range."
-)
-@click.option("--most", type=int, default=100, show_default=True, help="The most weights to try.")
-@click.option("--step", type=float, help="Round the costs to multiples of this.")
-@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
-def frontier(
-    model: str,
-    make: "Callable[[], SSP]",
-    alpha: float,
-    tolerance: float,
-    most: int,
-    step: float | None,
-    memory: str | None,
-    as_json: bool,
-) -> None:
-    """Print the trade-off between expected cost and CVaR of MODEL.
-
-    \b
-    Example:
-      prudent frontier betting-game --alpha 0.2
-    """
-    from prudent.terminal import print_frontier, print_json
-
-    found = prudent.frontier(make(), alpha, tolerance=tolerance, most=most, step=step, memory=memory)
-    if as_json:
-        points = [{"expected": point.expected, "cvar": point.cvar} for point in found.points]
-        about = {"model": found.model.name, "alpha": alpha, "gap": found.gap, "seconds": found.seconds}
-        print_json({**about, "points": points})
-        return
-    print_frontier(found)
-
-
-@main.command()
-@click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Where to write.")
-@click.option("--episodes", type=int, default=20_000, show_default=True, help="Simulated runs for each cell.")
-@click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
-def reproduce(out: str, episodes: int, traffic: str | None) -> None:
-    """Reproduce the paper: its tables and figures, and the exact optimum beside them.
-
-    Writes results.json, results.csv, the figures and one page, index.html.
-
-    \b
-    Examples:
-      prudent reproduce --out report
-      prudent reproduce --traffic la_traffic.csv
-    """
-    from prudent.report.reproduce import reproduce as run
-    from prudent.terminal import print_reproduction
-
-    print_reproduction(run(Path(out), episodes=episodes, traffic=traffic))
-    click.echo(f"prudent: the report is {Path(out) / 'index.html'}", err=True)
-
-
-@main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a SHELL.
@@ -432,18 +314,8 @@ def _objective(text: str) -> "Objective":
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
-def _alpha(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise PrudentError(f"--alphas {text!r}: must be numbers with commas between them") from None
-
-
-def _method(name: str, points: int) -> "str | CvarWC":
-    """Return a method with its options: the paper's take a number of grid points."""
-    if name == "cvar-wc":
-        return prudent.CvarWC(points=points)
-    return prudent.CvarEV(points=points) if name == "cvar-ev" else name
+for verb in (overviews.compare, overviews.curve, overviews.frontier, overviews.reproduce):
+    main.add_command(verb)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from prudent.prepared import Prepared
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case
 
-__all__ = ["Forecast", "forecast", "likely_step"]
+__all__ = ["Forecast", "forecast", "prepare_for"]
 
 PER_OUTCOME = 250
 """Bytes for each outcome while a model is prepared, measured on a large one."""
@@ -47,11 +47,15 @@ def likely_step(prepared: Prepared, alpha: float) -> float:
     return nice_step(min(0.8 * Target().width(size) / float(least.steps[prepared.start]), largest))
 
 
+def prepare_for(model: SSP, alpha: float, step: float | None) -> Prepared:
+    """Prepare a model for one sweep: where no step is given and costs have none in common, with a likely one."""
+    prepared = prepare(model, step)
+    return prepare(model, likely_step(prepared, alpha)) if prepared.rounded and step is None else prepared
+
+
 def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
     """Return about what a solve takes, for a step, or for the one that solve would end up with."""
-    prepared = prepare(model, step)
-    if prepared.rounded and step is None:
-        prepared = prepare(model, likely_step(prepared, alpha))
+    prepared = prepare_for(model, alpha, step)
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     levels = likely_levels(prepared, least, worst, alpha)
     aims = PLAN if prepared.rounded else BOTH

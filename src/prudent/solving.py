@@ -15,7 +15,7 @@ from prudent.bracket import Bracket, Target, bracket_below, bracket_of
 from prudent.chain import backward
 from prudent.errors import PrudentError, as_number
 from prudent.files.checkpoint import Checkpoint
-from prudent.forecasting import likely_step
+from prudent.forecasting import prepare_for
 from prudent.methods.cvar_expected import CvarEV
 from prudent.methods.cvar_game import CvarWC
 from prudent.methods.exact import exact, reached, solution_for, surely_expected, surely_own
@@ -199,9 +199,7 @@ def _solve_within(
 ) -> Plan:
     """Return the best plan found with a CVaR up to a limit."""
     began = time.perf_counter()
-    prepared = prepare(model, step)
-    if prepared.rounded and step is None:
-        prepared = prepare(model, likely_step(prepared, alpha))
+    prepared = prepare_for(model, alpha, step)
     with allowance:
         weighing = Weighing(prepared, alpha, allowance)
         optimum = solution_for(weighing.explored, alpha)
@@ -243,9 +241,7 @@ def solve_for(
 ) -> Plan:
     """Return the plan that is best for another objective than CVaR."""
     began = time.perf_counter()
-    prepared = prepare(model, step)
-    if prepared.rounded and step is None:
-        prepared = prepare(model, likely_step(prepared, alpha))
+    prepared = prepare_for(model, alpha, step)
     with allowance:
         policy, achieved = achieve(prepared, alpha, objective, allowance)
         expected = least_expected_cost(prepared)

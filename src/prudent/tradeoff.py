@@ -15,11 +15,10 @@ import numpy as np
 from prudent.allowance import Allowance
 from prudent.bracket import bracket_below
 from prudent.errors import PrudentError, as_number
-from prudent.forecasting import likely_step
+from prudent.forecasting import prepare_for
 from prudent.methods.weighing import CLOSED, Found, Weighing
 from prudent.model import SSP
 from prudent.policy import BudgetPolicy
-from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.progress import Progress
 from prudent.risk import check_alpha
@@ -112,9 +111,7 @@ def frontier(
     allowance = Allowance.of(memory, None)
     compile_kernels("exact")
     began = time.perf_counter()
-    prepared = prepare(model, step)
-    if prepared.rounded and step is None:
-        prepared = prepare(model, likely_step(prepared, alpha))
+    prepared = prepare_for(model, alpha, step)
     with allowance:
         weighing = Weighing(prepared, alpha, allowance)
         found = _undominated([weighing.cheapest, weighing.safest])

@@ -23,9 +23,8 @@ from scipy.sparse.csgraph import breadth_first_order, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from prudent.graph import BoolArray
-from prudent.kernels.blocks import (
-    ROUNDS,
-    Round,
+from prudent.kernels.blocks import ROUNDS, Round, solve_block
+from prudent.kernels.rows import (
     Rows,
     apply_rows,
     eliminate_rows,
@@ -33,7 +32,6 @@ from prudent.kernels.blocks import (
     policy_constants,
     policy_rows,
     residual_rows,
-    solve_block,
     substitute_rows,
     sweep_rows,
 )
