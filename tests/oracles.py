@@ -271,20 +271,6 @@ def rational_cvar_of_reals(rows: dict[int, list[list[tuple[Fraction, int, Fracti
     return best + luck[start]
 
 
-def _rational_optimum(rows):
-    choice = _proper_choice(rows)
-    while True:
-        value = _rational_values(rows, choice)
-        better = False
-        for s in choice:
-            for i, outcomes in enumerate(rows[s]):
-                if sum(p * (c + value[t]) for p, t, c in outcomes) < value[s]:
-                    choice[s], better = i, True
-                    break
-        if not better:
-            return value
-
-
 def least_exceedance(raw: Raw, start: dict[int, float], w: int) -> tuple[float, float]:
     """Least probability that the total exceeds w, and the least mean of policies that attain it, by linear programs.
 
