@@ -36,6 +36,9 @@ def storm_model(model: prudent.SSP):
     moves = csr_array((chance, (row, column)), shape=(rows, model.n_states))
     moves.sum_duplicates()
     mean = np.bincount(row_of_action[action_of], weights=model.probability * model.cost, minlength=rows)
+    least, most = (pick.reduceat(model.cost, model.outcome_start[:-1]) for pick in (np.minimum, np.maximum))
+    alike = least == most  # then nothing is rounded: cost-bounded properties count every digit
+    mean[row_of_action[alike]] = least[alike]
 
     builder = stormpy.datastructures.SparseMatrixBuilder[float](
         rows=rows, columns=model.n_states, entries=moves.nnz, has_custom_row_grouping=True, row_groups=model.n_states
@@ -58,6 +61,13 @@ def storm_model(model: prudent.SSP):
         transition_matrix=builder.build(), state_labeling=labels, reward_models={"cost": costs}
     )
     return stormpy.models.SparseMdp[float](parts)
+
+
+def reaches_within(storm, budget: int) -> float:
+    """Storm's greatest probability of reaching a goal at a cost of at most this."""
+    formula = stormpy.parse_property(f'Pmax=? [F{{"cost"}}<={budget} "goal"]')
+    result = stormpy.model_checking(storm, formula, only_initial_states=True)
+    return float(result.get_value(storm.initial_states[0]))
 
 
 def least_expected(storm, method: str, precision: float) -> np.ndarray:
