@@ -29,10 +29,12 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Ten times the daily number of random models, drawn anew, everything marked slow, and a model of a million states.
+# Ten times the daily number of random models, drawn anew, everything marked slow, a model of a million states,
+# and what slack buys on the paper's domains.
 bench: $(VENV)/.dev
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
+	$(BIN)/python benchmarks/what_slack_buys.py
 
 # Files nobody should trust: RUNS inputs for each format, with atheris, which finds what comes next by coverage.
 RUNS ?= 50000
