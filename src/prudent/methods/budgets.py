@@ -222,7 +222,11 @@ class _Place:
             (kept["choice"] >= 0).all() and (kept["choice"] < count).all(),
             (kept["choice"][0] == self.choice[0][0]).all(),
             (chosen >= first).all() and (chosen < first + count).all(),
-            *((np.abs(kept[name]) <= HUGE).all() for name, (_, kind) in wanted.items() if kind is np.float64),
+            *(
+                ((kept[name] >= 0) & (kept[name] <= HUGE)).all()
+                for name, (_, kind) in wanted.items()
+                if kind is np.float64
+            ),
         ]
         if not all(sane):
             raise PrudentError(MISFIT)
