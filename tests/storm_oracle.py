@@ -70,6 +70,13 @@ def reaches_within(storm, budget: int) -> float:
     return float(result.get_value(storm.initial_states[0]))
 
 
+def quantile(storm, alpha: float) -> float:
+    """Storm's least cost within which a goal is reached with a probability above 1 - alpha."""
+    formula = stormpy.parse_property(f'quantile(k, Pmax>{1 - alpha} [F{{"cost"}}<=k "goal"])')
+    result = stormpy.model_checking(storm, formula, only_initial_states=True)
+    return float(result.get_value(storm.initial_states[0]))
+
+
 def least_expected(storm, method: str, precision: float) -> np.ndarray:
     """Storm's least expected cost from every state by one of its methods, to this relative precision."""
     environment = sound()
