@@ -70,6 +70,7 @@ def main() -> None:
 @click.option("--gap", type=float, help="How far apart the bounds on the optimal CVaR may be.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
+@click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
 @click.option("--max-cvar", type=float, help="Accept any CVaR up to this for the sake of the mean.")
 @click.option("--randomise", is_flag=True, help="Within that limit, allow to draw one of two policies at the start.")
 @click.option(
@@ -100,6 +101,7 @@ def solve(
     gap: float | None,
     relative_gap: float | None,
     slack: float | None,
+    absolute_slack: float | None,
     max_cvar: float | None,
     randomise: bool,
     objective: str | None,
@@ -136,6 +138,7 @@ def solve(
         gap=gap,
         relative_gap=relative_gap,
         slack=slack,
+        absolute_slack=absolute_slack,
         max_cvar=max_cvar,
         randomise=randomise,
         objective=None if objective is None else _objective(objective),

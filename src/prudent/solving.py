@@ -63,6 +63,7 @@ def solve(
     gap: float | None = None,
     relative_gap: float | None = None,
     slack: float | None = None,
+    absolute_slack: float | None = None,
     max_cvar: float | None = None,
     randomise: bool = False,
     objective: Objective | None = None,
@@ -92,13 +93,15 @@ def solve(
         unless said.  The status tells whether they are.
     slack : float, optional
         Accept a CVaR above the optimal one by this part of its size, 0.01 for 1%, for the sake of the mean.
+    absolute_slack : float, optional
+        The same in the units of the costs.
     max_cvar : float, optional
-        Accept any CVaR up to this one.  With either, the plan is the best found by weighing mean and CVaR against
-        each other; ``expected_lower`` is what no plan within the limit can beat, and ``gap`` and ``relative_gap`` are
-        between that and ``expected``.
+        Accept any CVaR up to this one.  With one of the three, the plan is the best found by weighing mean and CVaR
+        against each other; ``expected_lower`` is what no plan within the limit can beat, and ``gap`` and
+        ``relative_gap`` are between that and ``expected``.
     randomise : bool
-        With ``slack`` or ``max_cvar``: allow a plan that draws one of two policies at the start of a run, seeded.  That
-        attains the bound.  Costs must have a common step.
+        Within such a limit: allow a plan that draws one of two policies at the start of a run, seeded.  That attains
+        the bound, up to rounded costs.
     objective : Exceedance, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
         What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
         alpha says at which level ``cvar`` and ``var`` are reported.
@@ -136,7 +139,7 @@ def solve(
         said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
         keeper = Checkpoint(checkpoint, said)
     compile_kernels(name)
-    cap = _cap(name, slack, max_cvar, randomise)
+    cap = _cap(name, slack, absolute_slack, max_cvar, randomise)
     allowance = Allowance.of(memory, time_limit, keeper)
     if objective is not None:
         if cap is not None or name != "exact" or not isinstance(objective, Objective):
@@ -172,26 +175,34 @@ def _solve(
 class _Cap:
     """How much CVaR is accepted for the sake of the mean."""
 
-    slack: float | None
-    max_cvar: float | None
+    slack: float | None  # relative to the optimum
+    more: float | None  # than the optimum
+    most: float | None
     randomise: bool
 
     def limit(self, optimum: float) -> float:
-        return optimum + (self.slack or 0.0) * abs(optimum) if self.max_cvar is None else self.max_cvar
+        if self.most is not None:
+            return self.most
+        return optimum + (self.more if self.more is not None else (self.slack or 0.0) * abs(optimum))
 
 
-def _cap(method: str, slack: float | None, max_cvar: float | None, randomise: bool) -> _Cap | None:
-    if slack is None and max_cvar is None:
+def _cap(
+    method: str, slack: float | None, absolute_slack: float | None, max_cvar: float | None, randomise: bool
+) -> _Cap | None:
+    asked = [value is not None for value in (slack, absolute_slack, max_cvar)]
+    if not any(asked):
         if randomise:
             raise PrudentError("randomise goes with slack or max_cvar: without a limit nothing is gained by it")
         return None
-    if method != "exact" or (slack is not None and max_cvar is not None):
-        raise PrudentError("slack and max_cvar go with method exact, one at a time")
+    if method != "exact" or sum(asked) > 1:
+        raise PrudentError("slack, absolute_slack and max_cvar go with method exact, one at a time")
     if slack is not None:
         slack = as_number("slack", slack, "a number, at least 0, such as 0.01 for 1%", lambda x: 0 <= x < np.inf)
-    else:
+    if absolute_slack is not None:
+        absolute_slack = as_number("absolute_slack", absolute_slack, "a cost, at least 0", lambda x: 0 <= x < np.inf)
+    if max_cvar is not None:
         max_cvar = as_number("max_cvar", max_cvar, "a finite number", lambda x: abs(x) < np.inf)
-    return _Cap(slack, max_cvar, bool(randomise))
+    return _Cap(slack, absolute_slack, max_cvar, bool(randomise))
 
 
 def _solve_within(
@@ -213,8 +224,6 @@ def _solve_within(
         room = prepared.in_levels(limit) + FORGIVEN * weighing.most
         found: Found | Mixture
         if cap.randomise:
-            if prepared.rounded:
-                raise PrudentError("randomise needs costs with a common step; these have none")
             found = mixed_mean_within(weighing, room, WEIGHTS)
             policy, bound = _mixed_policy(prepared, found), found.bound
         else:

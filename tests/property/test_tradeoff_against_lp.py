@@ -56,6 +56,13 @@ def test_points_and_lines_are_those_of_linear_programs(case, alpha):
         assert found.least_expected(point.cvar) <= point.expected + 1e-9 * abs(point.expected)
 
 
+def best_mean(case, alpha: float, limit: float) -> float:
+    """The least mean of all policies, randomised or not, with a CVaR up to a limit, by a linear program for each w."""
+    levels = limit / case.step
+    means = [flow.least_mean(alpha * (levels - w) + 1e-9) for w, flow in flows(case, levels).items() if w <= levels]
+    return min(means) * case.step
+
+
 @settings(max_examples=examples(40))
 @given(case=cases(most_states=4), alpha=st.sampled_from([0.6, 0.3, 0.1]), slack=st.sampled_from([0.0, 0.05, 0.3, 2.0]))
 def test_the_best_mean_within_a_limit(case, alpha, slack):
@@ -71,20 +78,37 @@ def test_the_best_mean_within_a_limit(case, alpha, slack):
     assert result.mean == pytest.approx(plan.expected, rel=1e-9, abs=1e-9)
     assert result.cvar(alpha) == pytest.approx(plan.cvar, rel=1e-9, abs=1e-9)
     # the exact optimum of all policies, randomised ones too
-    best = min(
-        flow.least_mean(alpha * (limit / case.step - w) + 1e-9)
-        for w, flow in flows(case, limit / case.step).items()
-        if w <= limit / case.step
-    )
-    assert plan.expected_lower <= best * case.step + small
-    assert best * case.step - small <= plan.expected
+    best = best_mean(case, alpha, limit)
+    assert plan.expected_lower <= best + small
+    assert best - small <= plan.expected
     mixed = prudent.solve(case.model, alpha, slack=slack, randomise=True)
-    assert mixed.expected == pytest.approx(best * case.step, abs=1e-5 * max(1.0, abs(best * case.step)))
+    assert mixed.expected == pytest.approx(best, abs=1e-5 * max(1.0, abs(best)))
     assert mixed.cvar <= limit + small
-    assert mixed.expected_lower <= best * case.step + small
+    assert mixed.expected_lower <= best + small
     assert mixed.status in ("optimal", "within_gap")
     drawn = prudent.evaluate(case.model, mixed.policy)
     assert drawn.mean == pytest.approx(mixed.expected, rel=1e-9, abs=1e-9)
     assert drawn.cvar(alpha) == pytest.approx(mixed.cvar, rel=1e-9, abs=1e-9)
     if slack == 0:
         assert plan.expected == pytest.approx(truth.expected * case.step, abs=1e-5)
+
+
+@settings(max_examples=examples(40))
+@given(
+    case=cases(most_states=4),
+    alpha=st.sampled_from([0.6, 0.3, 0.1]),
+    slack=st.sampled_from([0.0, 0.3, 2.0]),
+    step=st.sampled_from([0.3, 0.7, 1.5]),
+)
+def test_the_best_mean_within_a_limit_on_rounded_costs(case, alpha, slack, step):
+    step *= case.step
+    if solve_by_lp(case.raw, case.start, alpha) is None or step > np.abs(case.model.cost).max():
+        return
+    for randomise in (False, True):
+        plan = prudent.solve(case.model, alpha, step=step, slack=slack, randomise=randomise)
+        best, small = best_mean(case, alpha, plan.max_cvar), 1e-6 * max(1.0, abs(plan.max_cvar))
+        assert plan.expected_lower <= best + small
+        assert best - small <= plan.expected
+        result = prudent.evaluate(case.model, plan.policy)
+        assert result.cvar(alpha) <= plan.max_cvar + small
+        assert result.mean == pytest.approx(plan.expected, rel=1e-9, abs=1e-9)

@@ -35,6 +35,8 @@ def test_a_limit_below_the_optimum_names_it():
     [
         ({"slack": -0.1}, "slack is -0.1; it must be a number, at least 0"),
         ({"slack": "1%"}, "slack is '1%'"),
+        ({"absolute_slack": -1}, "absolute_slack is -1; it must be a cost, at least 0"),
+        ({"absolute_slack": 1, "max_cvar": 100}, "one at a time"),
         ({"max_cvar": float("nan")}, "max_cvar is nan; it must be a finite number"),
         ({"slack": 0.1, "max_cvar": 100}, "one at a time"),
         ({"slack": 0.1, "method": "expected"}, "go with method exact"),
@@ -112,6 +114,23 @@ def test_randomising_is_asked_for_where_it_helps():
     model = prudent.domains.figure_2()
     with pytest.raises(prudent.PrudentError, match="goes with slack or max_cvar"):
         prudent.solve(model, 0.1, randomise=True)
-    rough = prudent.build("s", {"s": {"a": [(0.5, "g", 2**0.5), (0.5, "g", 1)], "b": [(1, "g", 1.3)]}})
-    with pytest.raises(prudent.PrudentError, match="needs costs with a common step"):
-        prudent.solve(rough, 0.1, slack=0.1, randomise=True)
+
+
+def test_absolute_slack():
+    model = prudent.domains.figure_2()
+    relative, absolute = prudent.solve(model, 0.1, slack=0.3), prudent.solve(model, 0.1, absolute_slack=3.0)
+    assert absolute.max_cvar == pytest.approx(13, rel=1e-12)
+    assert absolute.to_dict() | {"seconds": 0} == relative.to_dict() | {"seconds": 0}
+
+
+def test_drawing_with_costs_that_have_no_common_step():
+    root = 2**0.5
+    model = prudent.build("s", {"s": {"bold": [(0.9, "g", 1), (0.1, "g", 5 * root)], "safe": [(1, "g", 2 * root)]}})
+    # safe costs 2.83; bold 1.61 on average, 7.07 in the worst tenth: sharing them meets a limit on CVaR in between
+    plan = prudent.solve(model, 0.1, max_cvar=5.0, randomise=True)
+    share, bold, safe = (5.0 - 2 * root) / (3 * root), 0.9 + 0.5 * root, 2 * root
+    best = share * bold + (1 - share) * safe
+    assert plan.expected_lower <= best <= plan.expected + 1e-12
+    assert plan.expected == pytest.approx(best, rel=2e-3)
+    assert prudent.evaluate(model, plan.policy).cvar(0.1) <= 5 + 1e-9
+    assert plan.status == "within_gap"

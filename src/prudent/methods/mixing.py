@@ -8,6 +8,11 @@ is linear between two levels, so what is within it in between is so at one of th
 A sweep for a slope mu gives, for every w at once, the point of the hull that mu touches, and a line below which no
 policy lies: mean >= L(w) - mu excess.  The next slope is the one between the two points that are best at the w whose
 bound is least; it ends when the best mixture meets that bound.
+
+*Rounded costs.*  The mixture is found on costs rounded up, where its excess is at least the true one.  What surely lies
+below every policy comes from costs rounded down.  There, as a function of w, L(w) - mu alpha (x - w) falls by a jump
+right after each level and is concave from there to the next, so between two levels it is at least the lesser of its
+limits from the right of both.
 """
 
 from dataclasses import dataclass, replace
@@ -18,8 +23,8 @@ from numpy.typing import NDArray
 from prudent.chain import backward_from_each
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import EXCESS, Swept
-from prudent.methods.exact import without_safety
-from prudent.methods.weighing import Found, Weighing
+from prudent.methods.exact import surely_above, without_safety
+from prudent.methods.weighing import Found, Weighing, beneath
 from prudent.model import FloatArray
 from prudent.policy import BudgetPolicy
 from prudent.values.rounds import UNIT
@@ -63,7 +68,7 @@ class _Touched:
 
 
 def mixed_mean_within(weighing: Weighing, cap: float, most: int) -> Mixture:
-    """Return the best mixture whose CVaR is at most a cap, and the bound that proves it; costs on a lattice only."""
+    """Return the best mixture found whose CVaR is at most a cap, and the bound that proves it."""
     alpha, levels = weighing.alpha, np.arange(weighing.most + 1)
     room: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # what the excess may be
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
@@ -80,10 +85,24 @@ def mixed_mean_within(weighing: Weighing, cap: float, most: int) -> Mixture:
         if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
             break
         touched.append(_weighed(weighing, slope))
-        bound = np.where(np.isinf(bound), np.inf, np.maximum(bound, touched[-1].low - slope * room))
+        bound = np.where(np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, room)))
     value, first, second = _mixed(touched, room)
     w = int(np.argmin(value))
-    return _mixture(weighing, touched[first[w]], touched[second[w]], w, room[w], float(bound.min()))
+    sure = _surely(weighing, [each.slope for each in touched[2:]], cap) if weighing.prepared.rounded else bound.min()
+    return _mixture(weighing, touched[first[w]], touched[second[w]], w, room[w], float(sure))
+
+
+def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
+    """Return what no mixture within a cap can beat, whatever rounding does."""
+    prepared, alpha, explored = weighing.prepared, weighing.alpha, weighing.explored
+    most = weighing.most
+    bound = np.full(most, explored.least)  # for budgets between two levels
+    for slope in slopes:
+        terms = Terms(1.0, slope)
+        low = surely_above(prepared, explored.expected, weighing.allowance, most=most + 1, terms=terms)[0][: most + 1]
+        low = beneath(low, slope, alpha * (cap - np.arange(len(low), dtype=np.float64)))
+        bound[: len(low) - 1] = np.maximum(bound[: len(low) - 1], np.minimum(low[1:], low[:-1]))
+    return float(bound[: max(int(np.floor(cap)) + 1, 1)].min())
 
 
 def _mixed(touched: list[_Touched], room: FloatArray) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
@@ -134,7 +153,8 @@ def _weighed(weighing: Weighing, slope: float) -> _Touched:
 
 
 def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:
-    return replace(_touch(weighing, swept.choice), slope=slope, low=swept.low)
+    low = swept.excess if weighing.prepared.rounded else swept.low  # a guide for the search, where it is no bound
+    return replace(_touch(weighing, swept.choice), slope=slope, low=low)
 
 
 def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:

@@ -23,12 +23,13 @@ from prudent.errors import PrudentError
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import BOTH, PLAN, TIE, Swept, budget_sweep
 from prudent.methods.exact import Explored, explore, surely_above, without_safety
+from prudent.model import FloatArray
 from prudent.policy import BudgetPolicy, choice_type
 from prudent.prepared import Prepared, restrict_to
 from prudent.values.rounds import UNIT
 from prudent.values.worst_case import WorstCase
 
-__all__ = ["CLOSED", "Found", "Weighing", "least_mean_within"]
+__all__ = ["CLOSED", "Found", "Weighing", "beneath", "least_mean_within"]
 
 CLOSED = 1e-9
 """Relative gain below which a weight shows no new point."""
@@ -146,4 +147,10 @@ def least_mean_within(weighing: Weighing, cap: float, most: int) -> tuple[Found,
         left, right = (left, between) if between.cvar <= cap else (between, right)
         if right.expected < best.expected:
             best = right
-    return best, max(bound - weight * cap for weight, bound in weighing.lines)
+    return best, max(float(beneath(np.array(bound), weight, cap)) for weight, bound in weighing.lines)
+
+
+def beneath(bound: FloatArray, slope: float, room: float | FloatArray) -> FloatArray:
+    """Return ``bound - slope * room``, rounded down by more than it can err."""
+    less = slope * np.asarray(room)
+    return bound - less - 8 * UNIT * (np.abs(bound) + np.abs(less))
