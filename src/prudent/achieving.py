@@ -1,26 +1,73 @@
 """The best policy for an objective, its value, and bounds on the optimal one."""
 
+import time
+from dataclasses import replace
+
 import numpy as np
 
-from prudent.allowance import Allowance
-from prudent.bracket import bracket_below
+from prudent.allowance import Allowance, Stopped
+from prudent.bracket import Bracket, Target, bracket_below, bracket_of
+from prudent.chain import backward
 from prudent.errors import PrudentError
-from prudent.methods.exact import explore
+from prudent.forecasting import prepare_for
+from prudent.methods.exact import explore, reached, surely_expected, surely_own
 from prudent.methods.exceeding import exceeding
+from prudent.methods.solution import Solution
 from prudent.methods.weighing import Weighing
 from prudent.methods.worst_case import worst_case
+from prudent.model import SSP
 from prudent.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, ValueAtRisk
+from prudent.plan import Plan
+from prudent.planned import plan_of
 from prudent.policy import BudgetPolicy
 from prudent.prepared import Prepared
+from prudent.refining import Stage
 from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import true_worst_case
 
-__all__ = ["achieve"]
+__all__ = ["solve_for"]
 
 NEAR = 1e-9
 """A budget so close below a level, relatively, is taken for it: floats do not hold most of them."""
 
 
-def achieve(
+def solve_for(
+    model: SSP, alpha: float, objective: Objective, target: Target, step: float | None, allowance: Allowance
+) -> Plan:
+    """Return the plan that is best for another objective than CVaR."""
+    began = time.perf_counter()
+    prepared = prepare_for(model, alpha, step)
+    with allowance:
+        try:
+            policy, achieved = _achieve(prepared, alpha, objective, allowance)
+        except Stopped as stopped:
+            if stopped.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise
+        expected = least_expected_cost(prepared)
+        own = reached(policy, expected, None, alpha)
+        upper = np.inf if own.notes else surely_own(policy, expected, None, alpha)
+        least = float(surely_expected(prepared, expected)[prepared.start])
+        solution = Solution(
+            policy=policy,
+            var=own.var,
+            cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
+            expected=backward(policy, expected).mean,
+            expected_lower=least,
+            lower=least,
+            upper=upper,
+            worst=true_worst_case(prepared),
+            notes=own.notes,
+        )
+        stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.perf_counter() - began)
+    plan = plan_of(model, "exact", alpha, stage)
+    least = 0.0 if prepared.rounded or isinstance(objective, Exceedance) else prepared.level_size
+    size = max(abs(achieved.lower), abs(achieved.upper), least)
+    status = target.status(Bracket(achieved.lower, achieved.upper, size), aims=True, interrupted=False)
+    return replace(plan, objective=achieved, status=status)
+
+
+def _achieve(
     prepared: Prepared, alpha: float, objective: Objective, allowance: Allowance
 ) -> tuple[BudgetPolicy, Achieved]:
     """Return the best policy for an objective, and what it achieves, in the user's units."""
@@ -42,15 +89,16 @@ def _exceedance(prepared: Prepared, budget: float, allowance: Allowance) -> tupl
     w = int(np.floor(level + NEAR * max(abs(level), 1.0)))
     if w < 0:  # less than the best of luck takes
         cheapest = BudgetPolicy.of_states(prepared, least_expected_cost(prepared).choice)
-        return cheapest, Achieved("exceedance", 1.0, 1.0, 1.0)
+        return cheapest, Achieved("exceedance", 1.0, 1.0, 1.0, budget)
     found = exceeding(prepared, w, allowance)
-    return found.policy(w), Achieved("exceedance", float(found.chance[w]), float(found.low[w]), float(found.high[w]))
+    chance, low, high = (float(chances[w]) for chances in (found.chance, found.low, found.high))
+    return found.policy(w), Achieved("exceedance", chance, low, high, budget)
 
 
 def _value_at_risk(prepared: Prepared, alpha: float, allowance: Allowance) -> tuple[BudgetPolicy, Achieved]:
     explored = explore(prepared, alpha, allowance)
-    if explored.stopped == "interrupted":
-        raise KeyboardInterrupt
+    if explored.stopped:
+        raise Stopped(explored.stopped, "sweeping the budgets")
     f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
     found = exceeding(prepared, int(np.ceil(f.min())), allowance)  # VaR is never above CVaR
     w, sure = found.value_at_risk(alpha)
@@ -63,8 +111,8 @@ def _value_at_risk(prepared: Prepared, alpha: float, allowance: Allowance) -> tu
 def _mean_plus_cvar(
     prepared: Prepared, alpha: float, weight: float, allowance: Allowance
 ) -> tuple[BudgetPolicy, Achieved]:
-    weighing = Weighing(prepared, alpha, allowance)
+    weighing = Weighing(explore(prepared, alpha, allowance), alpha, allowance)
     found, _ = weighing.weigh(weight)
     value = prepared.in_units(found.expected) + weight * prepared.in_units(found.cvar)
     lower = (1 + weight) * bracket_below(prepared, weighing.lines[-1][1] / (1 + weight))
-    return BudgetPolicy(prepared, found.choice), Achieved("mean-plus-cvar", value, min(lower, value), value)
+    return BudgetPolicy(prepared, found.choice), Achieved("mean-plus-cvar", value, min(lower, value), value, weight)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, as_number
 
-__all__ = ["Allowance", "Keeper", "available_memory", "in_bytes", "shown_bytes"]
+__all__ = ["Allowance", "Keeper", "Stopped", "available_memory", "in_bytes", "shown_bytes"]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 SHARE = 0.8
@@ -34,6 +34,18 @@ class Keeper(Protocol):
 
     def due(self) -> bool:
         """Return whether it is time to save again."""
+
+
+class Stopped(PrudentError):
+    """Work was stopped early that cannot be used unfinished."""
+
+    def __init__(self, reason: str, what: str) -> None:
+        self.reason = reason
+        more = {
+            "time": "more time than is allowed: allow more (time_limit=, --time-limit)",
+            "memory": "more memory than is allowed: allow more (memory=, --memory), or give a larger step=",
+        }
+        super().__init__(f"{what} takes {more.get(reason, 'longer: it was interrupted')}")
 
 
 @dataclass

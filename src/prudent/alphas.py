@@ -11,17 +11,18 @@ from functools import cached_property
 
 import numpy as np
 
-from prudent.allowance import Allowance
+from prudent.allowance import Allowance, Stopped
 from prudent.bracket import Bracket, bracket, bracket_of
 from prudent.chain import backward_from_each, expected_steps, forward
 from prudent.errors import PrudentError
 from prudent.forecasting import prepare_for
-from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.exact import Explored, explore, reached, solution_for
 from prudent.model import SSP, FloatArray
 from prudent.plan import Plan
+from prudent.planned import plan_of
 from prudent.refining import Stage
 from prudent.risk import check_alpha
-from prudent.solving import compile_kernels, plan_of
+from prudent.solving import compile_kernels
 from prudent.values.rounds import UNIT
 
 __all__ = ["Curve", "CurvePoint", "curve"]
@@ -38,7 +39,7 @@ class CurvePoint:
     """The best that can be had at one alpha."""
 
     alpha: float
-    cvar: float  # of the best policy, as charged where costs are rounded
+    cvar: float  # of the best policy; where costs were rounded, runs that round alike are taken together
     var: float
     expected: float
     lower: float  # the optimal CVaR is at least this
@@ -60,6 +61,17 @@ class Curve:
             f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, CVaR {low.cvar:.6g} to {high.cvar:.6g}, "
             f"{len(self.points):,} points>"
         )
+
+    @property
+    def step(self) -> float:
+        """The step of the costs that was planned on."""
+        return self._explored.prepared.step
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else should be known: rounded costs."""
+        rounded = self._explored.prepared.rounded
+        return (f"costs were rounded to multiples of {self.step:g}",) if rounded else ()
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:
@@ -84,7 +96,10 @@ class Curve:
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
         cvar = w + excess / alpha
-        if alpha < 1 and not attains[:w].any():  # VaR is the least budget that is best for the policy itself
+        if prepared.rounded:  # charged more than it truly costs
+            own = reached(explored.policy(w), explored.expected, cvar, alpha)
+            cvar, var = max(min(own.cvar, cvar), explored.lower(alpha)), own.var
+        elif alpha < 1 and not attains[:w].any():  # VaR is the least budget that is best for the policy itself
             var = float(prepared.totals(np.array(w)))
         else:
             var = forward(explored.policy(w), explored.expected, most=int(cvar) + 2).var(alpha)
@@ -171,7 +186,7 @@ def curve(
     0.2286  8.3125  0  1.9000
     1.0000  1.9000  0  1.9000
     """
-    alpha_min = check_alpha(alpha_min)
+    alpha_min = check_alpha(alpha_min, "alpha_min")
     if not isinstance(model, SSP):
         raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
     allowance = Allowance.of(memory, None)
@@ -183,5 +198,5 @@ def curve(
     if explored.stopped == "interrupted":
         raise KeyboardInterrupt
     if explored.stopped:
-        raise PrudentError("the curve takes more memory than is allowed: allow more (memory=), or raise alpha_min=")
+        raise Stopped(explored.stopped, f"the curve from alpha {alpha_min:g} on")
     return Curve(model, alpha_min, time.perf_counter() - began, explored)

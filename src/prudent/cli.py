@@ -67,7 +67,7 @@ def main() -> None:
     shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
 )
 @click.pass_context
-@click.option("--gap", type=float, help="How far apart the bounds on the optimal CVaR may be.")
+@click.option("--gap", type=float, help="How far apart the bounds on what is sought may be.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
 @click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
@@ -76,7 +76,7 @@ def main() -> None:
 @click.option(
     "--objective",
     metavar="WHAT",
-    help="Plan for var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT instead of CVaR.",
+    help="Plan for var, worst-case, exceed:BUDGET (cost more than that) or mean+cvar:WEIGHT instead of CVaR.",
 )
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
@@ -116,20 +116,27 @@ def solve(
 ) -> None:
     """Find a plan for MODEL.
 
-    Ctrl-C prints the best plan so far, with the bounds known so far.
+    The least CVaR first, the least mean second, unless another method or
+    objective is asked for; with an objective, --alpha says at which level
+    CVaR and VaR are printed.  Ctrl-C prints the best plan so far, with the bounds known so far.
 
     \b
     Examples:
       prudent solve betting-game --alpha 0.2
       prudent solve betting-game --alpha 0.2 --set stages=5 --json
       prudent solve my-model.json --alpha 0.05 --dead-end-cost 1000 --save plan.safetensors
-      prudent solve my-model.json --alpha 0.05 --gap 0.05 --memory 4GB --checkpoint solve.checkpoint
+      prudent solve my-model.json --alpha 0.05 --gap 0.05 --checkpoint place
+      prudent solve betting-game --alpha 0.2 --slack 0.01
+      prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
+      prudent solve betting-game --alpha 0.2 --objective exceed:90
     """
     from prudent.files import check_plan_path
     from prudent.terminal import print_json, print_plan
 
     if save is not None:
         check_plan_path(save)
+    if randomise and decisions:
+        raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
     made = make()
     plan = prudent.solve(
         made,
@@ -311,7 +318,7 @@ def _objective(text: str) -> "Objective":
     except ValueError as error:
         if isinstance(error, PrudentError):
             raise
-        raise PrudentError(f"--objective {text}: {number!r} must be a number") from None
+        raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
     if text not in ("var", "worst-case"):
         raise PrudentError(f"--objective {text}: must be var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT")
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()

@@ -54,3 +54,9 @@ class Achieved:
     value: float
     lower: float
     upper: float
+    parameter: float | None = None  # the budget, or the weight
+
+    def __str__(self) -> str:
+        """Name the objective."""
+        named = {"exceedance": "P(cost > {:g})", "var": "VaR", "mean-plus-cvar": "mean + {:g} CVaR"}
+        return named.get(self.objective, "worst case").format(self.parameter)

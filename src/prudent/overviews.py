@@ -70,7 +70,8 @@ def curve(
     found = prudent.curve(make(), alpha_min=min([alpha_min, *(asked or [])]), step=step, memory=memory)
     points = found.points if asked is None else tuple(found.at(alpha) for alpha in asked)
     if as_json:
-        print_json({"model": found.model.name, "seconds": found.seconds, "points": [vars(point) for point in points]})
+        about = {"model": found.model.name, "step": found.step, "seconds": found.seconds, "notes": list(found.notes)}
+        print_json({**about, "points": [vars(point) for point in points]})
         return
     print_curve(found, points)
 
@@ -79,9 +80,13 @@ def curve(
 @with_model
 @click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
 @click.option(
-    "--tolerance", type=float, default=5e-3, show_default=True, help="What may be missed, of the whole range."
+    "--tolerance",
+    type=float,
+    default=5e-3,
+    show_default=True,
+    help="What may be missed, of the mean's range.",
 )
-@click.option("--most", type=int, default=100, show_default=True, help="The most weights to try.")
+@click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
 @click.option("--step", type=float, help="Round the costs to multiples of this.")
 @click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
 def frontier(
@@ -105,10 +110,12 @@ def frontier(
     found = prudent.frontier(make(), alpha, tolerance=tolerance, most=most, step=step, memory=memory)
     if as_json:
         points = [{"expected": point.expected, "cvar": point.cvar} for point in found.points]
-        about = {"model": found.model.name, "alpha": alpha, "gap": found.gap, "seconds": found.seconds}
-        print_json({**about, "points": points})
-        return
-    print_frontier(found)
+        about = {name: getattr(found, name) for name in ("alpha", "status", "lower", "gap", "step", "seconds")}
+        print_json({"model": found.model.name, **about, "notes": list(found.notes), "points": points})
+    else:
+        print_frontier(found)
+    if found.status == "interrupted":
+        click.get_current_context().exit(130)
 
 
 @click.command()

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from prudent.decisions import Decisions, decisions_of
+from prudent.errors import PrudentError
 from prudent.explaining import Explainer, Explanation
 from prudent.model import SSP
 from prudent.objectives import Achieved
@@ -29,7 +30,7 @@ STATUS_WITHIN = {
     "optimal": "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size",
     "within_gap": "no plan within the limit on CVaR has an expected cost lower than this by more than was asked for",
     "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: "
-    "one that randomises, or one that is best for no weight of CVaR against the mean",
+    "randomise=True (--randomise) finds the best of all, or ask for a larger relative_gap",
 }
 """The same for a plan with a limit on its CVaR."""
 
@@ -100,6 +101,11 @@ class Plan:
         > d            0       3.4  yes      played: the least expected cost of those allowed
           e            0         7  yes      allowed, but costs more on average
         """
+        if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
+            raise PrudentError(
+                "only plans for the least CVaR, the least mean or the least worst case can be explained, not those "
+                "with a limit on CVaR or another objective"
+            )
         return self._explainer.explain(state, spent)
 
     def decisions(self) -> Decisions:

@@ -164,13 +164,15 @@ class MixedPolicy(BudgetPolicy):
     def parts(self) -> tuple[tuple[float, BudgetPolicy], ...]:
         """The chance of each policy, and the policy."""
         first, second = BudgetPolicy(self.prepared, self.choice), BudgetPolicy(self.prepared, self.other)
-        return (self.share, first), (1 - self.share, second)
+        return (float(self.share), first), (1 - float(self.share), second)
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Refuse: which of the two is played is drawn once, at the start."""
         raise PrudentError("this policy draws one of two at the start: run it with policy.start(), or take its parts")
 
-    def start(self, state: Hashable | None = None, *, seed: int = 0) -> Agent:
-        """Return an agent at the start of a run, of the policy that the seed draws."""
+    def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
+        """Return an agent at the start of a run, of the policy that the seed draws: another seed for each run."""
+        if seed is None:
+            raise PrudentError("this policy draws one of two: give start(seed=), another number for each run")
         drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random() >= self.share
         return self.parts[int(drawn)][1].start(state)

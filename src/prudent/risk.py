@@ -22,12 +22,12 @@ LEAST = 1e-300
 """The smallest alpha: what is divided by less may be too large for a float."""
 
 
-def check_alpha(alpha: float) -> float:
+def check_alpha(alpha: float, name: str = "alpha") -> float:
     """Return alpha as a float, or refuse it."""
     wanted = "the fraction of worst runs, above 0 and at most 1"
-    value = as_number("alpha", alpha, wanted, lambda x: 0 < x <= 1)
+    value = as_number(name, alpha, wanted, lambda x: 0 < x <= 1)
     if value < LEAST:
-        raise PrudentError(f"alpha is {alpha!r}; below {LEAST:g} ask for the worst case instead (method worst-case)")
+        raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} ask for the worst case instead (method worst-case)")
     return value
 
 

@@ -58,25 +58,39 @@ def print_plan(plan: Plan) -> None:
     rows = [
         ("CVaR", number(plan.cvar), f"mean of the worst {plan.alpha:g} of runs"),
         ("VaR", number(plan.var), "where that tail begins"),
-        ("expected cost", number(plan.expected), _second(plan)),
-        ("optimal CVaR", number(plan.lower), "at least"),
-        ("", number(plan.upper), "at most"),
+        *_mean(plan),
+    ]
+    if plan.objective is None:  # else it was not looked for
+        rows += [("optimal CVaR", number(plan.lower), "at least"), ("", number(plan.upper), "at most")]
+    rows += [
         ("least worst case", number(plan.worst_case), "of all plans, not of this one"),
     ]
     if (goal := plan.objective) is not None:
-        rows.insert(0, (goal.objective, number(goal.value), f"optimal: {goal.lower:,.6g} to {goal.upper:,.6g}"))
+        optimum = f"optimal: {number(goal.lower)} to {number(goal.upper)}"
+        rows.insert(0, (str(goal), number(goal.value), optimum))
     found = plan.model
-    title = f"{found.name}, alpha {plan.alpha:g}, method {plan.method}: {plan.status}"
+    what = f"method {plan.method}" if plan.objective is None else f"objective {plan.objective}"
+    title = f"{found.name}, alpha {plan.alpha:g}, {what}: {plan.status}"
     size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {plan.seconds:.3g} s"
     print_table(title, rows, "\n".join([size, f"{plan.status}: {plan.message}", *plan.notes]))
 
 
-def _second(plan: Plan) -> str:
-    if plan.max_cvar < math.inf:
-        return f"mean of all runs; no plan within CVaR {plan.max_cvar:,.6g} has less than {plan.expected_lower:,.6g}"
-    if plan.status == "optimal" and plan.method == "exact":
-        return "mean of all runs; the least at that CVaR"
-    return f"mean of all runs; no plan of optimal CVaR has less than {plan.expected_lower:,.6g}"
+def _mean(plan: Plan) -> list[tuple[str, str, str]]:
+    """Return rows for the second objective."""
+    shown, what = number(plan.expected), "mean of all runs"
+    if plan.objective is not None:
+        sought = plan.objective.objective != "mean-plus-cvar" and not plan.policy.prepared.rounded
+        return [("expected cost", shown, f"{what}; the least at that {plan.objective}" if sought else what)]
+    if plan.max_cvar == math.inf and plan.status == "optimal" and plan.method == "exact":
+        return [("expected cost", shown, f"{what}; the least at that CVaR")]
+    those = "of optimal CVaR" if plan.max_cvar == math.inf else f"within CVaR {number(plan.max_cvar)}"
+    return [("expected cost", shown, what), ("", _down(plan.expected_lower), f"no plan {those} has less")]
+
+
+def _down(value: float) -> str:
+    """Return a lower bound as text, with as many decimals as :func:`number`; rounded down where it shows."""
+    near = round(value, 6)
+    return number(near - 1e-6 if near > value + 1e-9 * max(1.0, abs(value)) else near)
 
 
 def print_report(report: Report) -> None:
@@ -207,10 +221,19 @@ def print_comparison(plans: list[Plan]) -> None:
 def print_curve(curve: Curve, points: tuple[CurvePoint, ...]) -> None:
     """Print what can be had at each alpha."""
     head = ("alpha", "CVaR", "VaR", "mean", "optimal CVaR: at least", "at most")
-    rows = [
-        (f"{p.alpha:.6g}", *(number(value) for value in (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points
-    ]
+    rows = [(_up(p.alpha), *(number(value) for value in (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points]
     _print_grid(f"{curve.model.name}, from alpha {curve.alpha_min:g} to 1, {curve.seconds:.3g} s", head, rows)
+    for note in curve.notes:
+        print(note)
+
+
+def _up(alpha: float) -> str:
+    """Return an alpha to six digits, rounded up: it is where something begins."""
+    text = f"{alpha:.6g}"
+    if float(text) < alpha:
+        last = 10.0 ** (math.floor(math.log10(alpha)) - 5)
+        text = f"{alpha + last:.6g}"
+    return text
 
 
 def print_frontier(frontier: Frontier) -> None:
@@ -223,7 +246,10 @@ def print_frontier(frontier: Frontier) -> None:
         before = point
     title = f"{frontier.model.name}, alpha {frontier.alpha:g}, {frontier.seconds:.3g} s"
     _print_grid(title, ("mean", "CVaR", "mean paid for one less of CVaR"), rows)
-    print(f"no plan beats the straight line between two neighbours by more than {frontier.gap:.3g} of the mean")
+    print(f"no plan's mean is below these, or the lines between them, by more than {frontier.gap:.3g}")
+    print(f"no plan's CVaR is below {_down(frontier.lower)}")
+    for text in (f"{frontier.status}: {frontier.message}", *frontier.notes):
+        print(text)
 
 
 def print_reproduction(results: Results) -> None:

@@ -12,10 +12,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from prudent.allowance import Allowance
+from prudent.allowance import Allowance, Stopped
 from prudent.bracket import bracket_below
 from prudent.errors import PrudentError, as_number
 from prudent.forecasting import prepare_for
+from prudent.methods.exact import explore, reached
 from prudent.methods.weighing import CLOSED, Found, Weighing
 from prudent.model import SSP
 from prudent.policy import BudgetPolicy
@@ -24,7 +25,14 @@ from prudent.progress import Progress
 from prudent.risk import check_alpha
 from prudent.solving import compile_kernels
 
-__all__ = ["Frontier", "FrontierPoint", "frontier"]
+__all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
+
+STATUS = {
+    "within_gap": "what may have been missed between the points is no more than was tolerated",
+    "gap_not_reached": "more may have been missed than was tolerated: raise tolerance or most, or give a finer step",
+    "interrupted": "stopped before the end; the points found so far, and the bounds, hold",
+}
+"""Each status of a frontier with what it means and what to change."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class FrontierPoint:
     """A policy that is best for some weight of CVaR against expected cost."""
 
     expected: float
-    cvar: float  # as charged, where costs are rounded: at most this
+    cvar: float  # where costs were rounded, runs that round alike are taken together
     policy: BudgetPolicy
 
 
@@ -44,11 +52,20 @@ class Frontier:
     alpha: float
     points: tuple[FrontierPoint, ...]  # by rising expected cost and falling CVaR
     lines: tuple[tuple[float, float], ...]  # (m, L): no policy has expected cost + m CVaR below L
-    gap: float  # no policy beats the straight line between two neighbours by more than this in expected cost
+    lower: float  # the optimal CVaR is at least this
+    gap: float  # no policy's expected cost is below the points, or the straight lines between them, by more than this
+    status: str  # a key of STATUS
+    step: float  # the step of the costs that was planned on
     seconds: float
+    notes: tuple[str, ...] = ()  # what else should be known: rounded costs
+
+    @property
+    def message(self) -> str:
+        """What the status means and what to change."""
+        return STATUS[self.status]
 
     def least_expected(self, max_cvar: float) -> float:
-        """Return a lower bound on the expected cost of every policy whose CVaR is at most this.
+        """Return a lower bound on the expected cost of every policy whose CVaR is at most this; infinite for none.
 
         Examples
         --------
@@ -59,6 +76,8 @@ class Frontier:
         >>> round(frontier.least_expected(12), 6)
         3.1
         """
+        if max_cvar < self.lower:
+            return float("inf")  # there is none
         return max(bound - weight * max_cvar for weight, bound in self.lines)
 
     def __repr__(self) -> str:
@@ -113,7 +132,12 @@ def frontier(
     began = time.perf_counter()
     prepared = prepare_for(model, alpha, step)
     with allowance:
-        weighing = Weighing(prepared, alpha, allowance)
+        try:
+            weighing = Weighing(explore(prepared, alpha, allowance), alpha, allowance)
+        except Stopped as stopped:
+            if stopped.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise
         found = _undominated([weighing.cheapest, weighing.safest])
         enough = tolerance * (found[-1].expected - found[0].expected)
         closed: set[tuple[float, float]] = set()
@@ -123,19 +147,31 @@ def frontier(
                 if gap <= enough or tried == most:
                     break
                 weight = (right.expected - left.expected) / (left.cvar - right.cvar)
-                between, _ = weighing.weigh(weight)
+                try:
+                    between, _ = weighing.weigh(weight)
+                except Stopped as stopped:
+                    weighing.stopped = stopped.reason
+                    break
                 if between.value(weight) < left.value(weight) * (1 - CLOSED):
                     found = _undominated([*found, between])
                 else:
                     closed.add((left.cvar, right.cvar))
                 progress.at(tried)
+        gap = _missed(found, weighing.lines)
+        points = tuple(_point(weighing, point) for point in found)
+    notes = (f"costs were rounded to multiples of {prepared.step:g}",) if prepared.rounded else ()
+    status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
     return Frontier(
         model=model,
         alpha=alpha,
-        points=tuple(_point(prepared, point) for point in found),
+        points=points,
         lines=tuple((weight, _line(prepared, weight, bound)) for weight, bound in weighing.lines),
+        lower=bracket_below(prepared, weighing.explored.lower(alpha)),
         gap=gap * prepared.level_size,
+        status="interrupted" if weighing.stopped == "interrupted" else status,
+        step=prepared.step,
         seconds=time.perf_counter() - began,
+        notes=notes,
     )
 
 
@@ -165,6 +201,12 @@ def _widest(
     return widest
 
 
+def _missed(found: list[Found], lines: list[tuple[float, float]]) -> float:
+    """Return how far below the points, or the straight lines between them, an expected cost may be."""
+    at_points = [point.expected - max(bound - weight * point.cvar for weight, bound in lines) for point in found]
+    return max(_widest(found, lines, set())[2], *at_points, 0.0)
+
+
 def _undominated(found: list[Found]) -> list[Found]:
     """Return points by rising expected cost, without those that another one is as good as in both."""
     kept: list[Found] = []
@@ -174,9 +216,12 @@ def _undominated(found: list[Found]) -> list[Found]:
     return kept
 
 
-def _point(prepared: Prepared, found: Found) -> FrontierPoint:
+def _point(weighing: Weighing, found: Found) -> FrontierPoint:
+    prepared, cvar = weighing.prepared, found.cvar
     policy = BudgetPolicy(prepared, found.choice)
-    return FrontierPoint(prepared.in_units(found.expected), prepared.in_units(found.cvar), policy)
+    if prepared.rounded:  # charged more than it truly costs
+        cvar = min(cvar, reached(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
+    return FrontierPoint(prepared.in_units(found.expected), prepared.in_units(cvar), policy)
 
 
 def _line(prepared: Prepared, weight: float, bound: float) -> float:

@@ -72,7 +72,7 @@ def test_what_is_asked_is_checked():
     for ask in (found.at, found.plan):
         with pytest.raises(prudent.PrudentError, match=r"this curve begins at 0\.1: give alpha_min= to curve"):
             ask(0.05)
-    with pytest.raises(prudent.PrudentError, match="alpha is 0; it must be"):
+    with pytest.raises(prudent.PrudentError, match="alpha_min is 0; it must be"):
         prudent.curve(model, alpha_min=0)
     with pytest.raises(prudent.PrudentError, match="model is a str"):
         prudent.curve("model")

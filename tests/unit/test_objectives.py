@@ -17,10 +17,10 @@ def test_the_worst_case_as_an_objective():
 def test_what_is_asked_is_checked():
     model = prudent.domains.figure_2()
     for wrong in ("var", prudent.ValueAtRisk, 5):
-        with pytest.raises(prudent.PrudentError, match="it must be an Exceedance, a ValueAtRisk"):
+        with pytest.raises(prudent.PrudentError, match="it must be Exceedance"):
             prudent.solve(model, 0.1, objective=wrong)
     for options in ({"method": "expected"}, {"slack": 0.1}):
-        with pytest.raises(prudent.PrudentError, match="with method exact and no limit"):
+        with pytest.raises(prudent.PrudentError, match=r"objective (goes with method exact|excludes slack)"):
             prudent.solve(model, 0.1, objective=prudent.ValueAtRisk(), **options)
     with pytest.raises(prudent.PrudentError, match="budget is inf; it must be a finite number"):
         prudent.Exceedance(float("inf"))

@@ -160,9 +160,10 @@ def _check_content(content: dict[str, Any]) -> None:
     about = content["objective"]
     if about is not None and not (
         isinstance(about, list)
-        and len(about) == 4
+        and len(about) == 5
         and about[0] in OBJECTIVES
-        and all(isinstance(number, float) and math.isfinite(number) for number in about[1:])
+        and (about[4] is None) == (about[0] in ("var", "worst-case"))
+        and all(isinstance(number, float) and math.isfinite(number) for number in about[1:] if number is not None)
     ):
         raise PrudentError("objective is not one that a plan can have")
     for name, odd in NUMBERS.items():

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.allowance import Allowance
-from prudent.errors import PrudentError
+from prudent.allowance import Allowance, Stopped
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import BOTH, PLAN, budget_sweep
 from prudent.methods.exact import surely_above
@@ -70,10 +69,8 @@ def exceeding(prepared: Prepared, most: int, allowance: Allowance) -> Exceeding:
     low, stopped = swept.low[1:], swept.stopped
     if prepared.rounded and not stopped:
         low, stopped = surely_above(prepared, expected, allowance, most=most + 1, terms=BEYOND, beyond=1.0)
-    if stopped == "interrupted":
-        raise KeyboardInterrupt
     if stopped:
-        raise PrudentError("the budgets take more time or memory than is allowed: allow more, or give a larger step=")
+        raise Stopped(stopped, "sweeping the budgets")
     chance = swept.excess[1:]
     # Each level may add the error of one sum for every state that is passed at no cost.
     depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)

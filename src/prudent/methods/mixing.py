@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.allowance import Stopped
 from prudent.chain import backward_from_each
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import EXCESS, Swept
@@ -73,9 +74,10 @@ def mixed_mean_within(weighing: Weighing, cap: float, most: int) -> Mixture:
     room: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # what the excess may be
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
     bound = np.full(len(levels), weighing.explored.least)
-    bound[(room < 0) | (touched[0].excess > room)] = np.inf
+    hair: FloatArray = 16 * UNIT * alpha * (cap + levels)  # what rounding may do to the room
+    bound[(room < -hair) | (touched[0].excess > room + hair)] = np.inf
     for _ in range(most):
-        value, first, second = _mixed(touched, room)
+        value, first, second = _mixed(touched, room, hair)
         w = int(np.argmin(bound))
         if value[w] - bound[w] <= CLOSED * abs(value[w]) or value.min() - bound[w] <= CLOSED * abs(bound[w]):
             break
@@ -84,9 +86,13 @@ def mixed_mean_within(weighing: Weighing, cap: float, most: int) -> Mixture:
         slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
         if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
             break
-        touched.append(_weighed(weighing, slope))
+        try:
+            touched.append(_weighed(weighing, slope))
+        except Stopped as stopped:
+            weighing.stopped = stopped.reason
+            break
         bound = np.where(np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, room)))
-    value, first, second = _mixed(touched, room)
+    value, first, second = _mixed(touched, room, hair)
     w = int(np.argmin(value))
     sure = _surely(weighing, [each.slope for each in touched[2:]], cap) if weighing.prepared.rounded else bound.min()
     return _mixture(weighing, touched[first[w]], touched[second[w]], w, room[w], float(sure))
@@ -99,18 +105,24 @@ def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
     bound = np.full(most, explored.least)  # for budgets between two levels
     for slope in slopes:
         terms = Terms(1.0, slope)
-        low = surely_above(prepared, explored.expected, weighing.allowance, most=most + 1, terms=terms)[0][: most + 1]
+        low, stopped = surely_above(prepared, explored.expected, weighing.allowance, most=most + 1, terms=terms)
+        if stopped:
+            weighing.stopped = stopped
+            break
+        low = low[: most + 1]
         low = beneath(low, slope, alpha * (cap - np.arange(len(low), dtype=np.float64)))
         bound[: len(low) - 1] = np.maximum(bound[: len(low) - 1], np.minimum(low[1:], low[:-1]))
     return float(bound[: max(int(np.floor(cap)) + 1, 1)].min())
 
 
-def _mixed(touched: list[_Touched], room: FloatArray) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
+def _mixed(
+    touched: list[_Touched], room: FloatArray, hair: FloatArray
+) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
     """Return, for every w, the least mean of mixtures within the room, and which two points are mixed."""
     value = np.full(len(room), np.inf)
     first, second = np.zeros(len(room), dtype=np.int64), np.zeros(len(room), dtype=np.int64)
     for i, one in enumerate(touched):
-        fits = (one.excess <= room) & (room >= 0)
+        fits = (one.excess <= room + hair) & (room >= -hair)
         for j, other in enumerate(touched):
             width = other.excess - one.excess
             share = np.where(width > 0, (other.excess - room) / np.where(width > 0, width, 1.0), 1.0)

@@ -17,19 +17,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.allowance import Allowance
+from prudent.allowance import Allowance, Stopped
 from prudent.chain import backward_from_each
-from prudent.errors import PrudentError
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import BOTH, PLAN, TIE, Swept, budget_sweep
 from prudent.methods.exact import Explored, explore, surely_above, without_safety
 from prudent.model import FloatArray
 from prudent.policy import BudgetPolicy, choice_type
-from prudent.prepared import Prepared, restrict_to
+from prudent.prepared import restrict_to
+from prudent.progress import Progress
 from prudent.values.rounds import UNIT
 from prudent.values.worst_case import WorstCase
 
-__all__ = ["CLOSED", "Found", "Weighing", "beneath", "least_mean_within"]
+__all__ = ["CLOSED", "TASK", "Found", "Weighing", "beneath", "least_mean_within"]
+
+TASK = "weighing the mean against CVaR"
 
 CLOSED = 1e-9
 """Relative gain below which a weight shows no new point."""
@@ -55,9 +57,11 @@ class Found:
 class Weighing:
     """Sweeps for one model and one alpha, for any weight."""
 
-    def __init__(self, prepared: Prepared, alpha: float, allowance: Allowance) -> None:
-        self.prepared, self.alpha, self.allowance = prepared, alpha, allowance
-        self.explored = self._unless_stopped(explore(prepared, alpha, allowance))
+    stopped = ""  # why the search was ended early, if it was
+
+    def __init__(self, explored: Explored, alpha: float, allowance: Allowance) -> None:
+        self.prepared, self.alpha, self.allowance = explored.prepared, alpha, allowance
+        self.explored = self._unless_stopped(explored)
         self.safest = self._at(self.explored.swept.choice, self.explored.budgets(alpha)[0])
         self.cheapest = self._cheapest()
         self.most = int(np.ceil(max(self.cheapest.cvar, self.safest.cvar))) + 1
@@ -75,7 +79,9 @@ class Weighing:
         swept = self.swept(base, without_safety(prepared), terms)
         low = swept.low
         if prepared.rounded:
-            low = surely_above(prepared, expected, self.allowance, most=self.most, terms=terms)[0]
+            low, stopped = surely_above(prepared, expected, self.allowance, most=self.most, terms=terms)
+            if stopped:
+                raise Stopped(stopped, TASK)
         budget = np.arange(len(low))
         beyond = weight * len(low) + self.explored.least
         self.lines.append((weight, min(float((weight * budget + low).min()) * (1 - 8 * UNIT), beyond)))
@@ -93,7 +99,8 @@ class Weighing:
         prepared, choice = self.prepared, self.explored.expected.choice
         aims = PLAN if prepared.rounded else BOTH
         found = budget_sweep(prepared, base, choice, worst, self.allowance, most=self.most, aims=aims, terms=terms)
-        self._refuse(found.stopped)
+        if found.stopped:
+            raise Stopped(found.stopped, TASK)
         return found
 
     def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
@@ -120,14 +127,9 @@ class Weighing:
         return self._at(choice.astype(choice_type(prepared)), found.budgets(self.alpha)[0])
 
     def _unless_stopped(self, explored: Explored) -> Explored:
-        self._refuse(explored.stopped)
+        if explored.stopped:
+            raise Stopped(explored.stopped, TASK)
         return explored
-
-    def _refuse(self, stopped: str) -> None:
-        if stopped == "interrupted":
-            raise KeyboardInterrupt
-        if stopped:
-            raise PrudentError("the trade-off takes more memory than is allowed: allow more (memory=), or give step=")
 
 
 def least_mean_within(weighing: Weighing, cap: float, most: int) -> tuple[Found, float]:
@@ -136,17 +138,23 @@ def least_mean_within(weighing: Weighing, cap: float, most: int) -> tuple[Found,
     if left.cvar <= cap:
         return left, weighing.explored.least
     best = right
-    for _ in range(most):
-        if left.cvar <= right.cvar or right.expected <= left.expected:
-            break
-        weight = (right.expected - left.expected) / (left.cvar - right.cvar)
-        between, seen = weighing.weigh(weight, cap)
-        best = min([best, *([seen] if seen else [])], key=lambda point: point.expected)
-        if between.value(weight) >= left.value(weight) * (1 - CLOSED):
-            break
-        left, right = (left, between) if between.cvar <= cap else (between, right)
-        if right.expected < best.expected:
-            best = right
+    with Progress(TASK, total=most, unit="weights") as progress:
+        for tried in range(most):
+            if left.cvar <= right.cvar or right.expected <= left.expected:
+                break
+            progress.at(tried)
+            weight = (right.expected - left.expected) / (left.cvar - right.cvar)
+            try:
+                between, seen = weighing.weigh(weight, cap)
+            except Stopped as stopped:
+                weighing.stopped = stopped.reason
+                break
+            best = min([best, *([seen] if seen else [])], key=lambda point: point.expected)
+            if between.value(weight) >= left.value(weight) * (1 - CLOSED):
+                break
+            left, right = (left, between) if between.cvar <= cap else (between, right)
+            if right.expected < best.expected:
+                best = right
     return best, max(float(beneath(np.array(bound), weight, cap)) for weight, bound in weighing.lines)
 
 

@@ -1,0 +1,157 @@
+"""The least expected cost within a limit on CVaR."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.allowance import Allowance, Stopped
+from prudent.bracket import Bracket, Target, bracket_of
+from prudent.errors import PrudentError, as_number
+from prudent.forecasting import prepare_for
+from prudent.methods.exact import explore, reached, solution_for
+from prudent.methods.mixing import Mixture, mixed_mean_within
+from prudent.methods.solution import Solution
+from prudent.methods.weighing import Found, Weighing, least_mean_within
+from prudent.model import SSP
+from prudent.plan import Plan
+from prudent.planned import plan_of
+from prudent.policy import BudgetPolicy, MixedPolicy
+from prudent.prepared import Prepared
+from prudent.refining import Stage
+from prudent.values.rounds import UNIT
+
+__all__ = ["Cap", "cap_of", "solve_within"]
+
+FORGIVEN = 1e-12
+"""How far below the optimal CVaR a limit may be, relative to its size: less than rounding can tell."""
+
+WEIGHTS = 60
+"""The most weights that are tried."""
+
+
+@dataclass(frozen=True)
+class Cap:
+    """How much CVaR is accepted for the sake of the mean."""
+
+    slack: float | None  # relative to the optimum
+    more: float | None  # than the optimum
+    most: float | None
+    randomise: bool
+
+    def limit(self, optimum: float) -> float:
+        """Return the limit on CVaR, given the optimal one."""
+        if self.most is not None:
+            return self.most
+        return optimum + (self.more if self.more is not None else (self.slack or 0.0) * abs(optimum))
+
+
+def cap_of(
+    method: str, slack: float | None, absolute_slack: float | None, max_cvar: float | None, randomise: bool
+) -> Cap | None:
+    """Return how much CVaR is accepted, if more than the least."""
+    asked = [value is not None for value in (slack, absolute_slack, max_cvar)]
+    if not any(asked):
+        if randomise:
+            raise PrudentError(
+                "randomise goes with slack, absolute_slack or max_cvar: without a limit nothing is gained by it"
+            )
+        return None
+    if sum(asked) > 1:
+        raise PrudentError("slack, absolute_slack and max_cvar exclude each other; give one of them")
+    if method != "exact":
+        raise PrudentError(f"slack, absolute_slack and max_cvar go with method exact, not with {method}")
+    if slack is not None:
+        slack = as_number("slack", slack, "a number, at least 0, such as 0.01 for 1%", lambda x: 0 <= x < np.inf)
+    if absolute_slack is not None:
+        absolute_slack = as_number("absolute_slack", absolute_slack, "a cost, at least 0", lambda x: 0 <= x < np.inf)
+    if max_cvar is not None:
+        max_cvar = as_number("max_cvar", max_cvar, "a finite number", lambda x: abs(x) < np.inf)
+    return Cap(slack, absolute_slack, max_cvar, bool(randomise))
+
+
+def solve_within(model: SSP, alpha: float, cap: Cap, target: Target, step: float | None, allowance: Allowance) -> Plan:
+    """Return the best plan found with a CVaR up to a limit."""
+    began = time.perf_counter()
+    prepared = prepare_for(model, alpha, step)
+    with allowance:
+        explored = explore(prepared, alpha, allowance)
+        optimum = solution_for(explored, alpha)
+        bracket = bracket_of(prepared, optimum, alpha)
+        if explored.stopped:
+            plan = plan_of(model, "exact", alpha, Stage(prepared, optimum, bracket, time.perf_counter() - began))
+            note = "stopped before the limit on CVaR could be made use of: this is a plan for the least CVaR"
+            return replace(plan, notes=(*plan.notes, note))
+        try:
+            weighing = Weighing(explored, alpha, allowance)
+            limit, solution = _within(weighing, optimum, bracket, cap)
+        except Stopped as stopped:  # the least CVaR is within every limit
+            limit = cap.limit(prepared.in_units(optimum.cvar))
+            solution = replace(optimum, expected_lower=explored.least, stopped=stopped.reason)
+    stage = Stage(prepared, solution, bracket, time.perf_counter() - began)
+    plan = plan_of(model, "exact", alpha, stage, target, allowance)
+    above, least = plan.expected - prepared.in_units(0), 0.0 if prepared.rounded else prepared.level_size
+    mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), above, least))
+    status = target.status(mean, aims=True, interrupted=solution.stopped == "interrupted")
+    return replace(plan, max_cvar=limit, status=status, notes=(*plan.notes, _bought(plan, optimum)))
+
+
+def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -> tuple[float, Solution]:
+    """Return the limit on CVaR, and the best policy found within it."""
+    prepared, explored, safest = weighing.prepared, weighing.explored, weighing.safest
+    least = prepared.in_units(safest.cvar)
+    limit = cap.limit(least)
+    if limit < least - FORGIVEN * bracket.size:
+        raise PrudentError(
+            f"max_cvar is {limit:.9g}; no plan has that little: the optimal CVaR is {_shown(bracket)}; give more"
+        )
+    room = max(prepared.in_levels(limit) - 16 * UNIT * weighing.most, safest.cvar)
+    found: Found | Mixture
+    if cap.randomise:
+        found = mixed_mean_within(weighing, room, WEIGHTS)
+        policy, bound = _mixed_policy(prepared, found), found.bound
+    else:
+        found, bound = least_mean_within(weighing, room, WEIGHTS)
+        policy = BudgetPolicy(prepared, found.choice)
+    own = reached(policy, explored.expected, found.cvar, weighing.alpha)
+    return limit, replace(
+        optimum,
+        policy=policy,
+        var=own.var,
+        cvar=min(own.cvar, found.cvar),
+        expected=found.expected,
+        expected_lower=max(bound, explored.least),
+        stopped=weighing.stopped,
+        notes=(*_drawn(prepared, policy, found), *own.notes),
+    )
+
+
+def _shown(bracket: Bracket) -> str:
+    low, high = f"{bracket.lower:.9g}", f"{bracket.upper:.9g}"
+    return high if low == high else f"between {low} and {high}"
+
+
+def _bought(plan: Plan, optimum: Solution) -> str:
+    """Return what a limit buys, in words."""
+    prepared = plan.policy.prepared
+    cvar, mean = prepared.in_units(optimum.cvar), prepared.in_units(optimum.expected)
+    more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
+    share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
+    return (
+        f"at the least CVaR, {cvar:.6f}, the mean is {mean:.6f}: {more:.6g} more of CVaR saves {saved:.6g}{share} of it"
+    )
+
+
+def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
+    """Return what a plan that randomises draws, in words."""
+    if not isinstance(policy, MixedPolicy) or not isinstance(found, Mixture):
+        return ()
+    parts = (found.first, found.share), (found.second, 1 - found.share)
+    shown = [f"with chance {share:.6g} one of mean {prepared.in_units(part.expected):.6f}" for part, share in parts]
+    return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)
+
+
+def _mixed_policy(prepared: Prepared, found: Mixture) -> BudgetPolicy:
+    if found.share in (0.0, 1.0):  # nothing to draw
+        return BudgetPolicy(prepared, (found.first if found.share == 1.0 else found.second).choice)
+    return MixedPolicy(prepared, found.first.choice, other=found.second.choice, share=found.share)

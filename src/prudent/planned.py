@@ -1,0 +1,56 @@
+"""From a method's solution to a plan: the user's units, a status, and what should be known."""
+
+from prudent.allowance import Allowance, shown_bytes
+from prudent.bracket import Target, bracket_below
+from prudent.methods.solution import Solution
+from prudent.model import SSP
+from prudent.plan import Plan
+from prudent.prepared import Prepared
+from prudent.refining import Stage
+
+__all__ = ["plan_of"]
+
+
+def plan_of(
+    model: SSP,
+    method: str,
+    alpha: float,
+    stage: Stage,
+    target: Target | None = None,
+    allowance: Allowance | None = None,
+) -> Plan:
+    """Return the plan that a solution is, in the user's units."""
+    prepared, solution, bracket = stage.prepared, stage.solution, stage.bracket
+    cvar, interrupted = prepared.in_units(solution.cvar), solution.stopped == "interrupted"
+    return Plan(
+        model=model,
+        policy=solution.policy,
+        method=method,
+        alpha=alpha,
+        step=prepared.step,
+        status=(target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted),
+        cvar=max(cvar, bracket.lower) if prepared.rounded else cvar,
+        var=solution.var,
+        expected=prepared.in_units(solution.expected),
+        expected_lower=bracket_below(prepared, solution.expected_lower),
+        lower=bracket.lower,
+        upper=bracket.upper,
+        worst_case=prepared.in_units(solution.worst),
+        seconds=stage.seconds,
+        notes=(*solution.notes, *_notes(prepared, solution, allowance)),
+    )
+
+
+def _notes(prepared: Prepared, solution: Solution, allowance: Allowance | None) -> list[str]:
+    notes = []
+    if prepared.rounded:
+        notes.append(f"costs were rounded to multiples of {prepared.step:g}, up for the plan, down for the lower bound")
+    if solution.stopped == "memory" and allowance is not None:
+        notes.append(
+            f"stopped where {shown_bytes(allowance.memory)} of memory would not do: allow more (memory=, --memory)"
+        )
+    if solution.stopped == "digits":
+        notes.append("a finer step would have no digits left in the costs")
+    if solution.stopped == "time" and allowance is not None:
+        notes.append(f"stopped for the time limit of {allowance.time_limit:g} seconds")
+    return notes
