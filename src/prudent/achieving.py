@@ -20,10 +20,10 @@ from prudent.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, Va
 from prudent.plan import Plan
 from prudent.planned import plan_of
 from prudent.policy import BudgetPolicy
-from prudent.prepared import Prepared
+from prudent.prepared import Prepared, restrict
 from prudent.refining import Stage
 from prudent.values.expected import least_expected_cost
-from prudent.values.worst_case import true_worst_case
+from prudent.values.worst_case import least_worst_case, true_worst_case
 
 __all__ = ["solve_for"]
 
@@ -81,15 +81,18 @@ def _achieve(
     value = prepared.in_units(found.worst)
     if not np.isfinite(value):
         raise PrudentError("no policy bounds the cost: there is no least worst case")
-    return found.policy, Achieved("worst-case", value, value, prepared.in_units(float(found.policy.level)))
+    kept = prepared.in_units(float(found.policy.level))  # more than the least, where costs were rounded up
+    return found.policy, Achieved("worst-case", kept, value, kept)
 
 
 def _exceedance(prepared: Prepared, budget: float, allowance: Allowance) -> tuple[BudgetPolicy, Achieved]:
     level = prepared.in_levels(budget)
     w = int(np.floor(level + NEAR * max(abs(level), 1.0)))
-    if w < 0:  # less than the best of luck takes
-        cheapest = BudgetPolicy.of_states(prepared, least_expected_cost(prepared).choice)
-        return cheapest, Achieved("exceedance", 1.0, 1.0, 1.0, budget)
+    choice = least_expected_cost(prepared).choice
+    most = least_worst_case(restrict(prepared, choice)).at(prepared.start)
+    if w < 0 or w >= most:  # less than the best of luck takes, or never less than the cheapest policy does
+        chance = float(w < 0)
+        return BudgetPolicy.of_states(prepared, choice), Achieved("exceedance", chance, chance, chance, budget)
     found = exceeding(prepared, w, allowance)
     chance, low, high = (float(chances[w]) for chances in (found.chance, found.low, found.high))
     return found.policy(w), Achieved("exceedance", chance, low, high, budget)

@@ -13,7 +13,7 @@ import numpy as np
 
 from prudent.allowance import Allowance, Stopped
 from prudent.bracket import Bracket, bracket, bracket_of
-from prudent.chain import backward_from_each, expected_steps, forward
+from prudent.chain import backward_from_each, expected_steps
 from prudent.errors import PrudentError
 from prudent.forecasting import prepare_for
 from prudent.methods.exact import Explored, explore, reached, solution_for
@@ -102,7 +102,7 @@ class Curve:
         elif alpha < 1 and not attains[:w].any():  # VaR is the least budget that is best for the policy itself
             var = float(prepared.totals(np.array(w)))
         else:
-            var = forward(explored.policy(w), explored.expected, most=int(cvar) + 2).var(alpha)
+            var = reached(explored.policy(w), explored.expected, cvar, alpha).var
         return CurvePoint(alpha, prepared.in_units(cvar), var, prepared.in_units(mean), found.lower, found.upper)
 
     def plan(self, alpha: float) -> Plan:
@@ -155,7 +155,8 @@ class Curve:
         inside = np.array([x for x in since[1:] if 1 + SAME < x < (1 - SAME) / self.alpha_min])
         if len(inside) > MOST:
             inside = inside[np.linspace(0, len(inside) - 1, MOST).astype(int)]
-        return [self.alpha_min, *(1 / inside[::-1]).tolist(), 1.0]
+        first = [] if self.alpha_min == 1 else [self.alpha_min]
+        return [*first, *(1 / inside[::-1]).tolist(), 1.0]
 
 
 def curve(

@@ -14,6 +14,7 @@ from prudent.methods.budgets import BOTH, PLAN, likely_levels, seconds_per_level
 from prudent.model import SSP
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
+from prudent.refining import finest_of
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case
 
@@ -44,7 +45,8 @@ def likely_step(prepared: Prepared, alpha: float) -> float:
     levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
     size = max(abs(prepared.in_units(levels)), levels * prepared.level_size)
     largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
-    return nice_step(min(0.8 * Target().width(size) / float(least.steps[prepared.start]), largest))
+    step = min(0.8 * Target().width(size) / float(least.steps[prepared.start]), largest)
+    return nice_step(max(step, 2 * finest_of(prepared.model)))
 
 
 def prepare_for(model: SSP, alpha: float, step: float | None) -> Prepared:

@@ -105,13 +105,16 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
         raise PrudentError(
             f"max_cvar is {limit:.9g}; no plan has that little: the optimal CVaR is {_shown(bracket)}; give more"
         )
-    room = max(prepared.in_levels(limit) - 16 * UNIT * weighing.most, safest.cvar)
+    # Counted from best luck, which may be far from 0, a limit has lost digits.
+    hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.in_units(0))) / prepared.level_size)
+    room = max(prepared.in_levels(limit) - hair, safest.cvar)
+    sure = max(prepared.in_levels(limit), safest.cvar) + hair
     found: Found | Mixture
     if cap.randomise:
-        found = mixed_mean_within(weighing, room, WEIGHTS)
+        found = mixed_mean_within(weighing, room, sure, WEIGHTS)
         policy, bound = _mixed_policy(prepared, found), found.bound
     else:
-        found, bound = least_mean_within(weighing, room, WEIGHTS)
+        found, bound = least_mean_within(weighing, room, sure, WEIGHTS)
         policy = BudgetPolicy(prepared, found.choice)
     own = reached(policy, explored.expected, found.cvar, weighing.alpha)
     return limit, replace(
@@ -120,7 +123,7 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
         var=own.var,
         cvar=min(own.cvar, found.cvar),
         expected=found.expected,
-        expected_lower=max(bound, explored.least),
+        expected_lower=min(max(bound, explored.least), found.expected),
         stopped=weighing.stopped,
         notes=(*_drawn(prepared, policy, found), *own.notes),
     )

@@ -51,7 +51,7 @@ class Achieved:
     """The value of an objective that a plan has, and bounds on the optimal one."""
 
     objective: str
-    value: float
+    value: float  # where costs were rounded, as charged: at most this
     lower: float
     upper: float
     parameter: float | None = None  # the budget, or the weight

@@ -30,7 +30,8 @@ STATUS_WITHIN = {
     "optimal": "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size",
     "within_gap": "no plan within the limit on CVaR has an expected cost lower than this by more than was asked for",
     "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: "
-    "randomise=True (--randomise) finds the best of all, or ask for a larger relative_gap",
+    "randomise=True (--randomise) finds the best of all; or ask for a larger relative_gap, or for a finer step "
+    "where costs were rounded",
 }
 """The same for a plan with a limit on its CVaR."""
 
@@ -38,6 +39,7 @@ STATUS_OBJECTIVE = {
     **STATUS,
     "optimal": "the optimal value of the objective is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the bounds on the optimal value of the objective are as close as was asked for",
+    "gap_not_reached": "the bounds hold but are wider than asked for: give a finer step= (--step), or ask for less",
 }
 """The same for a plan with another objective."""
 

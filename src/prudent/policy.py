@@ -110,10 +110,10 @@ class BudgetPolicy:
             table[row, state] = prepared.route(state, int(played[row, column]))
         return table
 
-    def start(self, state: Hashable | None = None) -> Agent:
+    def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
         """Return an agent at the start of a run.
 
-        With several initial states, say which one the run is in.
+        With several initial states, say which one the run is in.  Only policies that randomise need a seed.
         """
         return Agent(self, self.prepared.model.first(state))
 

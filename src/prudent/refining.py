@@ -21,7 +21,7 @@ from prudent.prepared import Prepared
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case
 
-__all__ = ["Stage", "first_step", "refine", "solve_at"]
+__all__ = ["Stage", "finest_of", "first_step", "refine", "solve_at"]
 
 COARSE = 2000
 """About how many levels the first, coarse solve has."""
@@ -77,7 +77,7 @@ def first_step(prepared: Prepared, alpha: float) -> float:
     """Return a coarse step to begin with."""
     levels = likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
     largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
-    return nice_step(max(levels * prepared.level_size / COARSE, 1e-6 * largest, 2 * _finest(prepared.model)))
+    return nice_step(max(levels * prepared.level_size / COARSE, 1e-6 * largest, 2 * finest_of(prepared.model)))
 
 
 def _better(before: Stage, after: Stage) -> Stage:
@@ -94,7 +94,7 @@ def _finer(stage: Stage, target: Target, allowance: Allowance) -> tuple[float, s
     finer = nice_step(step * min(max(wanted, FINEST), 0.7))
     if allowance.stop:
         return step, allowance.stop
-    if finer < _finest(prepared.model):
+    if finer < finest_of(prepared.model):
         return step, "digits"
     if stage.seconds * step / finer > allowance.left:  # what time is left for is perhaps still finer
         finer = nice_step(max(step * stage.seconds / max(allowance.left, 1e-3), finer))
@@ -107,5 +107,6 @@ def _finer(stage: Stage, target: Target, allowance: Allowance) -> tuple[float, s
     return finer, ""
 
 
-def _finest(model: SSP) -> float:
+def finest_of(model: SSP) -> float:
+    """Return the finest step that the costs have digits for."""
     return finest_step(model.cost, model.n_states + 1)

@@ -59,3 +59,20 @@ def test_costs_without_a_common_step(seed):
     assert tail.lower <= prudent.solve(model, 0.2).upper
     mixed = prudent.solve(model, 0.2, objective=prudent.MeanPlusCVaR(1.0)).objective
     assert mixed.lower <= mixed.value <= mixed.upper
+
+
+def test_budgets_that_no_run_needs():
+    model = prudent.domains.figure_2()
+    for budget in (100, 1e12):
+        plan = prudent.solve(model, 0.1, objective=prudent.Exceedance(budget))
+        assert plan.objective.value == 0
+        assert plan.objective.parameter == budget
+        assert plan.expected == pytest.approx(1.9)
+
+
+def test_a_rounded_worst_case_is_one_that_the_plan_keeps():
+    table = {0: {"a": [(0.5, 1, 2**0.5), (0.5, "g", 3**0.5)]}, 1: {"a": [(0.5, "g", 1 / 3), (0.5, "g", 0.1)]}}
+    model = prudent.build(0, table)
+    plan = prudent.solve(model, 0.1, objective=prudent.WorstCase())
+    runs = prudent.simulate(model, plan.policy, episodes=1000, seed=0)
+    assert plan.objective.lower <= runs.costs.max() <= plan.objective.value

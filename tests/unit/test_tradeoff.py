@@ -218,3 +218,43 @@ def test_what_does_not_go_together(tmp_path):
     drawn = prudent.solve(prudent.domains.betting_game(), 0.2, slack=0.02, randomise=True)
     with pytest.raises(prudent.PrudentError, match="another number for each run"):
         drawn.policy.start()
+
+
+@pytest.mark.parametrize(("offset", "alpha", "most"), [(1e5, 0.6, 3), (1e6, 0.7, 5), (-1e6, 0.7, 5), (1e9, 0.7, 5)])
+@pytest.mark.parametrize("randomise", [False, True])
+def test_limits_at_the_optimum_far_from_zero(offset, alpha, most, randomise):
+    """In units a limit loses digits that levels have."""
+    risky = [(0.9, "g", offset), (0.1, "g", offset + 10)]
+    milder = [(1 - 1 / 7, "g", offset + 1), (1 / 7, "g", offset + most)]
+    model = prudent.build("s", {"s": {"risky": risky, "milder": milder}})
+    optimum = prudent.solve(model, alpha)
+    for options in ({"slack": 0}, {"max_cvar": optimum.cvar}, {"max_cvar": optimum.cvar - 1e-13 * abs(offset)}):
+        plan = prudent.solve(model, alpha, randomise=randomise, **options)
+        assert plan.expected_lower <= plan.expected
+        assert plan.cvar == pytest.approx(optimum.cvar, rel=1e-12)
+        assert plan.expected == pytest.approx(optimum.expected, rel=1e-12)
+
+
+def test_rounded_costs_without_any_risk():
+    model = prudent.build(0, {0: {"a": [(1, 1, 2 + 2**0.5)]}, 1: {"a": [(1, "g", 3)]}})
+    total = 5 + 2**0.5
+    assert prudent.curve(model).at(0.1).cvar == pytest.approx(total)
+    assert prudent.frontier(model, 0.1).points[0].cvar == pytest.approx(total)
+    assert prudent.solve(model, 0.1, slack=0).cvar == pytest.approx(total)
+    assert prudent.solve(model, 0.1, objective=prudent.WorstCase()).objective.value == pytest.approx(total)
+    assert prudent.check(model).ok
+
+
+def test_a_rounded_frontier_counts_what_rounding_may_hide():
+    root = 2**0.5
+    lots = [(0.25, "g", 2 + 6 * root), (0.375, "g", 1 + 5 * root), (0.375, "g", 4 * root)]
+    model = prudent.build(0, {0: {"go": [(1, 1, 1 + root)]}, 1: {"draw": lots, "sure": [(1, "g", 6 * root)]}})
+    found = prudent.frontier(model, 0.5, tolerance=0)
+    for action in ("draw", "sure"):
+        only = prudent.build(
+            0,
+            {0: {"go": [(1, 1, 1 + root)]}, 1: {"draw": lots} if action == "draw" else {"sure": [(1, "g", 6 * root)]}},
+        )
+        plan = prudent.solve(only, 0.5, relative_gap=1e-6)
+        line = np.interp(plan.cvar, *np.array([(p.cvar, p.expected) for p in found.points[::-1]]).T)
+        assert plan.expected >= line - found.gap - 1e-9

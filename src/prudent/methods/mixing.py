@@ -68,13 +68,16 @@ class _Touched:
     choice: NDArray[np.generic]
 
 
-def mixed_mean_within(weighing: Weighing, cap: float, most: int) -> Mixture:
-    """Return the best mixture found whose CVaR is at most a cap, and the bound that proves it."""
+def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) -> Mixture:
+    """Return the best mixture found whose CVaR is at most a cap, and the bound that proves it.
+
+    ``sure`` is the cap, rounded up by more than it can be wrong: that is what the bound is for.
+    """
     alpha, levels = weighing.alpha, np.arange(weighing.most + 1)
     room: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # what the excess may be
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
     bound = np.full(len(levels), weighing.explored.least)
-    hair: FloatArray = 16 * UNIT * alpha * (cap + levels)  # what rounding may do to the room
+    hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # what rounding may do to the room
     bound[(room < -hair) | (touched[0].excess > room + hair)] = np.inf
     for _ in range(most):
         value, first, second = _mixed(touched, room, hair)
@@ -91,11 +94,15 @@ def mixed_mean_within(weighing: Weighing, cap: float, most: int) -> Mixture:
         except Stopped as stopped:
             weighing.stopped = stopped.reason
             break
-        bound = np.where(np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, room)))
+        bound = np.where(
+            np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, room + alpha * (sure - cap)))
+        )
     value, first, second = _mixed(touched, room, hair)
     w = int(np.argmin(value))
-    sure = _surely(weighing, [each.slope for each in touched[2:]], cap) if weighing.prepared.rounded else bound.min()
-    return _mixture(weighing, touched[first[w]], touched[second[w]], w, room[w], float(sure))
+    least = float(bound.min())
+    if weighing.prepared.rounded:
+        least = _surely(weighing, [each.slope for each in touched[2:]], sure)
+    return _mixture(weighing, touched[first[w]], touched[second[w]], w, float(room[w]), least)
 
 
 def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:

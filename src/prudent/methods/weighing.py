@@ -132,8 +132,11 @@ class Weighing:
         return explored
 
 
-def least_mean_within(weighing: Weighing, cap: float, most: int) -> tuple[Found, float]:
-    """Return the best point found whose CVaR is at most a cap, and what the expected cost of all those is at least."""
+def least_mean_within(weighing: Weighing, cap: float, sure: float, most: int) -> tuple[Found, float]:
+    """Return the best point found whose CVaR is at most a cap, and what the expected cost of all those is at least.
+
+    ``sure`` is the cap, rounded up by more than it can be wrong: that is what the bound is for.
+    """
     left, right = weighing.cheapest, weighing.safest
     if left.cvar <= cap:
         return left, weighing.explored.least
@@ -155,7 +158,7 @@ def least_mean_within(weighing: Weighing, cap: float, most: int) -> tuple[Found,
             left, right = (left, between) if between.cvar <= cap else (between, right)
             if right.expected < best.expected:
                 best = right
-    return best, max(float(beneath(np.array(bound), weight, cap)) for weight, bound in weighing.lines)
+    return best, max(float(beneath(np.array(bound), weight, sure)) for weight, bound in weighing.lines)
 
 
 def beneath(bound: FloatArray, slope: float, room: float | FloatArray) -> FloatArray:
