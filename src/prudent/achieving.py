@@ -10,7 +10,7 @@ from prudent.bracket import Bracket, Target, bracket_below, bracket_of
 from prudent.chain import backward
 from prudent.errors import PrudentError
 from prudent.forecasting import prepare_for
-from prudent.methods.exact import explore, reached, surely_expected, surely_own
+from prudent.methods.exact import explore, reached, surely_expected
 from prudent.methods.exceeding import exceeding
 from prudent.methods.solution import Solution
 from prudent.methods.weighing import Weighing
@@ -46,16 +46,15 @@ def solve_for(
             raise
         expected = least_expected_cost(prepared)
         own = reached(policy, expected, None, alpha)
-        upper = np.inf if own.notes else surely_own(policy, expected, None, alpha)
         least = float(surely_expected(prepared, expected)[prepared.start])
         solution = Solution(
             policy=policy,
             var=own.var,
             cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
-            expected=backward(policy, expected).mean,
+            expected=backward(policy, expected).mean if own.notes else own.mean,
             expected_lower=least,
             lower=least,
-            upper=upper,
+            upper=own.upper,
             worst=true_worst_case(prepared),
             notes=own.notes,
         )

@@ -58,6 +58,7 @@ class Allowance:
     memory: int  # bytes
     time_limit: float | None = None  # seconds, from now
     keeper: Keeper | None = None
+    threads: int = 1
     interrupted: bool = False
     began: float = field(default_factory=time.monotonic)
     _depth: int = field(default=0, init=False)

@@ -12,13 +12,18 @@ from prudent.allowance import Allowance
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
 from prudent.kernels.sweep import Costs, distribute, follow
+from prudent.kernels.tiles import Values as TileValues
+from prudent.kernels.tiles import follow as follow_in_tiles
+from prudent.kernels.tiles import slide
 from prudent.model import FloatArray, owner
 from prudent.policy import BudgetPolicy
 from prudent.prepared import Prepared, restrict
 from prudent.progress import Progress
 from prudent.risk import Distribution
+from prudent.tiling import Tiling, known_of, tile_and_width, tiling_of
 from prudent.values.expected import Expected, least_expected_cost
 from prudent.values.rounds import block_rounding, free_round, full_round, rounding, solve_round
+from prudent.values.worst_case import UNREACHED, WorstCase
 
 __all__ = [
     "BATCH",
@@ -99,7 +104,9 @@ def expected_steps(policy: BudgetPolicy) -> FloatArray:
 
 
 def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
-    prepared = policy.prepared
+    prepared, tiling = policy.prepared, tiling_of(policy.prepared)
+    if tiling is not None and tiling.least == 0:
+        return _backward_in_tiles(policy, tiling, base, mean_cost)
     arcs = free_round(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
     window = window_of(prepared, policy.level)
@@ -113,6 +120,36 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> 
             last = min(first + rows, policy.level + 1)
             follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, room, chosen)
             progress.at(last)
+    return found
+
+
+def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
+    prepared, levels = policy.prepared, policy.level + 1
+    work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
+    never = np.where(np.diff(prepared.action_start) > 0, UNREACHED, 0)
+    worst = WorstCase(never, np.full(prepared.n_actions, UNREACHED))
+    known = known_of(tiling, base[0], base[2], worst, None, 1.0)
+    tile, width = tile_and_width(tiling, policy.level)
+    tables = [np.zeros(len(work.delay) * width) for _ in range(2)]
+    values = TileValues(width, tables[0], tables[1], policy.choice)
+    found = np.empty((3, levels))
+    found[:, 0] = base[:, prepared.start]
+    origin = 0
+    with Progress("evaluating the plan", total=levels, unit="levels") as progress:
+        for first in range(1, levels, tile):
+            last = min(first + tile, levels)
+            if last - origin > width:
+                by = max(first - tiling.back, 0) - origin
+                for table in tables:
+                    slide(table, width, by, first - origin - by)
+                origin += by
+            follow_in_tiles(work, known, first, last, origin, values)
+            at = prepared.start * width + np.arange(first, last) - origin
+            found[0, first:last], found[2, first:last] = tables[0][at], tables[1][at]
+            progress.at(last)
+    whole = base[0] > 0
+    ratio = float((base[1][whole] / base[0][whole]).max(initial=1.0))
+    found[1, 1:] = found[0, 1:] * (ratio * (1 + tiling.slip(np.arange(1, levels))))
     return found
 
 
@@ -169,12 +206,14 @@ def forward(
     most: int | None = None,
     tolerance: float = MISSING,
     charged: bool = False,
+    in_levels: bool = False,
 ) -> Distribution:
     """Return the distribution of the total cost, cut when little is under way or after ``most`` levels.
 
     It is not cut before the budget is gone, so what the part cut off costs is known from ``tail``; without it,
     that part counts as what it has spent.  Where costs are rounded, runs that are charged alike are taken together,
-    and their value is the mean of what they truly cost; or what they are charged, where that is asked for.
+    and their value is the mean of what they truly cost; or what they are charged, where that is asked for.  Costs are
+    in the user's units, or in levels, which keep more digits where best luck is far from 0.
     """
     prepared = policy.prepared
     window = _largest_played(policy) + 1
@@ -206,19 +245,20 @@ def forward(
     spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
     ahead = 0.0 if tail is None else tail.value
     beyond = float((mass[0] * (spent[:, None] + ahead)).sum()) if missing > 0 else 0.0
-    probability, value = total[0, ended], prepared.totals(ended)
+    unit, units = (1.0, float) if in_levels else (prepared.level_size, prepared.in_units)
+    probability, value = total[0, ended], ended.astype(np.float64) if in_levels else prepared.totals(ended)
     mean = float(probability @ ended) + beyond
     if layers > 1:
         beyond += float(mass[1].sum()) if missing > 0 else 0.0
         mean += float(total[1, :levels].sum() + mass[1].sum())
-        value = value + total[1, ended] / probability * prepared.level_size
+        value = value + total[1, ended] / probability * unit
         order = np.argsort(value, kind="stable")
         value, probability = value[order], probability[order]
     return Distribution(
         values=value,
         probabilities=probability,
-        mean=prepared.in_units(mean),
+        mean=units(mean),
         missing=float(missing),
-        missing_mean=prepared.in_units(beyond / missing) if missing > 0 else 0.0,
+        missing_mean=units(beyond / missing) if missing > 0 else 0.0,
         grouped=layers > 1,
     )

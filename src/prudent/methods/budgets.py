@@ -6,39 +6,46 @@ expected cost and at most about what :func:`likely_levels` says.
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.allowance import Allowance, Arrays
-from prudent.chain import BATCH, costs_of, window_of
+from prudent.allowance import Allowance
+from prudent.chain import BATCH, window_of
 from prudent.errors import PrudentError
-from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
+from prudent.kernels.sweep import Aims, Base, Tables, Terms
 from prudent.lattice import nice_step
+from prudent.methods.places import TIE, LevelPlace, Task, TilePlace
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
 from prudent.progress import Progress, announce
+from prudent.tiling import SURE, Tiling, tile_and_width, tiling_of
 from prudent.values.expected import Expected
-from prudent.values.rounds import free_round, full_round, longest_stay, solve_round
+from prudent.values.rounds import full_round, solve_round
 from prudent.values.worst_case import UNREACHED, WorstCase
 
-__all__ = ["TIE", "Swept", "budget_sweep", "likely_levels", "seconds_per_level", "sweep_bytes"]
-
-TIE = 1e-11
-"""Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
-anyone would notice."""
+__all__ = [
+    "BOTH",
+    "BOUND",
+    "EXCESS",
+    "PLAN",
+    "TIE",
+    "Swept",
+    "budget_sweep",
+    "likely_levels",
+    "seconds_per_level",
+    "sweep_bytes",
+]
 
 PER_LEVEL = 120
 """Bytes for each level, of what is noted of the start and computed from it."""
 
-MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
-
-HUGE = 1e100
-"""A value that no table has."""
+FIRST = 511
+"""Levels that are swept before it is asked how far to go."""
 
 TRIAL = 10**9
 """The most bytes that are taken to see how long a level takes."""
@@ -80,161 +87,61 @@ def budget_sweep(
     ``choice`` is a proper policy for no budget; ``keep`` keeps the values of all levels up to ``most``.
     """
     most = min(most, int(worst.value[prepared.start]))
+    task = Task(prepared, base, choice, worst, aims, terms, keep, allowance.threads)
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else float(value) / alpha
     sure = int(min(most, value if alpha is not None else most))
+    tiling = None if keep else _tiling(prepared, aims, min(most, best))
     allowance.check(
         sweep_bytes(prepared, sure, aims, keep), "the tables", _advice(prepared, allowance, sure, aims, keep)
     )
-
-    arcs = free_round(prepared)
-    ends = Ends(worst.value, worst.action_value, longest_stay(prepared, arcs))
-    arguments = arcs, costs_of(prepared, arcs), ends, terms
+    place: LevelPlace | TilePlace
+    place = LevelPlace(task) if tiling is None else TilePlace(task, tiling=tiling, most=most)
     batch = max(BATCH // max(len(prepared.cost), 1), 1)
-    state = _Place.opened(prepared, base, choice, aims, keep)
-    key = _key(prepared, base, aims, terms, alpha, most)
+    key = "" if allowance.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if allowance.keeper is None else allowance.keeper.load(key)
     if kept is not None:
-        state = state.resumed(kept, prepared)
-    resumed_at = state.done
+        place.resume(kept)
+    resumed_at = place.done
     stopped = ""
     total = None if best == np.inf else best
     with allowance, Progress("sweeping budgets", total=total, unit="levels") as progress:
         while True:
             if alpha is not None:
-                f = np.arange(state.done) + state.found[0 if aims.plan else 1, : state.done] / alpha
+                f = np.arange(place.done) + place.found[0 if aims.plan else 1, : place.done] / alpha
                 best = min(best, float(f.min()))
-            if state.done > min(most, best * (1 + 1e-9)):
+            end = min(most, best * (1 + 1e-9))
+            if place.done > end:
                 break
-            last = min(state.done + min(batch, max(state.done, 63)), most + 1)
+            last = int(min(place.done + min(batch, max(place.done, FIRST)), end + 1))
             stopped = allowance.stop
             if not stopped and sweep_bytes(prepared, last, aims, keep) > allowance.memory:
                 stopped = "memory"
             if allowance.keeper is not None and (stopped or allowance.keeper.due()):
                 try:
-                    allowance.keeper.save(key, state.packed())
+                    allowance.keeper.save(key, place.packed())
                 except PrudentError as error:
                     if not stopped:
                         raise
                     announce(str(error))  # there is an answer to return all the same
             if stopped:
                 break
-            state.advance(arguments, last, base, prepared.start)
-            progress.at(state.done, min(most, best))
-    whole = np.concatenate(state.choice)
-    excess, low, mean = state.found[:, : state.done]
-    if allowance.keeper is not None and not stopped and aims != BOTH and state.done > resumed_at:  # more sweeps follow
+            place.advance(last)
+            progress.at(place.done, min(most, best))
+    whole = place.choice
+    excess, low, mean = place.found[:, : place.done]
+    if allowance.keeper is not None and not stopped and aims != BOTH and place.done > resumed_at:  # more sweeps follow
         allowance.keeper.save(key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
-    return Swept(excess, low, mean, whole, state.tables if keep else None, stopped)
+    tables = place.tables if keep and isinstance(place, LevelPlace) else None
+    return Swept(excess, low, mean, whole, tables, stopped)
 
 
-@dataclass
-class _Place:
-    """How far a sweep is."""
-
-    done: int  # levels settled
-    found: FloatArray  # (3, at least done)
-    choice: list[NDArray[Any]]  # the actions of the levels settled, in parts
-    tables: Tables  # grows with the levels, as far as a level looks back
-    room: Room
-    aims: Aims
-    furthest: int  # how far that is
-
-    @classmethod
-    def opened(cls, prepared: Prepared, base: Base, choice: IntArray, aims: Aims, keep: bool) -> "_Place":
-        n, kind = prepared.n_states, choice_type(prepared)
-        unused = np.zeros((1, 1))
-        rows = (1, n)
-        tables = Tables(
-            np.zeros(rows) if aims.plan else unused,
-            np.zeros(rows) if aims.bound else unused,
-            np.zeros(rows) if aims.plan else unused,
-            np.empty((0, n), dtype=kind),
-        )
-        for table, first, wanted in zip(tables, base, (aims.plan, aims.bound, aims.plan), strict=False):
-            if wanted:
-                table[0] = first
-        found = np.zeros((3, 64))
-        found[:, 0] = [values[prepared.start] for values in base]
-        room = Room(np.empty(prepared.n_actions), np.ones(prepared.n_actions, dtype=bool), choice.copy())
-        furthest = UNREACHED if keep else int(prepared.cost.max(initial=0))
-        return cls(1, found, [(choice - prepared.action_start[:-1]).astype(kind)[None]], tables, room, aims, furthest)
-
-    def advance(self, arguments: tuple[Any, ...], last: int, base: Base, start: int) -> None:
-        if last > self.found.shape[1]:
-            self.found = np.concatenate([self.found, np.zeros((3, max(last, self.found.shape[1])))], axis=1)
-        self._reach(last)
-        n, kind = self.tables.choice.shape[1], self.tables.choice.dtype
-        part = np.empty((last - self.done if self.aims.plan else 0, n), dtype=kind)
-        tables = self.tables._replace(choice=part)
-        arcs, costs, ends, terms = arguments
-        sweep(arcs, costs, ends, terms, TIE, self.aims, self.done, last, base, tables, start, self.found, self.room)
-        if self.aims.plan:
-            self.choice.append(part)
-        self.done = last
-
-    def _reach(self, last: int) -> None:
-        """Make room for the levels before ``last``, as far as a level looks back; no row has been used again so far."""
-        window = min(self.furthest, last - 1) + 1
-        wanted = (self.aims.plan, self.aims.bound, self.aims.plan)
-        longer = list(self.tables)
-        for i, (table, used) in enumerate(zip(self.tables[:3], wanted, strict=True)):
-            if used and len(table) < window:
-                longer[i] = np.zeros((window, table.shape[1]))
-                longer[i][: len(table)] = table
-        self.tables = Tables(*longer)
-
-    def packed(self) -> Arrays:
-        return {
-            "found": np.ascontiguousarray(self.found[:, : self.done]),
-            "choice": np.concatenate(self.choice),
-            "excess": self.tables.excess,
-            "low": self.tables.low,
-            "mean": self.tables.mean,
-            "chosen": self.room.chosen,
-        }
-
-    def resumed(self, kept: Arrays, prepared: Prepared) -> "_Place":
-        """Return the place that was kept; refuse arrays that do not fit, whoever wrote them."""
-        n, done = prepared.n_states, kept["found"].shape[-1] if "found" in kept and kept["found"].ndim else 0
-        rows, unused = (min(self.furthest, done - 1) + 1, n), (1, 1)
-        wanted: dict[str, tuple[tuple[int, ...], type[Any]]] = {
-            "found": ((3, done), np.float64),
-            "choice": ((done if self.aims.plan else 1, n), choice_type(prepared)),
-        }
-        finished = "chosen" not in kept  # then only what it found was kept
-        if not finished:
-            wanted |= {
-                "excess": (rows if self.aims.plan else unused, np.float64),
-                "low": (rows if self.aims.bound else unused, np.float64),
-                "mean": (rows if self.aims.plan else unused, np.float64),
-                "chosen": ((n,), np.int64),
-            }
-        if (
-            done < 1
-            or kept.keys() != wanted.keys()
-            or not all(kept[name].shape == shape and kept[name].dtype == kind for name, (shape, kind) in wanted.items())
-        ):
-            raise PrudentError(MISFIT)
-        first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
-        chosen = self.room.chosen if finished else kept["chosen"]
-        sane = [
-            (kept["choice"] >= 0).all() and (kept["choice"] < count).all(),
-            (kept["choice"][0] == self.choice[0][0]).all(),
-            (chosen >= first).all() and (chosen < first + count).all(),
-            *(
-                ((kept[name] >= 0) & (kept[name] <= HUGE)).all()
-                for name, (_, kind) in wanted.items()
-                if kind is np.float64
-            ),
-        ]
-        if not all(sane):
-            raise PrudentError(MISFIT)
-        tables = self.tables
-        if not finished:
-            tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
-        room = self.room._replace(chosen=chosen)
-        return replace(self, done=done, found=kept["found"], choice=[kept["choice"]], tables=tables, room=room)
+def _tiling(prepared: Prepared, aims: Aims, levels: float) -> Tiling | None:
+    """Return how to sweep in tiles, where that is good: not where rounding would be felt."""
+    found = tiling_of(prepared)
+    if found is not None and aims == BOTH and found.least > 0:
+        return found if found.slip(np.array([min(levels, UNREACHED)]))[0] <= SURE else None
+    return found
 
 
 def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:
@@ -249,9 +156,12 @@ def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float 
 
 def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False) -> int:
     """Return the memory that a sweep of so many levels takes, beside the model's."""
-    n = prepared.n_states
+    n, tiling = prepared.n_states, None if keep else tiling_of(prepared)
     window = levels + 1 if keep else window_of(prepared, levels)
     values = 8 * n * window * (3 if aims.plan else 1)  # the evaluation afterwards takes three tables, too
+    if tiling is not None:
+        tile, width = tile_and_width(tiling, levels)
+        values = max(values, 16 * len(tiling.work.delay) * width + 8 * tiling.room * tile)
     actions = 2 * n * (levels + 1) * np.dtype(choice_type(prepared)).itemsize if aims.plan else 0  # parts, then whole
     return values + actions + PER_LEVEL * (levels + 1)
 
@@ -284,21 +194,15 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
 
 
 def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: int) -> float:
-    """Sweep a few levels halfway through, on values that mean nothing; return how long one takes."""
-    window = window_of(prepared, levels)
-    if 24 * window * prepared.n_states > TRIAL:
+    """Sweep a few levels, on values that mean nothing; return how long one takes."""
+    if sweep_bytes(prepared, levels) > TRIAL:
         return float("nan")
-    state = _Place.opened(prepared, base, choice, BOTH, keep=False)
-    state._reach(window)
-    for table, first in zip(state.tables[:3], base, strict=True):
-        table[:] = first
-    arcs = free_round(prepared)
-    worst = np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED)
-    arguments = arcs, costs_of(prepared, arcs), Ends(*worst, longest_stay(prepared, arcs)), EXCESS
+    worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
+    task, tiling = Task(prepared, base, choice, worst, BOTH, EXCESS), _tiling(prepared, BOTH, levels)
     few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1))
-    state.done = max(min(levels // 2, window), 1)
-    state.found = np.zeros((3, state.done + 1 + few))
-    state.advance(arguments, state.done + 1, base, prepared.start)  # by now the kernel is loaded
-    began = time.perf_counter()
-    state.advance(arguments, state.done + few, base, prepared.start)
+    place: LevelPlace | TilePlace
+    place = LevelPlace(task) if tiling is None else TilePlace(task, tiling=tiling, most=levels + 2 * few)
+    place.advance(max(min(levels // 2, few), 1) + 1)  # by now the kernel is loaded
+    first, began = place.done, time.perf_counter()
+    place.advance(first + few)
     return (time.perf_counter() - began) / few

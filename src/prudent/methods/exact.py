@@ -49,7 +49,8 @@ from prudent.model import FloatArray
 from prudent.policy import BudgetPolicy, MixedPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
-from prudent.risk import mixture
+from prudent.risk import Distribution, mixture
+from prudent.tiling import without_waste
 from prudent.values.expected import Expected, least_expected_cost, proper_choice
 from prudent.values.rounds import UNIT, path_rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
@@ -62,12 +63,12 @@ __all__ = [
     "solution_for",
     "surely_above",
     "surely_expected",
-    "surely_own",
     "without_safety",
 ]
 
 SECOND = 1e-9
-"""Relative margin for the rounding of M, the second objective, in its lower bound."""
+"""Relative margin for the rounding of M, the second objective, in its lower bound; and what sums along a run may err
+before they are taken backwards, state by state."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ class Explored:
         return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
 
     def policy(self, budget: int) -> BudgetPolicy:
-        """Return the policy that starts with a budget."""
-        return BudgetPolicy(self.prepared, self.swept.choice[: budget + 1].copy())
+        """Return the policy that starts with a budget; where no run of it can be, the action is the first."""
+        return BudgetPolicy(self.prepared, without_waste(self.prepared, self.swept.choice, budget))
 
 
 def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Solution:
@@ -130,20 +131,21 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w)
-    values = backward(policy, expected)
-    cvar, upper = w + values.excess / alpha, (w + values.above / alpha) * (1 + 4 * UNIT)
-    own = reached(policy, expected, cvar, alpha)
-    if prepared.rounded or stopped:  # stopped early, w need not be the policy's VaR
-        cvar = max(min(own.cvar, cvar), lower)
-    if stopped and not own.notes:
-        upper = min(upper, surely_own(policy, expected, upper, alpha))
+    own = reached(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
+    cvar, mean, upper = own.cvar, own.mean, own.upper
+    if own.notes or upper > cvar * (1 + SECOND):  # too large to be followed, or runs so long that sums err
+        values = backward(policy, expected)
+        upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
+        cvar, mean = min(cvar, w + values.excess / alpha), values.mean
+    if prepared.rounded or stopped:
+        cvar = max(cvar, lower)
     complete = not (stopped or prepared.rounded)
     second = float(explored.swept.mean[attains].min()) * (1 - SECOND)
     return Solution(
         policy=policy,
         var=own.var,
         cvar=cvar,
-        expected=values.mean,
+        expected=mean,
         expected_lower=second if complete else explored.least,
         lower=lower,
         upper=upper,
@@ -159,26 +161,34 @@ class Own:
 
     var: float  # in the user's units; not a number if it is not known
     cvar: float  # in levels; infinite if it is not known
+    mean: float  # in levels
+    upper: float  # what its CVaR surely is at most
     notes: tuple[str, ...] = ()
 
 
 def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float) -> Own:
-    """Follow a policy as far as ``most``, which its CVaR is at most, if that is known; VaR is never above that."""
+    """Follow a policy as far as ``most``, which its CVaR is at most, if that is known; VaR is never above that.
+
+    Sums along a run err with its length.
+    """
+    prepared = policy.prepared
     most = None if most is None else int(min(most, UNREACHED)) + 2
     parts = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
+
+    def followed(charged: bool) -> Distribution:
+        each = [(share, forward(part, tail, most=most, charged=charged, in_levels=True)) for share, part in parts]
+        return mixture(each) if len(each) > 1 else each[0][1]
+
     try:
-        found = mixture([(share, forward(part, tail, most=most)) for share, part in parts])
+        found = followed(charged=False)
+        charged = followed(charged=True) if prepared.rounded else found
     except PrudentError:
-        return Own(np.nan, np.inf, ("the policy is too large to be followed: its VaR is not known; simulate it",))
-    return Own(found.var(alpha), policy.prepared.in_levels(found.cvar(alpha)))
-
-
-def surely_own(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float) -> float:
-    """Return what the policy's own CVaR is at most, from its distribution; sums along a run err with its length."""
-    slip = path_rounding(policy.prepared, tail.steps)
-    charged = forward(policy, tail, most=None if most is None else int(min(most, UNREACHED)) + 2, charged=True)
-    slip += charged.missing / alpha * float((tail.upper - tail.value).max())
-    return policy.prepared.in_levels(charged.cvar(alpha)) * (1 + slip)
+        unknown = "the policy is too large to be followed: its VaR is not known; simulate it"
+        return Own(np.nan, np.inf, np.nan, np.inf, (unknown,))
+    slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
+    upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)
+    var = prepared.in_units(level) if prepared.rounded else float(prepared.totals(np.array(int(level))))
+    return Own(var, min(found.cvar(alpha), upper), found.mean, upper)
 
 
 def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:

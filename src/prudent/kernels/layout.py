@@ -1,0 +1,119 @@
+"""Laying a model out for tiles: shared outcome lists, least costs from the start, the order of nodes."""
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def sort_outcomes(outcome_start, successor, cost, order):
+    """Sort each action's outcomes by successor and cost; ``order`` enters as they are."""
+    for a in range(len(outcome_start) - 1):
+        for i in range(outcome_start[a] + 1, outcome_start[a + 1]):
+            o, j = order[i], i
+            while j > outcome_start[a] and (
+                successor[order[j - 1]] > successor[o]
+                or (successor[order[j - 1]] == successor[o] and cost[order[j - 1]] > cost[o])
+            ):
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = o
+
+
+@njit(cache=True)
+def alike(outcome_start, successor, cost, bits, like, shift):
+    """Find actions whose outcomes are the same up to a shift of their costs; outcomes are sorted.
+
+    ``like[a]`` becomes the first action that is like ``a``, ``shift[a]`` the least cost of its outcomes.
+    """
+    n = len(like)
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    slots = np.full(size, -1)
+    for a in range(n):
+        first, last = outcome_start[a], outcome_start[a + 1]
+        least = cost[first]
+        for o in range(first, last):
+            least = min(least, cost[o])
+        shift[a] = least
+        mixed = np.uint64(last - first)
+        for o in range(first, last):
+            mixed = (mixed ^ np.uint64(successor[o])) * np.uint64(0x9E3779B97F4A7C15)
+            mixed = (mixed ^ np.uint64(cost[o] - least)) * np.uint64(0xC2B2AE3D27D4EB4F)
+            mixed = (mixed ^ bits[o]) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        slot = np.int64(mixed >> np.uint64(20)) & (size - 1)
+        while True:
+            other = slots[slot]
+            if other < 0:
+                slots[slot] = a
+                like[a] = a
+                break
+            same = outcome_start[other + 1] - outcome_start[other] == last - first
+            for i in range(last - first):
+                if not same:
+                    break
+                o, r = first + i, outcome_start[other] + i
+                same = successor[o] == successor[r] and bits[o] == bits[r] and cost[o] - least == cost[r] - shift[other]
+            if same:
+                like[a] = other
+                break
+            slot = (slot + 1) & (size - 1)
+
+
+@njit(cache=True)
+def least_costs(action_start, outcome_start, successor, cost, start, least):
+    """Find the least cost of reaching each node from the start; ``least`` enters with large numbers."""
+    least[start] = 0
+    heap = [(np.int64(0), np.int64(start))]
+    while len(heap) > 0:
+        spent, s = heappop(heap)
+        if spent > least[s]:
+            continue
+        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
+            t = successor[o]
+            if spent + cost[o] < least[t]:
+                least[t] = spent + cost[o]
+                heappush(heap, (least[t], np.int64(t)))
+
+
+@njit(cache=True)
+def layers(action_start, outcome_start, successor, cost, short, group_of, layer):
+    """Return whether outcomes that cost less than ``short`` lead from group to group without a cycle.
+
+    ``layer[g]`` becomes the length of the longest such way from group ``g``.
+    """
+    n_groups = len(layer)
+    waits = np.zeros(n_groups, dtype=np.int64)
+    into = np.zeros(n_groups + 1, dtype=np.int64)
+    n_nodes = len(action_start) - 1
+    for s in range(n_nodes):
+        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
+            if cost[o] < short and group_of[successor[o]] != group_of[s]:
+                waits[group_of[s]] += 1
+                into[group_of[successor[o]] + 1] += 1
+    into = np.cumsum(into)
+    fill, source = into.copy(), np.empty(into[-1], dtype=np.int64)
+    for s in range(n_nodes):
+        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
+            if cost[o] < short and group_of[successor[o]] != group_of[s]:
+                g = group_of[successor[o]]
+                source[fill[g]] = group_of[s]
+                fill[g] += 1
+    queue, done = [np.int64(0) for _ in range(0)], 0
+    for g in range(n_groups):
+        layer[g] = 0
+        if waits[g] == 0:
+            queue.append(np.int64(g))
+    while done < len(queue):
+        g = queue[done]
+        done += 1
+        for i in range(into[g], into[g + 1]):
+            h = source[i]
+            layer[h] = max(layer[h], layer[g] + 1)
+            waits[h] -= 1
+            if waits[h] == 0:
+                queue.append(h)
+    return done == n_groups

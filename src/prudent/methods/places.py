@@ -1,0 +1,338 @@
+"""How far a sweep over budgets is, and how it goes on: level by level, or in tiles.
+
+A place can be kept in a checkpoint and resumed; what does not fit is refused, whoever wrote it.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.allowance import Arrays
+from prudent.chain import costs_of
+from prudent.errors import PrudentError
+from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
+from prudent.kernels.tiles import Known, Scratch, Values, settle, slide
+from prudent.model import FloatArray, IntArray
+from prudent.policy import choice_type
+from prudent.prepared import Prepared
+from prudent.tiling import Tiling, known_of, tile_and_width
+from prudent.values.rounds import free_round, longest_stay
+from prudent.values.worst_case import UNREACHED, WorstCase
+
+__all__ = ["TIE", "LevelPlace", "Place", "Task", "TilePlace"]
+
+TIE = 1e-11
+"""Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
+anyone would notice."""
+
+HUGE = 1e100
+"""A value that no table has."""
+
+MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
+
+SPREAD = 2_000_000
+"""Outcomes times levels from which a part of a tile is worth more than one thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be swept."""
+
+    prepared: Prepared
+    base: Base
+    choice: IntArray  # a proper policy for no budget; where there is a plan, the one whose mean the base has
+    worst: WorstCase
+    aims: Aims
+    terms: Terms
+    keep: bool = False  # the values of all levels
+    threads: int = 1
+
+    @property
+    def first_choice(self) -> NDArray[Any]:
+        """The actions for no budget, by their numbers within their states: (1, n_states)."""
+        number = self.choice - self.prepared.action_start[:-1]
+        return np.asarray(number.astype(choice_type(self.prepared))[None])
+
+
+@dataclass
+class Place:
+    """How far a sweep is."""
+
+    task: Task
+    done: int = 1  # levels settled
+    found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # U, surely below it, M of the start
+
+    def __post_init__(self) -> None:
+        self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.base]
+
+    def _widen(self, last: int) -> None:
+        if last > self.found.shape[1]:
+            more = max(last - self.found.shape[1], self.found.shape[1])
+            self.found = np.concatenate([self.found, np.zeros((3, more))], axis=1)
+
+    def _check(self, kept: Arrays, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
+        """Refuse arrays that no place of this task has."""
+        prepared = self.task.prepared
+        fits = kept.keys() == wanted.keys() and all(
+            kept[name].shape == shape and kept[name].dtype == kind for name, (shape, kind) in wanted.items()
+        )
+        if not fits or wanted["found"][0][1] < 1:
+            raise PrudentError(MISFIT)
+        count = np.maximum(np.diff(prepared.action_start), 1)
+        sane = [
+            (kept["choice"] >= 0).all() and (kept["choice"] < count).all(),
+            (kept["choice"][0] == self.task.first_choice[0]).all(),
+            *(((kept[n] >= 0) & (kept[n] <= HUGE)).all() for n, (_, kind) in wanted.items() if kind is np.float64),
+        ]
+        if not all(sane):
+            raise PrudentError(MISFIT)
+
+
+def kept_levels(kept: Arrays) -> int:
+    """Return how many levels a kept place has settled."""
+    return kept["found"].shape[-1] if "found" in kept and kept["found"].ndim else 0
+
+
+@dataclass
+class LevelPlace(Place):
+    """A sweep level by level: any model."""
+
+    parts: list[NDArray[Any]] = field(default_factory=list)  # the actions of the levels settled
+    tables: Tables = field(init=False)  # grows with the levels, as far as a level looks back
+    room: Room = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        task, prepared = self.task, self.task.prepared
+        wanted, unused = self._wanted, np.zeros((1, 1))
+        rows = [first[None].copy() if used else unused for first, used in zip(task.base, wanted, strict=True)]
+        self.tables = Tables(rows[0], rows[1], rows[2], np.empty((0, prepared.n_states), dtype=choice_type(prepared)))
+        self.room = Room(np.empty(prepared.n_actions), np.ones(prepared.n_actions, dtype=bool), task.choice.copy())
+        self.parts = [task.first_choice]
+        arcs = free_round(prepared)
+        ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
+        self._arguments = arcs, costs_of(prepared, arcs), ends, task.terms
+
+    @property
+    def _wanted(self) -> tuple[bool, bool, bool]:
+        return self.task.aims.plan, self.task.aims.bound, self.task.aims.plan
+
+    @property
+    def _furthest(self) -> int:
+        return UNREACHED if self.task.keep else int(self.task.prepared.cost.max(initial=0))
+
+    def advance(self, last: int) -> None:
+        """Settle the levels up to ``last``."""
+        task = self.task
+        self._widen(last)
+        self._reach(last)
+        n, kind = self.tables.choice.shape[1], self.tables.choice.dtype
+        part = np.empty((last - self.done if task.aims.plan else 0, n), dtype=kind)
+        tables = self.tables._replace(choice=part)
+        start = task.prepared.start
+        sweep(*self._arguments, TIE, task.aims, self.done, last, task.base, tables, start, self.found, self.room)
+        if task.aims.plan:
+            self.parts.append(part)
+        self.done = last
+
+    def _reach(self, last: int) -> None:
+        """Make room for the levels before ``last``, as far as a level looks back; no row has been used again so far."""
+        window = min(self._furthest, last - 1) + 1
+        longer = list(self.tables)
+        for i, (table, used) in enumerate(zip(self.tables[:3], self._wanted, strict=True)):
+            if used and len(table) < window:
+                longer[i] = np.zeros((window, table.shape[1]))
+                longer[i][: len(table)] = table
+        self.tables = Tables(*longer)
+
+    @property
+    def choice(self) -> NDArray[Any]:
+        """The actions of the levels settled."""
+        return np.concatenate(self.parts)
+
+    def packed(self) -> Arrays:
+        """Return what is needed to go on from here."""
+        names = {"excess": self.tables.excess, "low": self.tables.low, "mean": self.tables.mean}
+        found = np.ascontiguousarray(self.found[:, : self.done])
+        return {"found": found, "choice": self.choice, **names, "chosen": self.room.chosen}
+
+    def resume(self, kept: Arrays) -> None:
+        """Go on from a kept place."""
+        prepared, aims = self.task.prepared, self.task.aims
+        n, done = prepared.n_states, kept_levels(kept)
+        rows, unused = (min(self._furthest, done - 1) + 1, n), (1, 1)
+        wanted: dict[str, tuple[tuple[int, ...], Any]] = {
+            "found": ((3, done), np.float64),
+            "choice": ((done if aims.plan else 1, n), choice_type(prepared)),
+        }
+        finished = "chosen" not in kept  # then only what it found was kept
+        if not finished:
+            shapes = {name: rows if used else unused for name, used in zip(NAMES, self._wanted, strict=True)}
+            wanted |= {name: (shape, np.float64) for name, shape in shapes.items()} | {"chosen": ((n,), np.int64)}
+        self._check(kept, wanted)
+        if not finished:
+            first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
+            if not ((kept["chosen"] >= first) & (kept["chosen"] < first + count)).all():
+                raise PrudentError(MISFIT)
+            self.tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
+            self.room = self.room._replace(chosen=kept["chosen"])
+        self.done, self.found, self.parts = done, kept["found"], [kept["choice"]]
+
+
+NAMES = ("excess", "low", "mean")
+
+
+@dataclass
+class TilePlace(Place):
+    """A sweep in tiles: models that are laid out for it."""
+
+    tiling: Tiling = field(kw_only=True)
+    most: int = field(kw_only=True)  # levels that can matter
+    origin: int = 0  # the first level in the tables
+    values: Values = field(init=False)
+    tile: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        task, work = self.task, self.tiling.work
+        self.tile, self._width = tile_and_width(self.tiling, self.most)
+        width, nodes = min(self._width, 2 * self.tile), len(work.delay)
+        first = task.base.excess if task.aims.plan else task.base.low
+        self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
+        self._sure = 1.0
+        if task.aims == (True, True):
+            whole = task.base.excess > 0
+            self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
+        rows = min(self.most + 1, 1024) if task.aims.plan else 1
+        choice = np.zeros((rows, task.prepared.n_states), dtype=choice_type(task.prepared))
+        choice[0] = task.first_choice[0]
+        mean = np.zeros(nodes * width if task.aims.plan else 1)
+        self.values = Values(width, np.zeros(nodes * width), mean, choice)
+        self._scratch = [
+            Scratch(
+                np.empty((self.tiling.room, self.tile)),
+                np.empty(self.tile),
+                np.empty(self.tile),
+                np.zeros(self.tile, dtype=np.int64),
+            )
+            for _ in range(task.threads)
+        ]
+
+    def advance(self, last: int) -> None:
+        """Settle the levels up to ``last``."""
+        self._widen(last)
+        while self.done < last:
+            end = min(self.done + self.tile, last)
+            self._reach(end)
+            self._settle(end)
+            levels = np.arange(self.done, end)
+            at = self.task.prepared.start * self.values.width + levels - self.origin
+            aims = self.task.aims
+            self.found[0, levels] = self.values.excess[at] if aims.plan else 0.0
+            if aims.bound:
+                self.found[1, levels] = self.values.excess[at] * (self._sure * (1 - self.tiling.slip(levels)))
+            if aims.plan:
+                self.found[2, levels] = self.values.mean[at]
+            self.done = end
+
+    def _reach(self, end: int) -> None:
+        """Make room for the levels before ``end``: let go of those that none looks back to."""
+        width, aims = self.values.width, self.task.aims
+        if end - self.origin > width and width < self._width:  # nothing was let go of so far
+            wider = width
+            while wider < min(end, self._width):
+                wider = min(2 * wider, self._width)
+            excess, mean = (_widened(table, width, wider) for table in (self.values.excess, self.values.mean))
+            self.values = self.values._replace(width=wider, excess=excess, mean=mean)
+        width = self.values.width
+        if end - self.origin > width:
+            by = max(self.done - self.tiling.back, 0) - self.origin
+            for table in (self.values.excess, self.values.mean)[: 2 if aims.plan else 1]:
+                slide(table, width, by, self.done - self.origin - by)
+            self.origin += by
+        rows, n = self.values.choice.shape
+        if aims.plan and end > rows:
+            longer = np.zeros((min(max(2 * rows, end), self.most + 1), n), dtype=self.values.choice.dtype)
+            longer[:rows] = self.values.choice
+            self.values = self.values._replace(choice=longer)
+
+    def _settle(self, end: int) -> None:
+        task, work, tiling = self.task, self.tiling.work, self.tiling
+        about = work, self._known, task.terms, TIE, task.aims.plan, self.done, end, self.origin, self.values
+        spread = tiling.loads(end - self.done, SPREAD) if task.threads > 1 else None
+        if spread is None:
+            settle(*about, self._scratch[0], 0, len(work.group_start) - 1)
+            return
+        for begin, stop, alone in spread:
+            if alone:
+                settle(*about, self._scratch[0], begin, stop)
+                continue
+            cuts = tiling.cuts(begin, stop, task.threads)
+            parts = [
+                _pool(task.threads).submit(settle, *about, scratch, one, other)
+                for scratch, (one, other) in zip(self._scratch, pairwise(cuts), strict=True)
+            ]
+            for part in parts:
+                part.result()
+
+    @property
+    def choice(self) -> NDArray[Any]:
+        """The actions of the levels settled."""
+        return self.values.choice[: self.done if self.task.aims.plan else 1]
+
+    def packed(self) -> Arrays:
+        """Return what is needed to go on from here."""
+        return {
+            "found": np.ascontiguousarray(self.found[:, : self.done]),
+            "choice": np.ascontiguousarray(self.choice),
+            "excess": self.values.excess,
+            "mean": self.values.mean,
+            "origin": np.array([self.origin]),
+        }
+
+    def resume(self, kept: Arrays) -> None:
+        """Go on from a kept place."""
+        prepared, aims = self.task.prepared, self.task.aims
+        done = kept_levels(kept)
+        wanted: dict[str, tuple[tuple[int, ...], Any]] = {
+            "found": ((3, done), np.float64),
+            "choice": ((done if aims.plan else 1, prepared.n_states), choice_type(prepared)),
+        }
+        finished = "origin" not in kept  # then only what it found was kept
+        if not finished:
+            nodes, width = len(self.tiling.work.delay), min(self._width, 2 * self.tile)
+            while width < self._width and nodes * width < kept["excess"].size:
+                width = min(2 * width, self._width)
+            mean = nodes * width if aims.plan else 1
+            wanted |= {
+                "excess": ((nodes * width,), np.float64),
+                "mean": ((mean,), np.float64),
+                "origin": ((1,), np.int64),
+            }
+        self._check(kept, wanted)
+        if not finished:
+            self.origin = int(kept["origin"][0])
+            if not max(done - width, 0) <= self.origin <= max(done - self.tiling.back, 0):
+                raise PrudentError(MISFIT)
+            self.values = self.values._replace(width=width, excess=kept["excess"], mean=kept["mean"])
+        self.values = self.values._replace(choice=kept["choice"])
+        self.done, self.found = done, kept["found"]
+
+
+def _widened(table: FloatArray, width: int, wider: int) -> FloatArray:
+    """Return a table by node with more levels; one that is not used stays as it is."""
+    if len(table) < width:
+        return table
+    found = np.zeros((len(table) // width, wider))
+    found[:, :width] = table.reshape(-1, width)
+    return found.ravel()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="prudent")

@@ -1,0 +1,340 @@
+"""Models laid out for sweeping budgets in tiles, and such sweeps.
+
+Which models: those without cycles, whatever they cost, and those whose cycles take at least a few dozen levels, but for
+a few outcomes.  Others are swept level by level (:mod:`prudent.methods.budgets`).
+
+*Less work.*  Outcome lists that several actions share, up to a shift of their costs, are added up once.  Budgets that
+cannot be left at a state are not looked at, nor those from which U is 0, nor for M those that the policy of least
+expected cost never uses up.
+
+*Guarantee.*  All values are sums of products of numbers that are not negative, so rounding changes them by a factor:
+at most (1 + e) to the number of sums along a run, e the relative error of one of them.  What is surely below U is U
+with that factor taken off, begun from a lower bound on V.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.graph import ordered_blocks
+from prudent.kernels.layout import alike, layers, least_costs, sort_outcomes
+from prudent.kernels.tiles import Known, Work
+from prudent.model import FloatArray, IntArray, owner
+from prudent.prepared import Prepared, restrict
+from prudent.values.rounds import rounding
+from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
+
+__all__ = ["SURE", "Tiling", "known_of", "tile_and_width", "tiling_of", "without_waste"]
+
+LONG = 512
+"""The tile of a model without cycles: as long as a few such vectors fit into the fastest memory."""
+
+TILES = (128, 64, 32)
+"""Tiles to try on a model with cycles."""
+
+FEW = 3
+"""Outcome lists of fewer outcomes are not worth sharing."""
+
+SURE = 1e-11
+"""What rounding may take off a lower bound; where it might be more, the sweep goes level by level."""
+
+ROOM = 2**27
+"""The most bytes of room for the actions of one group."""
+
+TABLES = 2**28
+"""Bytes that the tables of tiles take at most, unless short tiles do not fit into that."""
+
+SHORTEST = 16
+"""The shortest that tiles are made for that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """A model laid out for tiles: its states, then the outcome lists that actions share."""
+
+    prepared: Prepared
+    work: Work
+    tile: int
+    heads: IntArray  # for each shared list, the first action that has it
+    layer_start: IntArray  # groups of one layer do not wait for each other
+    room: int  # rows of scratch
+    back: int  # how many levels back an outcome looks at most
+    sums: int  # at most so many sums along a run within a tile, or within the least cost of a step of a cycle
+    least: int  # that least cost; 0 without cycles
+
+    @cached_property
+    def weight(self) -> IntArray:
+        """The outcomes of all groups before each."""
+        work = self.work
+        size = np.diff(work.outcome_start[work.action_start])[work.group_node]
+        return np.asarray(np.append(0, np.cumsum(size))[work.group_start])
+
+    def loads(self, levels: int, spread: int) -> list[tuple[int, int, bool]]:
+        """Return stretches of groups, each with whether it is too little for more than one thread."""
+        found: list[tuple[int, int, bool]] = []
+        for begin, end in pairwise(self.layer_start.tolist()):
+            little = bool((self.weight[end] - self.weight[begin]) * levels < spread)
+            if little and found and found[-1][2]:
+                found[-1] = (found[-1][0], end, True)
+            else:
+                found.append((begin, end, little))
+        return found
+
+    def cuts(self, begin: int, end: int, parts: int) -> list[int]:
+        """Cut a stretch of groups into parts of about the same work."""
+        shares = np.linspace(self.weight[begin], self.weight[end], parts + 1)[1:-1]
+        inner = np.searchsorted(self.weight[begin:end], shares) + begin
+        return [begin, *inner.tolist(), end]
+
+    def slip(self, levels: IntArray) -> FloatArray:
+        """Return the relative error of values after so many levels."""
+        runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
+        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * float(rounding(self.prepared).max(initial=0.0)))
+
+
+_KNOWN: "WeakKeyDictionary[Prepared, Tiling | None]" = WeakKeyDictionary()
+
+
+def tiling_of(prepared: Prepared) -> Tiling | None:
+    """Return a model laid out for tiles, or None where levels are better taken one by one."""
+    if prepared not in _KNOWN:
+        _KNOWN[prepared] = _lay_out(prepared)
+    return _KNOWN[prepared]
+
+
+def _lay_out(prepared: Prepared) -> Tiling | None:
+    if len(prepared.free_blocks[0]) - 1 < prepared.n_states:
+        return None  # cycles at no cost are solved level by level
+    nodes = _Nodes.of(prepared)
+    depth = np.empty(prepared.n_states, dtype=np.int64)
+    loops = bool((prepared.outcome_state == prepared.successor).any())
+    if layers(*nodes.graph, UNREACHED, np.arange(prepared.n_states), depth) and not loops:
+        return _long(prepared, _Nodes.sharing(prepared))
+    layers(*nodes.graph, 1, np.arange(prepared.n_states), depth)
+    delay, sums = nodes.delay(prepared.start), int(depth.max()) + 1
+    found = [(nodes.cost.size * 2.0, None), *(_cyclic(prepared, nodes, delay, tile, sums) for tile in TILES)]
+    return min(found, key=lambda each: each[0])[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """States and shared outcome lists, as a graph."""
+
+    action_start: IntArray
+    outcome_start: IntArray
+    probability: FloatArray
+    successor: IntArray
+    cost: IntArray
+    mean_cost: FloatArray
+    heads: IntArray
+
+    @property
+    def graph(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        return self.action_start, self.outcome_start, self.successor, self.cost
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.action_start) - 1
+
+    def delay(self, start: int) -> IntArray:
+        least = np.full(self.n_nodes, UNREACHED, dtype=np.int64)
+        least_costs(*self.graph, start, least)
+        return least
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> "_Nodes":
+        return cls(
+            prepared.action_start,
+            prepared.outcome_start,
+            prepared.probability,
+            prepared.successor,
+            prepared.cost,
+            prepared.mean_cost,
+            np.empty(0, dtype=np.int64),
+        )
+
+    @classmethod
+    def sharing(cls, prepared: Prepared) -> "_Nodes":
+        """Find outcome lists that actions share up to a shift; such an action is one sure step to a node of its own."""
+        n, size = prepared.n_actions, np.diff(prepared.outcome_start)
+        order = np.arange(len(prepared.cost))
+        sort_outcomes(prepared.outcome_start, prepared.successor, prepared.cost, order)
+        successor, cost, chance = (a[order] for a in (prepared.successor, prepared.cost, prepared.probability))
+        like, shift = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        alike(prepared.outcome_start, successor, cost, chance.view(np.uint64), like, shift)
+        shared = (np.bincount(like, minlength=n)[like] > 1) & (size >= FEW)
+        if not shared.any():
+            return cls.of(prepared)
+        heads = np.flatnonzero(shared & (like == np.arange(n)))
+        node = np.empty(n, dtype=np.int64)
+        node[heads] = prepared.n_states + np.arange(len(heads))
+        alone = ~shared[prepared.outcome_action]
+        taken = np.zeros(n, dtype=bool)
+        taken[heads] = True
+        listed = np.flatnonzero(taken[prepared.outcome_action])
+        count = np.concatenate([np.where(shared, 1, size), size[heads]])
+        outcome_start = np.concatenate([[0], np.cumsum(count)])
+        action_of = owner(outcome_start)
+        steps = (action_of < n) & np.append(shared, np.zeros(len(heads), dtype=bool))[action_of]
+        chances, after, costs = np.ones(len(steps)), np.empty(len(steps), np.int64), np.empty(len(steps), np.int64)
+        chances[~steps] = np.concatenate([chance[alone], chance[listed]])
+        after[steps], after[~steps] = node[like[shared]], np.concatenate([successor[alone], successor[listed]])
+        left = cost[listed] - shift[prepared.outcome_action[listed]]
+        costs[steps], costs[~steps] = shift[shared], np.concatenate([cost[alone], left])
+        return cls(
+            action_start=np.concatenate([prepared.action_start, n + 1 + np.arange(len(heads))]),
+            outcome_start=outcome_start,
+            probability=chances,
+            successor=after,
+            cost=costs,
+            mean_cost=np.concatenate([prepared.mean_cost, np.zeros(len(heads))]),
+            heads=heads,
+        )
+
+
+def _long(prepared: Prepared, nodes: _Nodes) -> Tiling:
+    """Lay out a model without cycles."""
+    n = nodes.n_nodes
+    layer = np.empty(n, dtype=np.int64)
+    layers(*nodes.graph, UNREACHED, np.arange(n), layer)
+    order = np.argsort(layer, kind="stable")
+    starts = np.searchsorted(layer[order], np.arange(int(layer.max()) + 2))
+    return _tiling(prepared, nodes, LONG, np.arange(n + 1), order, np.zeros(n, dtype=bool), starts, len(starts), 0)
+
+
+def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums: int) -> tuple[float, Tiling | None]:
+    """Lay out a model with cycles; return about how long a level takes, in nanoseconds, and the layout."""
+    source, n = prepared.outcome_state, prepared.n_states
+    back = nodes.cost + delay[source] - delay[nodes.successor]  # how many levels an outcome looks back
+    short = back < tile
+    if short.mean() > 0.5:
+        return np.inf, None
+    start, _, group_of = ordered_blocks(source[short], nodes.successor[short], n)
+    size = np.diff(start)
+    inner = short & (group_of[source] == group_of[nodes.successor])
+    cyclic = size > 1
+    cyclic[group_of[source[inner]]] = True
+    late = inner | (cyclic[group_of[source]] & (back == 0))
+    actions = np.bincount(group_of, weights=np.diff(nodes.action_start), minlength=len(size))
+    room = int(actions.max())
+    if 8 * room * tile > ROOM:
+        return np.inf, None
+    takes = (len(late) - late.sum()) * (0.2 + 10 / tile) + 3.0 * late.sum() + 2.0 * actions[cyclic].sum()
+    # Groups by layer; within a group, successors at the same level first.
+    layer, rank = np.empty(len(size), dtype=np.int64), np.empty(n, dtype=np.int64)
+    layers(nodes.action_start, nodes.outcome_start, nodes.successor, back, tile, group_of, layer)
+    rank[ordered_blocks(source[back == 0], nodes.successor[back == 0], n)[1]] = np.arange(n)
+    order = np.lexsort((rank, group_of, layer[group_of]))
+    by_layer = np.argsort(layer, kind="stable")
+    group_start = np.concatenate([[0], np.cumsum(size[by_layer])])
+    starts = np.searchsorted(layer[by_layer], np.arange(int(layer.max()) + 2))
+    outcome = np.lexsort((~late, prepared.outcome_action))
+    ready = nodes.outcome_start[:-1] + np.bincount(prepared.outcome_action, weights=late, minlength=prepared.n_actions)
+    sorted_nodes = _Nodes(
+        nodes.action_start,
+        nodes.outcome_start,
+        nodes.probability[outcome],
+        nodes.successor[outcome],
+        nodes.cost[outcome],
+        nodes.mean_cost,
+        nodes.heads,
+    )
+    least = int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED))
+    found = _tiling(
+        prepared, sorted_nodes, tile, group_start, order, cyclic[by_layer], starts, sums, least, ready.astype(np.int64)
+    )
+    return float(takes), found
+
+
+def _tiling(
+    prepared: Prepared,
+    nodes: _Nodes,
+    tile: int,
+    group_start: IntArray,
+    group_node: IntArray,
+    cyclic: NDArray[np.bool_],
+    layer_start: IntArray,
+    sums: int,
+    least: int,
+    ready: IntArray | None = None,
+) -> Tiling:
+    n = nodes.n_nodes
+    delay = nodes.delay(prepared.start)
+    actions = np.diff(nodes.action_start)[group_node]
+    before = np.cumsum(actions) - actions  # rows of scratch are shared within a group
+    place = np.zeros(n, dtype=np.int64)
+    place[group_node] = before - np.repeat(before[group_start[:-1]], np.diff(group_start))
+    source = owner(nodes.action_start)[owner(nodes.outcome_start)]
+    back = nodes.cost + delay[source] - delay[nodes.successor]
+    return Tiling(
+        prepared=prepared,
+        work=Work(
+            group_start=group_start.astype(np.int64),
+            group_node=group_node,
+            cyclic=cyclic,
+            action_start=nodes.action_start,
+            outcome_start=nodes.outcome_start,
+            ready=nodes.outcome_start[:-1].copy() if ready is None else ready,
+            probability=nodes.probability,
+            successor=nodes.successor,
+            cost=nodes.cost,
+            mean_cost=nodes.mean_cost,
+            delay=delay,
+            place=place,
+        ),
+        tile=tile,
+        heads=nodes.heads,
+        layer_start=layer_start.astype(np.int64),
+        room=int((place + np.diff(nodes.action_start)).max(initial=1)),
+        back=int(back.max(initial=0)),
+        sums=sums,
+        least=least,
+    )
+
+
+def known_of(
+    tiling: Tiling, excess: FloatArray, mean: FloatArray, worst: WorstCase, choice: IntArray | None, slope: float
+) -> Known:
+    """Return what is known at the ends of the budget axis; ``mean`` is that of ``choice``, if there is one."""
+    prepared, work = tiling.prepared, tiling.work
+    goals = np.diff(prepared.action_start) == 0
+    calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
+    if choice is not None:
+        never = least_worst_case(restrict(prepared, choice)).value  # it costs no more than that
+        calm = np.minimum(never + int(worst.value[goals].max(initial=0)), UNREACHED)
+        number = np.where(goals, 0, choice - prepared.action_start[:-1])
+    if len(tiling.heads) == 0:
+        return Known(excess, mean, worst.value, worst.action_value, calm, number)
+    first = int(work.outcome_start[prepared.n_actions])
+    starts = work.outcome_start[prepared.n_actions : -1] - first
+    chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
+    needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
+    return Known(
+        excess=np.append(excess, np.add.reduceat(chance * (excess[after] + slope * cost), starts)),
+        mean=np.append(mean, np.add.reduceat(chance * mean[after], starts)),
+        worst=np.append(worst.value, needs),
+        action_worst=np.append(worst.action_value, needs),
+        calm=np.append(calm, np.maximum.reduceat(np.minimum(cost + calm[after], UNREACHED), starts)),
+        choice=np.append(number, np.zeros(len(tiling.heads), dtype=np.int64)),
+    )
+
+
+def without_waste(prepared: Prepared, choice: NDArray[Any], budget: int) -> NDArray[Any]:
+    """Return the choices of budgets up to one with which a run begins, the first action where none can be."""
+    kept = choice[: budget + 1].copy()
+    if (tiling := tiling_of(prepared)) is not None:
+        most = budget - tiling.work.delay[: prepared.n_states]  # what can be left in each state
+        kept[1:][np.arange(1, budget + 1)[:, None] > most] = 0
+    return kept
+
+
+def tile_and_width(tiling: Tiling, most: int) -> tuple[int, int]:
+    """Return how long tiles are to be, and how many levels tables hold."""
+    each = 16 * len(tiling.work.delay)
+    tile = min(tiling.tile, max((TABLES // each - tiling.back) // 2, SHORTEST), most + 1)
+    return tile, min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1
