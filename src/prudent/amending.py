@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.graph import ranges, starts, towards
-from prudent.model import SSP, IntArray, owner
+from prudent.graph import ranges, towards
+from prudent.model import SSP, IntArray, owner, starts
 
 __all__ = ["amend"]
 

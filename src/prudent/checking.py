@@ -9,8 +9,8 @@ import numpy as np
 from prudent.errors import ModelError, PrudentError, as_number
 from prudent.files import load
 from prudent.forecasting import Forecast, forecast
-from prudent.graph import ordered_blocks, reachable, starts
-from prudent.model import SSP, owner
+from prudent.graph import ordered_blocks, reachable
+from prudent.model import SSP, owner, starts
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.risk import check_alpha

@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import connected_components
 
 from prudent.kernels.graphs import sorted_by, staying
 from prudent.kernels.search import next_hops, reached, successors_first
-from prudent.model import IntArray, owner
+from prudent.model import IntArray, owner, starts
 
 __all__ = [
     "Blocks",
@@ -17,18 +17,12 @@ __all__ = [
     "ordered_blocks",
     "ranges",
     "reachable",
-    "starts",
     "towards",
 ]
 
 BoolArray = NDArray[np.bool_]
 Blocks = tuple[IntArray, IntArray, IntArray]
 """(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
-
-
-def starts(row: IntArray, n_rows: int) -> IntArray:
-    """Return where each row starts in a list sorted by row (the inverse of :func:`~prudent.model.owner`)."""
-    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
 
 
 def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:

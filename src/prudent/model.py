@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError
 
-__all__ = ["SSP", "FloatArray", "IntArray", "owner"]
+__all__ = ["SSP", "FloatArray", "IntArray", "owner", "starts"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -32,6 +32,11 @@ SHOWN = 20
 def owner(start: IntArray) -> IntArray:
     """Return, for each item of a compressed row structure, the row it belongs to."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def starts(row: IntArray, n_rows: int) -> IntArray:
+    """Return where each row starts in a list sorted by row (the inverse of :func:`owner`)."""
+    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -29,15 +29,15 @@ from prudent.graph import (
     ordered_blocks,
     ranges,
     reachable,
-    starts,
     towards,
 )
+from prudent.kernels import compile_for_cycles
 from prudent.kernels.acyclic import luck_ahead
 from prudent.kernels.counting import above_luck, common_divisor, sort_rows, stop_below
 from prudent.kernels.graphs import almost_sure, best_luck
 from prudent.kernels.search import reached
 from prudent.lattice import COARSEST, Lattice, find_lattice, fine_lattice, usual_step
-from prudent.model import SSP, FloatArray, IntArray, owner
+from prudent.model import SSP, FloatArray, IntArray, owner, starts
 from prudent.prepared import Prepared
 
 __all__ = ["prepare"]
@@ -123,6 +123,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    compile_for_cycles()
     flat = _opened(model)
     flat, pruned_to = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)

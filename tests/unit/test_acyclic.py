@@ -6,8 +6,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 import prudent
-from prudent.graph import ordered_blocks, reachable, starts, towards
+from prudent.graph import ordered_blocks, reachable, towards
 from prudent.kernels.counting import sort_rows
+from prudent.model import starts
 from prudent.prepare import prepare
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case

@@ -4,8 +4,7 @@ import numpy as np
 
 from prudent.building import from_arrays, merge_outcomes
 from prudent.domains.checks import whole
-from prudent.graph import starts
-from prudent.model import SSP
+from prudent.model import SSP, starts
 
 __all__ = ["inventory_control"]
 

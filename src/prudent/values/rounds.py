@@ -83,6 +83,7 @@ def _with_room(arcs: Round, most: int) -> Round:
     return arcs._replace(dense=np.empty((room, room)), work=np.empty((3, room)))
 
 
+@once
 def rounding(prepared: Prepared) -> FloatArray:
     """Return per action the relative rounding error of one weighted sum over its outcomes.
 
