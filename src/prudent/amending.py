@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.graph import starts, towards
-from prudent.model import SSP, IntArray, owner
+from prudent.graph import ranges, towards
+from prudent.model import SSP, IntArray, owner, starts
 
 __all__ = ["amend"]
 
@@ -109,8 +109,8 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     sizes, chances, targets, prices = [], [], [], []
     for taken in range(horizon):
         names += [(model.state(s), taken) for s in here]
-        action = _ranges(model.action_start, here)
-        outcome = _ranges(model.outcome_start, action)
+        action = ranges(model.action_start, here)
+        outcome = ranges(model.outcome_start, action)
         after = model.successor[outcome]
         last = taken == horizon - 1
         here_next = np.unique(after[(fixed[after] < 0) & (model.probability[outcome] > 0)])
@@ -137,12 +137,6 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         action_names=[model.action(int(a)) for a in np.concatenate(used)],
         name=model.name,
     )
-
-
-def _ranges(start: IntArray, row: IntArray) -> IntArray:
-    """Return the items of the given rows of a compressed row structure, one after the other."""
-    size = start[row + 1] - start[row]
-    return np.asarray(np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[row], size))
 
 
 def _names(model: SSP) -> Sequence[Hashable]:

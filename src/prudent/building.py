@@ -93,10 +93,9 @@ def build(
                 action_names.append(action)
                 merged = _merged(state, action, outcomes)
                 outcome_count.append(len(merged))
-                for (target, price), mass in merged.items():
-                    successor.append(number(target))
-                    cost.append(price)
-                    probability.append(mass)
+                successor += [number(target) for target, _ in merged]
+                cost += [price for _, price in merged]
+                probability += merged.values()
             progress.at(len(action_count))
             if len(queue) > max_states:
                 raise PrudentError(
@@ -160,14 +159,14 @@ def from_arrays(
         name=name,
     )
     if goals is not None:
-        wanted = _goals(goals) or set()
-        found = model.is_goal.tolist()
-        every = chain.from_iterable(
-            _goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(found)
-        )
-        problems = list(every)[:SHOWN]
-        if problems:
-            raise ModelError(problems)
+        wanted, is_goal = _goals(goals) or set(), model.is_goal
+        if wanted != set(np.flatnonzero(is_goal).tolist()):
+            every = chain.from_iterable(
+                _goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(is_goal.tolist())
+            )
+            problems = list(every)[:SHOWN]
+            if problems:
+                raise ModelError(problems)
     return model
 
 
@@ -175,12 +174,22 @@ def merge_outcomes(
     action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Add up the probabilities of outcomes with equal action, successor and cost; return them sorted so."""
-    order = np.lexsort((cost, successor, action))
+    order = _sorted_by(action, successor, cost)
     action, successor, cost = action[order], successor[order], cost[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(action) != 0) | (np.diff(successor) != 0) | (np.diff(cost) != 0)
     first = np.flatnonzero(new)
     return action[first], successor[first], cost[first], np.add.reduceat(probability[order], first)
+
+
+def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> IntArray:
+    """Return the order by action, then successor, then cost; by one key where costs are small whole numbers."""
+    low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
+    n_successors, n_costs = int(successor.max(initial=0)) + 1, high - low + 1
+    if (int(action.max(initial=0)) + 1) * n_successors * n_costs < 2**62 and (cost == np.rint(cost)).all():
+        key = (action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)
+        return np.argsort(key, kind="stable")
+    return np.lexsort((cost, successor, action))
 
 
 def _options(actions: Successors, state: Hashable) -> Mapping[Any, Outcomes]:
@@ -197,14 +206,20 @@ def _options(actions: Successors, state: Hashable) -> Mapping[Any, Outcomes]:
 
 def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:
     merged: dict[tuple[Hashable, float], float] = {}
-    where = f"state {state!r}, action {action!r}"
     try:
         for probability, target, price in outcomes:
-            key = (target, _number(price, f"cost at {where}"))
-            merged[key] = merged.get(key, 0.0) + _number(probability, f"probability at {where}")
+            try:
+                key, chance = (target, float(price)), float(probability)
+            except (TypeError, ValueError, OverflowError):
+                where = f"state {state!r}, action {action!r}"
+                _number(price, f"cost at {where}")
+                _number(probability, f"probability at {where}")
+                raise
+            merged[key] = merged.get(key, 0.0) + chance
     except PrudentError:
         raise
     except (TypeError, ValueError) as error:
+        where = f"state {state!r}, action {action!r}"
         raise PrudentError(f"outcomes of {where} must be (probability, next_state, cost): {error}") from None
     return merged
 

@@ -10,7 +10,7 @@ from prudent.errors import ModelError, PrudentError, as_number
 from prudent.files import load
 from prudent.forecasting import Forecast, forecast
 from prudent.graph import ordered_blocks, reachable
-from prudent.model import SSP, owner
+from prudent.model import SSP, owner, starts
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.risk import check_alpha
@@ -89,14 +89,14 @@ def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float 
     arc = np.flatnonzero(model.probability > 0)
     action_of = owner(model.outcome_start)
     source, target = owner(model.action_start)[action_of[arc]], model.successor[arc]
-    n_blocks = len(ordered_blocks(source, target, model.n_states)[0]) - 1
+    _, acyclic = ordered_blocks(starts(source, model.n_states), target)
     return Report(
         model=model.name,
         states=model.n_states,
         actions=model.n_actions,
         outcomes=model.n_outcomes,
         goals=int(model.is_goal.sum()),
-        acyclic=n_blocks == model.n_states and not bool((source == target).any()),
+        acyclic=acyclic,
         deviation=model.deviation,
         problems=tuple(problems),
         **known,

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import connected_components
 
 from prudent.kernels.graphs import sorted_by, staying
-from prudent.model import IntArray, owner
+from prudent.kernels.search import next_hops, reached, successors_first
+from prudent.model import IntArray, owner, starts
 
 __all__ = [
     "Blocks",
@@ -14,8 +15,8 @@ __all__ = [
     "end_components",
     "entering",
     "ordered_blocks",
+    "ranges",
     "reachable",
-    "starts",
     "towards",
 ]
 
@@ -24,49 +25,66 @@ Blocks = tuple[IntArray, IntArray, IntArray]
 """(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
 
 
-def starts(row: IntArray, n_rows: int) -> IntArray:
-    """Return where each row starts in a list sorted by row (the inverse of :func:`~prudent.model.owner`)."""
-    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
-
-
 def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
     """Return, for each state, the outcomes that lead to it: their starts and the outcomes."""
     enter_start = starts(successor, n_states)
     return enter_start, sorted_by(successor, enter_start)
 
 
-def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
-    ones = np.ones(len(source), dtype=np.int32)  # equal arcs add up
-    return csr_array((ones, (source, target)), shape=(n, n))
+def ranges(start: IntArray, row: IntArray) -> IntArray:
+    """Return the items of the given rows of a compressed row structure, one after the other."""
+    size = start[row + 1] - start[row]
+    return np.asarray(np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[row], size))
+
+
+def _by_source(source: IntArray, target: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Return arcs as rows: where the arcs of each state start, and their targets."""
+    arc_start = starts(source, n)
+    if (source[1:] < source[:-1]).any():
+        target = target[sorted_by(source, arc_start)]
+    return arc_start, target
 
 
 def reachable(source: IntArray, target: IntArray, n: int, start: int) -> BoolArray:
     """Return which states can be reached from the start along the given arcs."""
-    found = np.zeros(n, dtype=bool)
-    found[breadth_first_order(_matrix(source, target, n), start, return_predecessors=False)] = True
+    found: BoolArray = reached(*_by_source(source, target, n), start)
     return found
 
 
 def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> IntArray:
     """Return for each state the next one on a shortest way to a marked state, -1 there and where none leads."""
-    sink = n
-    into = np.flatnonzero(marked)
-    reverse = _matrix(np.concatenate([target, np.full(len(into), sink)]), np.concatenate([source, into]), n + 1)
-    _, before = breadth_first_order(reverse, sink)
-    follow: IntArray = before[:n].astype(np.int64)
-    follow[(follow == sink) | (follow < 0)] = -1
-    return follow
+    if (source[1:] < source[:-1]).any():
+        order = sorted_by(source, starts(source, n))
+        source, target = source[order], target[order]
+    enter_start, enter = entering(target, n)
+    hop: IntArray = next_hops(enter_start, source[enter], marked)
+    return hop
 
 
-def ordered_blocks(source: IntArray, target: IntArray, n: int) -> Blocks:
-    """Return the strongly connected components, ordered so that arcs lead to the same or an earlier one."""
+def ordered_blocks(arc_start: IntArray, target: IntArray) -> tuple[Blocks, bool]:
+    """Return the strongly connected components, ordered so that arcs lead to the same or an earlier one.
+
+    The arcs of state ``s`` lead to ``target[arc_start[s]:arc_start[s + 1]]``.  Also return whether there are no cycles.
+    """
+    n = len(arc_start) - 1
+    order, acyclic = successors_first(arc_start, target)
+    if acyclic:
+        block_of = np.empty(n, dtype=np.int64)
+        block_of[order] = np.arange(n)
+        return (np.arange(n + 1), order, block_of), True
+    source = owner(arc_start)
     _, label = connected_components(_matrix(source, target, n), directed=True, connection="strong")
     label = label.astype(np.int64)
     # SciPy numbers strong components against their arcs, though it does not promise to: look, do not trust.
     if (label[source] < label[target]).any():
         raise AssertionError("strong components are not numbered against their arcs")
     block_start, block_state = entering(label, int(label.max(initial=-1)) + 1)
-    return block_start, block_state, label
+    return (block_start, block_state, label), False
+
+
+def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
+    ones = np.ones(len(source), dtype=np.int32)  # equal arcs add up
+    return csr_array((ones, (source, target)), shape=(n, n))
 
 
 def end_components(
@@ -77,8 +95,10 @@ def end_components(
     An end component is a set of states and actions inside which one can stay for ever and go from any
     member to any other.  Returns the component of each state (-1: none) and whether an action is inside one.
     """
-    action_of = owner(outcome_start)
     inside = candidate.copy()
+    if not inside.any():
+        return np.full(n_states, -1, dtype=np.int64), inside
+    action_of = owner(outcome_start)
     enter_start, enter = entering(successor, n_states)
     while True:
         # Most of what cannot be inside one is found by following arcs back, which costs far less than components.

@@ -17,6 +17,7 @@ from math import gcd
 import numpy as np
 
 from prudent.errors import PrudentError
+from prudent.kernels.counting import common_divisor, whole_numbers
 from prudent.model import FloatArray, IntArray
 
 __all__ = ["Lattice", "find_lattice", "fine_lattice", "finest_step", "nice_step", "usual_step"]
@@ -54,6 +55,10 @@ class Lattice:
 
 def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     """Return the coarsest step that all costs share and each cost as a multiple of it, or None."""
+    whole, good = whole_numbers(np.array(cost, dtype=np.float64), LARGEST)
+    if good:  # the common case, and no tolerance is needed
+        common = max(int(common_divisor(whole)), 1)
+        return Lattice(float(common), 0.0), whole if common == 1 else whole // common
     size = np.unique(np.abs(cost[cost != 0]))
     if len(size) == 0:
         return Lattice(1.0, 0.0), np.zeros(len(cost), dtype=np.int64)

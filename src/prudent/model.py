@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError
 
-__all__ = ["SSP", "FloatArray", "IntArray", "owner"]
+__all__ = ["SSP", "FloatArray", "IntArray", "owner", "starts"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -31,6 +32,11 @@ SHOWN = 20
 def owner(start: IntArray) -> IntArray:
     """Return, for each item of a compressed row structure, the row it belongs to."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def starts(row: IntArray, n_rows: int) -> IntArray:
+    """Return where each row starts in a list sorted by row (the inverse of :func:`owner`)."""
+    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,14 +156,13 @@ class SSP:
         for item in fields(self)[:7]:
             array = getattr(self, item.name)
             digest.update(f"{item.name}:{len(array)};".encode())
-            digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-        state_name = map(self.state, range(self.n_states))
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
+        state_name = range(self.n_states) if self.state_names is None else self.state_names
         within = np.arange(self.n_actions) - self.action_start[owner(self.action_start)]
         action_name = within.tolist() if self.action_names is None else self.action_names
-        for kind, names in (("s", state_name), ("a", action_name)):
-            for name in names:
-                text = str(name).encode("utf-8", "surrogatepass")
-                digest.update(f"{kind}{len(text)}:".encode() + text)
+        for kind, names in ((b"s%d:%b", state_name), (b"a%d:%b", action_name)):
+            texts = (str(name).encode("utf-8", "surrogatepass") for name in names)
+            digest.update(b"".join([kind % (len(text), text) for text in texts]))
         return digest.hexdigest()
 
     @cached_property
@@ -190,6 +195,8 @@ def _normalised(probability: FloatArray, start: IntArray) -> tuple[FloatArray, f
     total = np.add.reduceat(probability, start[:-1]) if len(size) else np.empty(0)
     off = np.abs(total - 1)
     total[off <= size * np.finfo(float).eps] = 1.0
+    if (total == 1.0).all():
+        return probability, float(off.max(initial=0.0))
     scaled = probability / np.repeat(total, size)
     scaled.flags.writeable = False
     return scaled, float(off.max(initial=0.0))
@@ -220,7 +227,9 @@ def _structure_problems(model: SSP) -> Iterator[str]:
 
 def _content_problems(model: SSP) -> Iterator[str]:
     """Problems that a place can be named for."""
-    action_of = owner(model.outcome_start)
+
+    def action_of(outcome: int) -> int:
+        return int(np.searchsorted(model.outcome_start, outcome, side="right")) - 1
 
     def places(wrong: NDArray[np.bool_]) -> list[int]:
         return [int(index) for index in np.flatnonzero(wrong)[:SHOWN]]
@@ -231,21 +240,21 @@ def _content_problems(model: SSP) -> Iterator[str]:
     if model.state_names is not None:
         yield from (f"state name {name!r} is given twice; names must differ" for name in _repeated(model.state_names))
     if model.action_names is not None:
-        state_of = owner(model.action_start)
-        pairs = list(zip(state_of.tolist(), model.action_names, strict=True))
-        for state, name in _repeated(pairs):
-            yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
+        given, start = model.action_names, model.action_start.tolist()
+        if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
+            for state, name in _repeated(list(zip(owner(model.action_start).tolist(), given, strict=True))):
+                yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
 
     for action in places(np.diff(model.outcome_start) == 0):
         yield f"{at(action)} has no outcomes; give at least one (probability, next state, cost)"
     p, c = model.probability, model.cost
     bad = ~((p >= 0) & (p <= 1 + SUM_TOLERANCE))
     for o in places(bad):
-        yield f"{at(action_of[o])} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
+        yield f"{at(action_of(o))} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
     for o in places(~np.isfinite(c)):
-        yield f"{at(action_of[o])} has an outcome of cost {c[o]}; costs are finite numbers"
+        yield f"{at(action_of(o))} has an outcome of cost {c[o]}; costs are finite numbers"
     for o in places((model.successor < 0) | (model.successor >= model.n_states)):
-        yield f"{at(action_of[o])} leads to state number {model.successor[o]}; the model has {model.n_states} states"
+        yield f"{at(action_of(o))} leads to state number {model.successor[o]}; the model has {model.n_states} states"
     if not bad.any() and (np.diff(model.outcome_start) > 0).all() and model.n_actions:
         total = np.add.reduceat(p, model.outcome_start[:-1])
         for action in places(np.abs(total - 1) > SUM_TOLERANCE):
@@ -263,5 +272,7 @@ def _content_problems(model: SSP) -> Iterator[str]:
 
 
 def _repeated(names: Sequence[Any]) -> list[Any]:
+    if len(set(names)) == len(names):
+        return []
     seen: set[Any] = set()
     return [name for name in names if name in seen or seen.add(name)][:SHOWN]  # type: ignore[func-returns-value]

@@ -4,17 +4,22 @@ Costs are whole, non-negative numbers of *levels* above best luck, free cycles a
 :mod:`prudent.prepare`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray, ordered_blocks, towards
+from prudent.kernels.counting import mean_costs
 from prudent.lattice import Lattice
 from prudent.model import SSP, FloatArray, IntArray, owner
 
-__all__ = ["Prepared", "restrict", "restrict_to"]
+__all__ = ["Prepared", "once", "restrict", "restrict_to"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +49,8 @@ class Prepared:
     mean_cost: FloatArray = field(init=False)  # (n_actions,)  expected cost in levels, not rounded
 
     def __post_init__(self) -> None:
-        action_of = owner(self.outcome_start)
-        weighted = np.bincount(
-            action_of, weights=self.probability * (self.fine / self.stride), minlength=self.n_actions
-        )
-        object.__setattr__(self, "mean_cost", weighted.astype(np.float64))
+        mean = mean_costs(self.outcome_start, self.probability, self.fine, float(self.stride))
+        object.__setattr__(self, "mean_cost", mean)
 
     @property
     def n_states(self) -> int:
@@ -76,21 +78,30 @@ class Prepared:
         return self.action_state[self.outcome_action]
 
     @cached_property
+    def arc_start(self) -> IntArray:
+        """Where the outcomes of each state start, those of all its actions together."""
+        return self.outcome_start[self.action_start]
+
+    @cached_property
     def free_blocks(self) -> Blocks:
         """The components of the zero-cost graph, successors first."""
         free = self.cost == 0
-        return ordered_blocks(self.outcome_state[free], self.successor[free], self.n_states)
+        free_start = np.concatenate([[0], np.cumsum(free)])[self.arc_start]
+        return ordered_blocks(free_start, self.successor[free])[0]
 
     @cached_property
+    def _ordered(self) -> tuple[Blocks, bool]:
+        return ordered_blocks(self.arc_start, self.successor)
+
+    @property
     def blocks(self) -> Blocks:
         """The components of the whole graph, successors first."""
-        return ordered_blocks(self.outcome_state, self.successor, self.n_states)
+        return self._ordered[0]
 
     @property
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
-        loops = bool((self.outcome_state == self.successor).any())
-        return not loops and len(self.blocks[0]) - 1 == self.n_states
+        return self._ordered[1]
 
     @property
     def level_size(self) -> float:
@@ -180,6 +191,25 @@ class Prepared:
     @cached_property
     def _route_cache(self) -> dict[int, IntArray]:
         return {}
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        return {}
+
+
+def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
+    """Let a prepared model remember what a function makes of it; what is returned is not to be written to."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def remembered(prepared: Prepared) -> T:
+        known = prepared._known
+        if name not in known:
+            known[name] = function(prepared)
+        found: T = known[name]
+        return found
+
+    return remembered
 
 
 def restrict(prepared: Prepared, choice: IntArray) -> Prepared:

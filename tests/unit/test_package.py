@@ -13,7 +13,10 @@ import prudent
 HEAVY = ("numba", "scipy", "matplotlib", "pandas", "gymnasium", "starlette", "plotly", "stormpy", "networkx")
 
 
-@pytest.mark.parametrize("statement", ["import prudent", "import prudent.cli"])
+MODELS = "import prudent; prudent.domains.inventory_control(); prudent.load; prudent.save"
+
+
+@pytest.mark.parametrize("statement", ["import prudent", "import prudent.cli", MODELS])
 def test_importing_loads_nothing_heavy(statement):
     code = f"{statement}; import sys; print([m for m in {HEAVY} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

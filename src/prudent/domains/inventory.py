@@ -4,8 +4,7 @@ import numpy as np
 
 from prudent.building import from_arrays, merge_outcomes
 from prudent.domains.checks import whole
-from prudent.graph import starts
-from prudent.model import SSP
+from prudent.model import SSP, starts
 
 __all__ = ["inventory_control"]
 
@@ -49,7 +48,7 @@ def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) ->
     names: list[tuple[int, int, int] | str] = []
     for day in range(stages):
         number[day][here] = len(names) + np.arange(here.sum())
-        names += [(day, int(stock), int(previous)) for stock, previous in np.argwhere(here)]
+        names += [(day, stock, previous) for stock, previous in np.argwhere(here).tolist()]
         # After demand d from a stock of up to the capacity, anything up to capacity - d may be left, or nothing.
         arrives = possible[here.any(axis=0)].any(axis=0)
         here = (level[:, None] <= np.maximum(capacity - level, 0)[None, :]) & arrives

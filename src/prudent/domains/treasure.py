@@ -1,5 +1,6 @@
 """Deep Sea Treasure: a submarine may go for the rich treasures far out, or be home in time."""
 
+from functools import cache
 from typing import Any
 
 from prudent.building import build
@@ -59,7 +60,6 @@ def deep_sea_treasure(horizon: int = 15) -> SSP:
         The most moves.
     """
     whole("horizon", horizon, 1)
-    names = list(DIRECTIONS)
 
     def actions(state: Any) -> dict[Any, Any]:
         if state == "end":
@@ -67,17 +67,26 @@ def deep_sea_treasure(horizon: int = 15) -> SSP:
         column, row, moves = state
         if (column, row) in TREASURE or moves == horizon:
             return {"stop": [(1.0, "end", NOTHING_COST - TREASURE.get((column, row), 0))]}
-        options = {}
-        for i, name in enumerate(names):
-            possible = []
-            for turn, chance in ((0, STRAIGHT), (-1, ASIDE), (1, ASIDE)):
-                across, down = DIRECTIONS[names[(i + turn) % len(names)]]
-                cell = (column + across, row + down)
-                if 0 <= cell[0] < SIZE and 0 <= cell[1] <= DEPTH[cell[0]]:
-                    possible.append((chance, cell))
-            total = sum(chance for chance, _ in possible)
-            if possible:
-                options[name] = [(chance / total, (*cell, moves + 1), MOVE_COST) for chance, cell in possible]
-        return options
+        return {
+            name: [(chance, (*cell, moves + 1), MOVE_COST) for chance, cell in possible]
+            for name, possible in _moves(column, row).items()
+        }
 
     return build((*START, 0), actions, goals=["end"], name="deep-sea-treasure")
+
+
+@cache
+def _moves(column: int, row: int) -> dict[str, list[tuple[float, tuple[int, int]]]]:
+    """Return where each direction may lead from a cell, with which chances."""
+    names, options = list(DIRECTIONS), {}
+    for i, name in enumerate(names):
+        possible = []
+        for turn, chance in ((0, STRAIGHT), (-1, ASIDE), (1, ASIDE)):
+            across, down = DIRECTIONS[names[(i + turn) % len(names)]]
+            cell = (column + across, row + down)
+            if 0 <= cell[0] < SIZE and 0 <= cell[1] <= DEPTH[cell[0]]:
+                possible.append((chance, cell))
+        total = sum(chance for chance, _ in possible)
+        if possible:
+            options[name] = [(chance / total, cell) for chance, cell in possible]
+    return options

@@ -2,11 +2,16 @@
 
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prudent.errors import PrudentError
-from prudent.files import json_model, plan_file
+from prudent.files import json_model
 from prudent.model import SSP
-from prudent.plan import Plan
+
+if TYPE_CHECKING:
+    from prudent.plan import Plan
+
+# What plans need is imported with the first of them: a model alone is read without numba and SciPy.
 
 __all__ = ["MODEL_FORMATS", "load", "load_plan", "save"]
 
@@ -30,7 +35,7 @@ def load(path: str | PathLike[str]) -> SSP:
     return model
 
 
-def save(content: SSP | Plan, path: str | PathLike[str]) -> None:
+def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     """Write a model (``.json``, ``.json.gz``) or a plan (``.safetensors``) to a file, whole or not at all.
 
     Examples
@@ -43,17 +48,23 @@ def save(content: SSP | Plan, path: str | PathLike[str]) -> None:
     ...     prudent.load_plan(path, plan.model).policy("s1")
     'd'
     """
+    if isinstance(content, SSP):
+        MODEL_FORMATS[_suffix(path)].write(content, Path(path))
+        return
+    from prudent.files import plan_file
+    from prudent.plan import Plan
+
     if isinstance(content, Plan):
         check_plan_path(path)
         plan_file.write(content, Path(path))
-    elif isinstance(content, SSP):
-        MODEL_FORMATS[_suffix(path)].write(content, Path(path))
     else:
         raise PrudentError(f"cannot save a {type(content).__name__}; save takes a model or a plan")
 
 
-def load_plan(path: str | PathLike[str], model: SSP) -> Plan:
+def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
     """Read a plan that was made for this model; see :func:`prudent.save`."""
+    from prudent.files import plan_file
+
     if not isinstance(model, SSP):
         raise PrudentError(f"model is a {type(model).__name__}; load_plan takes the path, then the model")
     check_plan_path(path)

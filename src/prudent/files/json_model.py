@@ -15,7 +15,7 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
@@ -25,11 +25,11 @@ import numpy as np
 
 from prudent.errors import ModelError, PrudentError, printable
 from prudent.files.atomic import read_bytes, write_bytes
+from prudent.files.json_plain import FORMAT, VERSION, first_twin, plain_model, text_of
 from prudent.model import SSP, SUM_TOLERANCE
 
 __all__ = ["parse", "read", "write"]
 
-FORMAT, VERSION = "prudent-ssp", 1
 KINDS = {dict: "an object", list: "a list", str: "a string", float: "a number", int: "a whole number"}
 
 INFLATION, SPARE = 200, 2**24
@@ -53,8 +53,11 @@ def read(path: Path) -> SSP:
 def parse(raw: bytes, path: Path) -> SSP:
     """Return the model that a file's bytes are; refuse anything that is not exactly one."""
     try:
-        document = json.loads(_text(raw, path), object_pairs_hook=_object, parse_constant=_constant)
-        return _model(document, path.name.split(".")[0])
+        text, name = _text(raw, path), path.name.split(".")[0]
+        found = plain_model(text, name)
+        if found is None:  # which does not mean that something is wrong
+            found = _model(json.loads(text, object_pairs_hook=_object, parse_constant=_constant), name)
+        return found
     except (OSError, EOFError, zlib.error) as error:
         raise PrudentError(f"{path}: cannot be read: {error}") from None
     except UnicodeDecodeError as error:
@@ -90,35 +93,7 @@ def _text(raw: bytes, path: Path) -> str:
 
 def write(model: SSP, path: Path) -> None:
     """Write a model; refuse names that coincide as strings."""
-    state = [str(model.state(s)) for s in range(model.n_states)]
-    _refuse_twins(state, "states")
-    transitions = []
-    for s in range(model.n_states):
-        actions = range(int(model.action_start[s]), int(model.action_start[s + 1]))
-        names = [str(model.action(a)) for a in actions]
-        _refuse_twins(names, f"actions of state {state[s]!r}")
-        for a, name in zip(actions, names, strict=True):
-            rows = slice(int(model.outcome_start[a]), int(model.outcome_start[a + 1]))
-            numbers = (
-                model.probability[rows].tolist(),
-                model.successor[rows].tolist(),
-                model.cost[rows].tolist(),
-            )
-            outcomes = [{"p": p, "to": state[t], "cost": c} for p, t, c in zip(*numbers, strict=True)]
-            transitions.append({"state": state[s], "action": name, "outcomes": outcomes})
-    initial: Any = {state[s]: p for s, p in zip(model.initial_state, model.initial_probability.tolist(), strict=True)}
-    acting = [s for s in range(model.n_states) if not model.is_goal[s]]
-    goals = np.flatnonzero(model.is_goal).tolist()
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "initial": next(iter(initial)) if len(initial) == 1 else initial,
-        "goals": [state[s] for s in goals],
-        "transitions": transitions,
-    }
-    if acting + goals != list(range(model.n_states)):
-        document["states"] = state  # the order, where it is not the one above
-    raw = json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    raw = text_of(model).encode("utf-8", "surrogatepass")
     write_bytes(path, gzip.compress(raw, mtime=0) if path.name.lower().endswith(".gz") else raw)
 
 
@@ -304,24 +279,9 @@ def _fields(value: Any, at: str, *names: str, optional: tuple[str, ...] = ()) ->
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise PrudentError(f"an object has the field {_twin(name for name, _ in pairs)!r} twice")
+        raise PrudentError(f"an object has the field {first_twin([name for name, _ in pairs])!r} twice")
     return found
-
-
-def _twin(names: Iterable[str]) -> str | None:
-    """Return the first name that comes a second time."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
 
 
 def _constant(text: str) -> NoReturn:
     raise PrudentError(f"{text} is not a number that a model can have")
-
-
-def _refuse_twins(names: list[str], what: str) -> None:
-    if len(set(names)) < len(names):
-        raise PrudentError(f"two {what} are both written {_twin(names)!r}; names in a file are strings and must differ")

@@ -4,9 +4,12 @@ Only modules in this package import numba, and they import nothing else but nump
 that belong together travel in named tuples.  Results of compilation are kept in numba's cache.
 """
 
+from functools import cache
 from pathlib import Path
 
-__all__ = ["compiled_before"]
+import numpy as np
+
+__all__ = ["compile_for_cycles", "compiled_before"]
 
 
 def compiled_before() -> bool:
@@ -15,3 +18,22 @@ def compiled_before() -> bool:
 
     line = sweep.py_func.__code__.co_firstlineno
     return any(Path(str(sweep.stats.cache_path)).glob(f"sweep.sweep-{line}.*.nbi"))
+
+
+@cache
+def compile_for_cycles() -> None:
+    """Compile what only models with cycles need, or read it from the cache, on a model that is one goal.
+
+    The model that kernels are warmed up with, before any clock runs, has no cycles.
+    """
+    from prudent.kernels.graphs import almost_sure, best_luck, sorted_by, staying, worst_case
+    from prudent.kernels.search import next_hops
+
+    start, none, no_action, goal = np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0, bool), np.ones(1, bool)
+    enter = start, sorted_by(none, start)
+    almost_sure(start, none, none, *enter, goal.copy(), no_action)
+    best_luck(goal, none, none, *enter, none, np.zeros(1, np.int64), np.zeros(1, np.int64))
+    staying(none, none, *enter, no_action)
+    next_hops(*enter, goal)
+    blocks = np.arange(2), start[:1], start[:1]
+    worst_case(start, start[:1], none, none, none, none, *enter, *blocks, np.zeros(1, np.int64))

@@ -159,6 +159,33 @@ def improve_block(arcs, first, last, k, allowed, sense, choice, value, update, n
 
 
 @njit(cache=True)
+def settle(arcs, s, k, allowed, sense, choice, value):
+    """Solve a block of one state at sight."""
+    best, least = -1, 0.0
+    for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+        if not allowed[a]:
+            continue
+        total, loops = k[a], False
+        for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+            t = arcs.successor[o]
+            if t == s:
+                loops = True
+            else:
+                total += arcs.probability[o] * value[t]
+        if loops:  # played until it leads elsewhere
+            away = arcs.leave[a]
+            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                if arcs.successor[o] != s:
+                    away += arcs.probability[o]
+            total = total / away if away > 0.0 else np.inf
+        if best < 0 or sense * total < sense * least:
+            best, least = a, total
+    if best >= 0:
+        choice[s] = best
+        value[s] = least
+
+
+@njit(cache=True)
 def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense, noise=0.0):
     """Solve one block; ``sense`` 1 minimises, -1 maximises; return whether it ended.
 
@@ -168,24 +195,7 @@ def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense, nois
     value iteration from above.
     """
     if last - first == 1:
-        s = arcs.block_state[first]
-        best = -1
-        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-            if allowed[a]:
-                total, away, loops = k[a], arcs.leave[a], False
-                for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                    t = arcs.successor[o]
-                    loops = loops or t == s
-                    if t != s:
-                        total += arcs.probability[o] * value[t]
-                        away += arcs.probability[o]
-                if loops:  # played until it leads elsewhere
-                    total = total / away if away > 0.0 else np.inf
-                if best < 0 or sense * total < sense * value[s]:
-                    best = a
-                    value[s] = total
-        if best >= 0:
-            choice[s] = best
+        settle(arcs, arcs.block_state[first], k, allowed, sense, choice, value)
         return True
     for _ in range(ROUNDS):
         if dense:
@@ -204,7 +214,11 @@ def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense, nois
 def solve_blocks(arcs, first, last, k, allowed, sense, choice, value):
     """Solve the blocks ``first:last`` in order."""
     for block in range(first, last):
-        solve_block(arcs, arcs.block_start[block], arcs.block_start[block + 1], k, allowed, sense, choice, value, True)
+        here, after = arcs.block_start[block], arcs.block_start[block + 1]
+        if after - here == 1:
+            settle(arcs, arcs.block_state[here], k, allowed, sense, choice, value)
+        else:
+            solve_block(arcs, here, after, k, allowed, sense, choice, value, True)
 
 
 @njit(cache=True)

@@ -21,6 +21,7 @@ The error is bounded afterwards, from the residual r of the refined V in each ac
 
 The factor 2 pays for the rounding of e itself, and for solving for it roughly.  Both errors are relative: where V
 is 0, they are 0.  The checks do not ask how anything was computed; where it was computed badly, bounds are wide.
+Without cycles both totals are added up in one pass instead, rounded up at every step, and every action counts below.
 """
 
 from dataclasses import dataclass
@@ -28,9 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.graph import BoolArray, end_components, towards
+from prudent.kernels.acyclic import errors_ahead
 from prudent.kernels.blocks import Round, action_gaps, take_better
 from prudent.model import FloatArray, IntArray
-from prudent.prepared import Prepared
+from prudent.prepared import Prepared, once
 from prudent.values.large import LargeBlock
 from prudent.values.rounds import full_round, large_blocks, rounding, solve_round
 
@@ -69,6 +71,7 @@ class _Refined:
         return _added(self.high, _added(self.low, change, up=up), up=up)
 
 
+@once
 def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
     return _Equations(prepared).least()
@@ -96,11 +99,15 @@ class _Equations:
 
     def least(self) -> Expected:
         everything = np.ones(self.prepared.n_actions, dtype=bool)
-        choice = proper_choice(self.prepared)
+        acyclic = self.prepared.acyclic  # then every policy is proper, and each choice is made when its turn comes
+        choice = self.prepared.action_start[:-1].copy() if acyclic else proper_choice(self.prepared)
         value = solve_round(self.arcs, self.prepared.mean_cost, everything, choice, large=self.large)
         refined = self._refine(value, choice)
-        lower, upper = self._subsolution(refined, choice), self._supersolution(refined, choice)
-        steps = self._policy(np.ones(self.prepared.n_actions), choice, 1e-6)
+        if acyclic:
+            lower, upper, steps = self._ahead(refined, choice)
+        else:
+            lower, upper = self._subsolution(refined, choice), self._supersolution(refined, choice)
+            steps = self._policy(np.ones(self.prepared.n_actions), choice, 1e-6)
         return Expected(value=np.clip(refined.high, lower, upper), lower=lower, upper=upper, choice=choice, steps=steps)
 
     def _played(self, choice: IntArray) -> BoolArray:
@@ -138,6 +145,14 @@ class _Equations:
             return now
         choice[:] = kept_choice
         return kept
+
+    def _ahead(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return bounds and steps in one pass."""
+        rows = self.prepared.action_start, self.prepared.outcome_start, self.prepared.probability
+        above, below, steps = errors_ahead(
+            self.prepared.blocks[1], *rows, self.prepared.successor, refined.gap, refined.slip, self.unit, choice
+        )
+        return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True), steps
 
     def _may_stay(self, usable: BoolArray) -> bool:
         """Return whether some of these actions can be played for ever: then there are no totals."""

@@ -7,8 +7,9 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray
 from prudent.kernels.blocks import Round, solve_blocks
+from prudent.kernels.counting import chance_from
 from prudent.model import FloatArray, IntArray
-from prudent.prepared import Prepared
+from prudent.prepared import Prepared, once
 from prudent.values.large import FINE, UNIT, LargeBlock
 
 __all__ = [
@@ -32,30 +33,34 @@ LARGEST_FREE = 4096
 
 def full_round(prepared: Prepared) -> Round:
     """Return the round over all arcs: one step of the model."""
-    return _round(prepared, prepared.blocks, prepared.outcome_start[1:].copy(), DENSE)
+    return _with_room(_full_arcs(prepared), DENSE)
 
 
 def free_round(prepared: Prepared) -> Round:
     """Return the round over arcs at no cost: one level of the budget."""
+    return _with_room(_free_arcs(prepared), LARGEST_FREE)
+
+
+@once
+def _full_arcs(prepared: Prepared) -> Round:
+    return _round(prepared, prepared.blocks, prepared.outcome_start[1:].copy())
+
+
+@once
+def _free_arcs(prepared: Prepared) -> Round:
     size = int(np.diff(prepared.free_blocks[0]).max())
     if size > LARGEST_FREE:
         raise PrudentError(
             f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; "
             f"at most {LARGEST_FREE:,} are supported"
         )
-    return _round(prepared, prepared.free_blocks, prepared.free_stop, LARGEST_FREE)
+    return _round(prepared, prepared.free_blocks, prepared.free_stop)
 
 
-def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray, most: int) -> Round:
+def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Round:
     block_start, block_state, block_of = blocks
-    size = np.diff(block_start)
     place = np.empty(prepared.n_states, dtype=np.int64)
     place[block_state] = np.arange(prepared.n_states) - block_start[block_of[block_state]]
-    room = int(size[size <= most].max(initial=1))
-    leave = np.zeros(prepared.n_actions)
-    if (inner_stop < prepared.outcome_start[1:]).any():
-        outside = np.arange(len(prepared.cost)) >= inner_stop[prepared.outcome_action]
-        leave += np.bincount(prepared.outcome_action, weights=prepared.probability * outside, minlength=len(leave))
     return Round(
         block_start=block_start,
         block_state=block_state,
@@ -65,12 +70,20 @@ def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray, most: int) 
         inner_stop=inner_stop,
         probability=prepared.probability,
         successor=prepared.successor,
-        leave=leave,
-        dense=np.empty((room, room)),
-        work=np.empty((3, room)),
+        leave=chance_from(inner_stop, prepared.outcome_start, prepared.probability),
+        dense=np.empty((0, 0)),
+        work=np.empty((3, 0)),
     )
 
 
+def _with_room(arcs: Round, most: int) -> Round:
+    """Return a round with room of its own to work in, for blocks up to a size."""
+    size = np.diff(arcs.block_start)
+    room = int(size[size <= most].max(initial=1))
+    return arcs._replace(dense=np.empty((room, room)), work=np.empty((3, room)))
+
+
+@once
 def rounding(prepared: Prepared) -> FloatArray:
     """Return per action the relative rounding error of one weighted sum over its outcomes.
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.graph import entering
+from prudent.kernels.acyclic import worst_ahead
 from prudent.kernels.graphs import UNREACHED, worst_case
 from prudent.model import IntArray
-from prudent.prepared import Prepared
+from prudent.prepared import Prepared, once
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case"]
 
@@ -30,9 +31,15 @@ class WorstCase:
         return float("inf") if self.value[state] == UNREACHED else float(self.value[state])
 
 
+@once
 def least_worst_case(prepared: Prepared) -> WorstCase:
     """Return the least worst case from every state."""
     value = np.empty(prepared.n_states, dtype=np.int64)
+    if prepared.acyclic:
+        action_value = np.empty(prepared.n_actions, dtype=np.int64)
+        rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
+        worst_ahead(prepared.blocks[1], *rows, value, action_value)
+        return WorstCase(value, action_value)
     enter_start, enter = entering(prepared.successor, prepared.n_states)
     worst_case(
         prepared.action_start,
@@ -46,8 +53,6 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         *prepared.free_blocks,
         value,
     )
-    if prepared.n_actions == 0:
-        return WorstCase(value, np.empty(0, dtype=np.int64))
     total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
     return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 

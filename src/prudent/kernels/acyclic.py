@@ -1,0 +1,60 @@
+"""Models in which no state can be visited twice: one pass backwards settles them.
+
+``backwards`` lists the states so that successors come first.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def luck_ahead(backwards, arc_start, successor, cost, least):
+    """Fill ``least`` with the least cost to a goal by any actions and any luck."""
+    for s in backwards:
+        least[s] = 0
+        for o in range(arc_start[s], arc_start[s + 1]):
+            total = cost[o] + least[successor[o]]
+            if o == arc_start[s] or total < least[s]:
+                least[s] = total
+
+
+@njit(cache=True)
+def worst_ahead(backwards, action_start, outcome_start, successor, cost, worst, action_worst):
+    """Fill ``worst`` with the least cost that some policy never exceeds, and what it is once an action is played."""
+    for s in backwards:
+        worst[s] = 0
+        for a in range(action_start[s], action_start[s + 1]):
+            most = 0
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                most = max(most, cost[o] + worst[successor[o]])
+            action_worst[a] = most
+            if a == action_start[s] or most < worst[s]:
+                worst[s] = most
+
+
+@njit(cache=True)
+def errors_ahead(backwards, action_start, outcome_start, probability, successor, gap, slip, unit, choice):
+    """Return how far values may be above the least ones, and below those of the choice; and the choice's steps.
+
+    ``gap`` is what an action costs beyond the value of its state, up to ``slip``.  Sums are rounded up, by ``unit``
+    relative to their terms.
+    """
+    n = len(backwards)
+    above, below, steps = np.zeros(n), np.zeros(n), np.zeros(n)
+    for s in backwards:
+        for a in range(action_start[s], action_start[s + 1]):
+            ahead = 0.0
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                ahead += probability[o] * above[successor[o]]
+            size = slip[a] + abs(gap[a]) + ahead
+            above[s] = max(above[s], slip[a] - gap[a] + ahead + unit[a] * size)
+        if action_start[s] < action_start[s + 1]:
+            a = choice[s]
+            ahead, further = 0.0, 1.0
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                ahead += probability[o] * below[successor[o]]
+                further += probability[o] * steps[successor[o]]
+            size = slip[a] + abs(gap[a]) + ahead
+            below[s] = max(slip[a] + gap[a] + ahead + unit[a] * size, 0.0)
+            steps[s] = further
+    return above, below, steps

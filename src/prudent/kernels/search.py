@@ -1,0 +1,104 @@
+"""Walks along arcs: what can be reached, in how few steps, and in which order.
+
+The arcs of node ``i`` lead to ``target[arc_start[i]:arc_start[i + 1]]``.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def successors_first(arc_start, target):
+    """Return the nodes so that arcs lead to earlier ones, and whether there is such an order: without cycles there is.
+
+    Where all arcs lead up, or all lead down, as in models laid out stage by stage, the nodes are in order as they
+    stand.  Otherwise a depth-first search lists each node once all that it leads to are listed.
+    """
+    n = len(arc_start) - 1
+    up, down = True, True
+    for i in range(n):
+        for j in range(arc_start[i], arc_start[i + 1]):
+            up = up and target[j] > i
+            down = down and target[j] < i
+        if not (up or down):
+            break
+    order = np.arange(n)
+    if down:
+        return order, True
+    if up:
+        return n - 1 - order, True
+    place = arc_start[:-1].copy()  # the next arc to follow
+    entered, listed = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    path = np.empty(n, dtype=np.int64)
+    found = 0
+    for root in range(n):
+        if listed[root]:
+            continue
+        path[0], depth = root, 1
+        entered[root] = True
+        while depth > 0:
+            i = path[depth - 1]
+            while place[i] < arc_start[i + 1] and listed[target[place[i]]]:
+                place[i] += 1
+            if place[i] == arc_start[i + 1]:
+                listed[i] = True
+                order[found] = i
+                found += 1
+                depth -= 1
+                continue
+            t = target[place[i]]
+            if entered[t]:  # and not listed: it is on the path
+                return order, False
+            entered[t] = True
+            path[depth] = t
+            depth += 1
+    return order, True
+
+
+@njit(cache=True)
+def reached(arc_start, target, start):
+    """Return which nodes can be reached from the start."""
+    n = len(arc_start) - 1
+    found = np.zeros(n, dtype=np.bool_)
+    stack = np.empty(n, dtype=np.int64)
+    found[start] = True
+    stack[0], top = start, 1
+    while top > 0:
+        top -= 1
+        i = stack[top]
+        for j in range(arc_start[i], arc_start[i + 1]):
+            t = target[j]
+            if not found[t]:
+                found[t] = True
+                stack[top] = t
+                top += 1
+    return found
+
+
+@njit(cache=True)
+def next_hops(enter_start, enter_source, marked):
+    """Return for each node the next one on a shortest way to a marked node, -1 there and where none leads.
+
+    ``enter_source`` lists, for each node, the nodes with an arc to it, lowest first: they are found in that order.
+    """
+    n = len(marked)
+    hop = np.full(n, -1)
+    known = marked.copy()
+    queue = np.empty(n, dtype=np.int64)
+    last = 0
+    for i in range(n):
+        if marked[i]:
+            queue[last] = i
+            last += 1
+    first = 0
+    while first < last:
+        i = queue[first]
+        first += 1
+        for j in range(enter_start[i], enter_start[i + 1]):
+            s = enter_source[j]
+            if not known[s]:
+                known[s] = True
+                hop[s] = i
+                queue[last] = s
+                last += 1
+    return hop

@@ -1,0 +1,109 @@
+"""Models without cycles take a shorter way, to the same place; and so do rows that are short."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+import prudent
+from prudent.graph import ordered_blocks, reachable, towards
+from prudent.kernels.counting import sort_rows
+from prudent.model import starts
+from prudent.prepare import prepare
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import least_worst_case
+
+
+def random_model(seed, *, with_cycle):
+    """Return a model of stages; with a cycle that no run can reach, it goes the way of models with cycles."""
+    rng = np.random.default_rng(seed)
+    n = 12
+    table = {}
+    for s in range(n):
+        table[s] = {}
+        for a in range(int(rng.integers(1, 4))):
+            size = int(rng.integers(1, 5))
+            chance, target = rng.dirichlet(np.ones(size)), rng.integers(s + 1, n + 1, size)
+            cost = rng.integers(-3, 9, size) / 4
+            table[s][a] = list(zip(chance.tolist(), target.tolist(), cost.tolist(), strict=True))
+    whole = prudent.build({s: 1 / n for s in range(n)}, table)
+    loop = [(0.5, n + 1, 0.25), (0.5, n, 0.0)] if with_cycle else [(1.0, n, 0.0)]
+    rows = np.array([[p, t, c] for p, t, c in loop])
+    index = [whole.index(n) if t == n else whole.n_states for _, t, _ in loop]
+    return prudent.from_arrays(
+        np.append(whole.action_start, whole.n_actions + 1),
+        np.append(whole.outcome_start, whole.n_outcomes + len(loop)),
+        np.append(whole.probability, rows[:, 0]),
+        np.append(whole.successor, index),
+        np.append(whole.cost, rows[:, 2]),
+        initial=whole.index(0),
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("step", [None, 0.4])
+def test_the_short_way_and_the_long_way_meet(seed, step):
+    short, long = (prepare(random_model(seed, with_cycle=cycle), step) for cycle in (False, True))
+    assert short.acyclic
+    for name in ("action_start", "outcome_start", "probability", "successor", "fine", "cost", "free_stop", "plays"):
+        assert np.array_equal(getattr(short, name), getattr(long, name)), name
+    assert np.array_equal(short.luck[:-1], long.luck[:-1])
+    long.__dict__["_ordered"] = (long.blocks, False)  # as if there were cycles
+    assert np.array_equal(least_worst_case(short).value, least_worst_case(long).value)
+    assert np.array_equal(least_worst_case(short).action_value, least_worst_case(long).action_value)
+    quick, slow = least_expected_cost(short), least_expected_cost(long)
+    assert np.array_equal(quick.value, slow.value)
+    assert np.array_equal(quick.choice, slow.choice)
+    assert np.allclose(quick.steps, slow.steps, rtol=1e-12)
+    for bound in ("lower", "upper"):
+        assert np.allclose(getattr(quick, bound), getattr(slow, bound), rtol=1e-12)
+    assert (quick.lower <= quick.value).all()
+    assert (quick.value <= quick.upper).all()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_searches_agree_with_scipy(seed):
+    rng = np.random.default_rng(seed)
+    n, m = 15, int(rng.integers(5, 40))
+    source, target = rng.integers(0, n, m), rng.integers(0, n, m)
+    if seed % 2:  # without cycles, in an order that does not show
+        name = rng.permutation(n)
+        low, high = np.minimum(source, target), np.maximum(source, target)
+        source, target = name[low[low < high]], name[high[low < high]]
+    ones = np.ones(len(source))
+    matrix = csr_array((ones, (source, target)), shape=(n, n))
+    found = np.zeros(n, dtype=bool)
+    found[breadth_first_order(matrix, 0, return_predecessors=False)] = True
+    assert np.array_equal(reachable(source, target, n, 0), found)
+
+    marked = rng.random(n) < 0.2
+    into = np.flatnonzero(marked)
+    arcs = np.append(target, np.full(len(into), n)), np.append(source, into)
+    back = csr_array((np.ones(len(arcs[0])), arcs), shape=(n + 1, n + 1))
+    _, before = breadth_first_order(back, n)
+    assert np.array_equal(towards(source, target, n, marked), np.where(before[:n] == n, -1, np.maximum(before[:n], -1)))
+
+    order = np.argsort(source, kind="stable")
+    (block_start, block_state, block_of), acyclic = ordered_blocks(starts(source, n), target[order])
+    count, label = connected_components(matrix, connection="strong")
+    assert len(block_start) - 1 == count
+    assert (block_of[source] >= block_of[target]).all()
+    assert np.array_equal(np.sort(block_state), np.arange(n))
+    assert acyclic == (count == n and not (source == target).any())
+    for block in range(count):
+        members = block_state[block_start[block] : block_start[block + 1]]
+        assert np.array_equal(members, np.flatnonzero(label == label[members[0]]))
+
+
+@pytest.mark.parametrize("size", [1, 2, 32, 33, 500])
+def test_rows_are_sorted_as_lexsort_does(size):
+    rng = np.random.default_rng(size)
+    outcome_start = np.array([0, size, 3 * size])
+    cost, successor = rng.integers(0, 5, 3 * size), rng.integers(0, 5, 3 * size)
+    probability = rng.random(3 * size)
+    order = np.lexsort((successor, cost, np.repeat([0, 1, 1], size)))
+    sorted_ = cost[order], successor[order], probability[order]
+    twins = (np.diff(np.stack([*sorted_[:2], np.repeat([0, 1, 1], size)])) == 0).all(axis=0).any()
+    assert sort_rows(outcome_start, cost, successor, probability) == twins
+    for found, wanted in zip((cost, successor, probability), sorted_, strict=True):
+        assert np.array_equal(found, wanted)
