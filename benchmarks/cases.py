@@ -41,8 +41,10 @@ class Case:
     @cached_property
     def truth(self) -> tuple[float, float]:
         """The optimal CVaR as charged and the least mean at it, by the package."""
-        found = prudent.curve(self.model, alpha_min=self.alpha, step=self.step).at(self.alpha)
-        return found.cvar, self.solve().expected
+        plan = self.solve()
+        if not self.prepared.rounded:
+            return plan.cvar, plan.expected
+        return prudent.curve(self.model, alpha_min=self.alpha, step=self.step).at(self.alpha).cvar, plan.expected
 
     @cached_property
     def levels(self) -> int:

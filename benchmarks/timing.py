@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,16 @@ class Spread:
     def per(self, work: float) -> "Spread":
         """Return a rate: so much work in each of these times."""
         return Spread(tuple(work / value for value in self.values))
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the middle of some measurements."""
+    return Spread(tuple(values)).median
+
+
+def standing(theirs: Spread, ours: Spread) -> str:
+    """Say whether we are ahead of someone else's seconds."""
+    return "ahead" if theirs.over(ours).median >= 1 else "behind"
 
 
 def interleaved(
