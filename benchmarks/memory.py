@@ -20,18 +20,16 @@ from table import Found, Row
 PART = "memory"
 
 
-def peak() -> float:
-    """Return the most bytes this process has had in memory so far."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(most) * (1 if sys.platform == "darwin" else 1024)
-
-
 def in_memory(name: str) -> float:
-    """Return the bytes in memory now (``VmRSS``), or the most since the last reset (``VmHWM``); else the peak."""
+    """Return the bytes in memory now (``VmRSS``), or the most since the last reset (``VmHWM``).
+
+    Elsewhere than on Linux it is always the most so far; on Linux that figure would begin with the parent's.
+    """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
-        return peak()
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return float(most) * (1 if sys.platform == "darwin" else 1024)
     return next(float(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
@@ -82,16 +80,16 @@ def main(name: str) -> None:
     case = measured(name)
     if case is None:
         return
-    model = in_memory("VmRSS") - idle
+    model, building, size = in_memory("VmRSS") - idle, in_memory("VmHWM"), case.model.n_outcomes
     forget_peak()
     case.solve()
-    solving, size = in_memory("VmHWM") - idle, case.model.n_outcomes
+    solving = in_memory("VmHWM")
     tell(
         about=case.about,
         idle=idle,
         model=model / size,
-        solving=solving / size,
-        peak=peak(),
+        solving=(solving - idle) / size,
+        peak=max(building, solving),
         outcomes=size,
         states=case.model.n_states,
     )
