@@ -12,6 +12,9 @@ from prudent.prepare import prepare
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import numpy_reference
+from cases import Case, staged
+from page import page
+from table import Row, Series
 from timing import Spread, interleaved
 from untuned_numba import solve_untuned
 
@@ -74,3 +77,28 @@ def test_a_spread_is_its_quartiles():
     spread = Spread((4.0, 1.0, 2.0, 3.0, 5.0))
     assert (spread.low, spread.median, spread.high) == (2.0, 3.0, 4.0)
     assert spread.over(Spread((2.0,) * 5)).median == 1.5
+
+
+def test_a_row_says_whether_its_aim_is_met():
+    ratio = Row.of("against", "model", "theirs / ours", Spread((0.5, 0.4, 0.6)), "x", aim=1.0, note="behind")
+    assert ratio.met is False
+    assert ratio.shown == ("model", "theirs / ours", "0.5x", "0.45 .. 0.55", ">= 1x: not met", "behind")
+    assert Row("against", "model", "absent", None, aim=1.0, note="not installed").shown[4] == ">= 1: not measured"
+
+
+def test_the_page_holds_the_table_and_the_plots():
+    rows = [Row("a part", "model", "seconds < 1", 0.5, " s", aim=1.0), Row("a part", "model", "ratio", 2.0, "x")]
+    line = Series("Plot", "line", "x", "y", [1.0, 10.0], [2.0, 3.0], marks={"L1": 3.0})
+    text = page({"cores": 2}, rows, [line])
+    assert "seconds &lt; 1" in text and "not met" in text and "<svg" in text
+
+
+def test_the_finite_horizon_model_is_as_large_as_it_says():
+    case = Case("staged", staged(4, 5), 0.1)
+    assert case.model.n_states == 21
+    assert case.prepared.acyclic
+    assert case.naive == 2 * len(case.prepared.cost) * case.levels
+    for reference in (numpy_reference.solve_with_numpy, solve_untuned):
+        case.check(*reference(case.prepared, case.alpha, case.levels)[:2])
+    with pytest.raises(ValueError, match="staged"):
+        case.check(case.truth[0] + 1e-6, case.truth[1])
