@@ -4,6 +4,7 @@ The yardstick is ``y[i] += a * x[i]`` on vectors that stay in the first-level ca
 What a solve does not compute at all counts as done: the naive sweep is the work, whoever finds a way around it.
 """
 
+import time
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -19,6 +20,9 @@ LENGTHS = (256, 512, 768, 1024, 1536)
 
 AMOUNT = 20_000_000
 """Multiply-adds for one measurement."""
+
+LEAST, LIMIT = 3, 60.0
+"""Turns, and seconds after which no more of them are begun."""
 
 PART = "share of a core's streaming rate"
 
@@ -44,8 +48,11 @@ def streaming_rate() -> float:
 def share(solve: Callable[[], object], naive: float, turns: int) -> tuple[Spread, Spread, Spread]:
     """Return the streaming rate, the solve's rate and their ratio, the yardstick before and after every solve."""
     solve()
-    yard, rates = [streaming_rate(), streaming_rate()][1:], []
-    for _ in range(turns):
+    streaming_rate()
+    yard, rates, began = [streaming_rate()], [], time.perf_counter()
+    for turn in range(turns):
+        if turn >= LEAST and time.perf_counter() - began > LIMIT:
+            break
         rates.append(naive / once(solve))
         yard.append(streaming_rate())
     around = [max(pair) for pair in pairwise(yard)]
