@@ -49,14 +49,15 @@ def standing(theirs: Spread, ours: Spread) -> str:
 
 
 def interleaved(
-    tasks: dict[str, Callable[[], object]], *, turns: int = 7, limit: float = 60.0, least: int = 3
+    tasks: dict[str, Callable[[], object]], *, turns: int = 7, limit: float = 60.0, least: int = 3, warm: bool = True
 ) -> dict[str, Spread]:
-    """Return the seconds of each task: warmed up once, then in turns, A B A B ...
+    """Return the seconds of each task: warmed up once, unless that was done, then in turns, A B A B ...
 
     After ``least`` turns it ends once the limit in seconds is passed.
     """
-    for task in tasks.values():
-        task()
+    if warm:
+        for task in tasks.values():
+            task()
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     began = time.perf_counter()
     for turn in range(turns):
