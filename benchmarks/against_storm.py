@@ -61,7 +61,7 @@ def expected_rows(n: int, answers: list[dict[str, Any]], trouble: str) -> list[R
         if best is not None:
             rows += compared(about, best)
     others = [f"{a['method']} at {a['precision']:g}: {median(a['storm']):.3g} s" for a in storm]
-    off = [f"{a['method']} misses {a['precision']:g} by being {a['off']:.0e} off" for a in answers if a not in storm]
+    off = [f"{a['method']} misses {a['precision']:g} by being {a['off']:.1e} off" for a in answers if a not in storm]
     said = "; ".join(filter(None, [*others, *off, trouble]))
     return [*rows, Row(PART, about, "all of Storm's methods", None, note=said)]
 

@@ -63,7 +63,8 @@ def measure(case: Case, batches: int, size: int) -> list[Row]:
     mean, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
     total = Spread(tuple(count * (mean + d * error) for d in (-2, 0, 2)))
     ratio = Spread(tuple(count * mean / seconds for seconds in ours))
-    what = f"{count:,} = {case.prepared.n_actions:,} actions x {len(programs.grid) - 1} points x {sweeps} sweeps"
+    sizes = f"{case.prepared.n_actions:,} actions x {len(programs.grid) - 1} points"
+    what = f"{sizes} x {sweeps} sweep{'s' * (sweeps > 1)}"
     sample = f"mean of {len(each)} drawn at random, ± 2 standard errors {2 * error / mean:.0%}"
     return [
         Row(PART, case.about, "linear programs", float(count), note=what),
