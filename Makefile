@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test lint bench fuzz reproduce clean
+.PHONY: setup test lint bench bench-table fuzz reproduce clean
 
 setup: $(VENV)/.dev
 
@@ -29,9 +29,18 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Ten times the daily number of random models, drawn anew, everything marked slow, a model of a million states,
-# and what slack buys on the paper's domains.
-bench: $(VENV)/.dev
+# Other packages to measure against; what cannot be installed here is a row of the table that says so.
+$(VENV)/.peers: $(VENV)/.dev
+	-for peer in "stormpy>=2" quantecon mdpsolver; do $(PIP) "$$peer"; done
+	touch $@
+
+# The table: how fast, against what; QUICK=--quick for a few minutes of it, ONLY="--only paper" for a part.
+bench-table: $(VENV)/.peers
+	$(BIN)/python benchmarks/run.py $(QUICK) $(ONLY)
+
+# The table; then ten times the daily number of random models, drawn anew, everything marked slow, a model of a million
+# states, and what slack buys on the paper's domains.
+bench: bench-table
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
 	$(BIN)/python benchmarks/what_slack_buys.py
