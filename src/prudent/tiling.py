@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.graph import ordered_blocks
+from prudent.graph import Blocks, BoolArray, ordered_blocks
 from prudent.kernels.layout import alike, layers, least_costs, sort_outcomes
 from prudent.kernels.tiles import Known, Work
-from prudent.model import FloatArray, IntArray, owner
-from prudent.prepared import Prepared, restrict
+from prudent.model import FloatArray, IntArray, owner, starts
+from prudent.prepared import Prepared, once, restrict
 from prudent.values.rounds import rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 
@@ -97,24 +96,14 @@ class Tiling:
         return np.asarray(runs, dtype=np.float64) * (2 * self.sums * float(rounding(self.prepared).max(initial=0.0)))
 
 
-_KNOWN: "WeakKeyDictionary[Prepared, Tiling | None]" = WeakKeyDictionary()
-
-
+@once
 def tiling_of(prepared: Prepared) -> Tiling | None:
     """Return a model laid out for tiles, or None where levels are better taken one by one."""
-    if prepared not in _KNOWN:
-        _KNOWN[prepared] = _lay_out(prepared)
-    return _KNOWN[prepared]
-
-
-def _lay_out(prepared: Prepared) -> Tiling | None:
     if len(prepared.free_blocks[0]) - 1 < prepared.n_states:
         return None  # cycles at no cost are solved level by level
-    nodes = _Nodes.of(prepared)
-    depth = np.empty(prepared.n_states, dtype=np.int64)
-    loops = bool((prepared.outcome_state == prepared.successor).any())
-    if layers(*nodes.graph, UNREACHED, np.arange(prepared.n_states), depth) and not loops:
+    if prepared.acyclic:
         return _long(prepared, _Nodes.sharing(prepared))
+    nodes, depth = _Nodes.of(prepared), np.empty(prepared.n_states, dtype=np.int64)
     layers(*nodes.graph, 1, np.arange(prepared.n_states), depth)
     delay, sums = nodes.delay(prepared.start), int(depth.max()) + 1
     found = [(nodes.cost.size * 2.0, None), *(_cyclic(prepared, nodes, delay, tile, sums) for tile in TILES)]
@@ -203,8 +192,8 @@ def _long(prepared: Prepared, nodes: _Nodes) -> Tiling:
     layer = np.empty(n, dtype=np.int64)
     layers(*nodes.graph, UNREACHED, np.arange(n), layer)
     order = np.argsort(layer, kind="stable")
-    starts = np.searchsorted(layer[order], np.arange(int(layer.max()) + 2))
-    return _tiling(prepared, nodes, LONG, np.arange(n + 1), order, np.zeros(n, dtype=bool), starts, len(starts), 0)
+    first = np.searchsorted(layer[order], np.arange(int(layer.max()) + 2))
+    return _tiling(prepared, nodes, LONG, np.arange(n + 1), order, np.zeros(n, dtype=bool), first, len(first), 0)
 
 
 def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums: int) -> tuple[float, Tiling | None]:
@@ -214,7 +203,7 @@ def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums:
     short = back < tile
     if short.mean() > 0.5:
         return np.inf, None
-    start, _, group_of = ordered_blocks(source[short], nodes.successor[short], n)
+    start, _, group_of = _groups(source, nodes.successor, short, n)
     size = np.diff(start)
     inner = short & (group_of[source] == group_of[nodes.successor])
     cyclic = size > 1
@@ -228,11 +217,11 @@ def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums:
     # Groups by layer; within a group, successors at the same level first.
     layer, rank = np.empty(len(size), dtype=np.int64), np.empty(n, dtype=np.int64)
     layers(nodes.action_start, nodes.outcome_start, nodes.successor, back, tile, group_of, layer)
-    rank[ordered_blocks(source[back == 0], nodes.successor[back == 0], n)[1]] = np.arange(n)
+    rank[_groups(source, nodes.successor, back == 0, n)[1]] = np.arange(n)
     order = np.lexsort((rank, group_of, layer[group_of]))
     by_layer = np.argsort(layer, kind="stable")
     group_start = np.concatenate([[0], np.cumsum(size[by_layer])])
-    starts = np.searchsorted(layer[by_layer], np.arange(int(layer.max()) + 2))
+    first = np.searchsorted(layer[by_layer], np.arange(int(layer.max()) + 2))
     outcome = np.lexsort((~late, prepared.outcome_action))
     ready = nodes.outcome_start[:-1] + np.bincount(prepared.outcome_action, weights=late, minlength=prepared.n_actions)
     sorted_nodes = _Nodes(
@@ -246,9 +235,13 @@ def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums:
     )
     least = int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED))
     found = _tiling(
-        prepared, sorted_nodes, tile, group_start, order, cyclic[by_layer], starts, sums, least, ready.astype(np.int64)
+        prepared, sorted_nodes, tile, group_start, order, cyclic[by_layer], first, sums, least, ready.astype(np.int64)
     )
     return float(takes), found
+
+
+def _groups(source: IntArray, target: IntArray, used: BoolArray, n: int) -> Blocks:
+    return ordered_blocks(starts(source[used], n), target[used])[0]
 
 
 def _tiling(
@@ -257,7 +250,7 @@ def _tiling(
     tile: int,
     group_start: IntArray,
     group_node: IntArray,
-    cyclic: NDArray[np.bool_],
+    cyclic: BoolArray,
     layer_start: IntArray,
     sums: int,
     least: int,
