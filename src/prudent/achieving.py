@@ -56,6 +56,7 @@ def solve_for(
             lower=least,
             upper=own.upper,
             worst=true_worst_case(prepared),
+            steps=own.steps,
             notes=own.notes,
         )
         stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.perf_counter() - began)

@@ -73,7 +73,9 @@ def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
     """Return a solution's bounds in the user's units."""
     steps = 0.0
     if prepared.lattice.deviation > 0 and np.isfinite(solution.upper):
-        steps = float(expected_steps(solution.policy)[-1])
+        steps = solution.steps
+        if np.isnan(steps):
+            steps = float(expected_steps(solution.policy)[-1])
     return bracket(prepared, solution.lower, solution.upper, steps, alpha)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from prudent.allowance import Allowance
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
-from prudent.kernels.sweep import Costs, distribute, follow
+from prudent.kernels.sweep import Costs, distribute, follow, mark_played
 from prudent.kernels.tiles import Values as TileValues
 from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.kernels.tiles import slide
@@ -33,6 +33,7 @@ __all__ = [
     "costs_of",
     "expected_steps",
     "forward",
+    "forward_counting",
     "spent_budget",
     "window_of",
 ]
@@ -94,13 +95,18 @@ def expected_steps(policy: BudgetPolicy) -> FloatArray:
 
     Free moves on the way to actions are included.
     """
+    prepared, steps = policy.prepared, _steps_without_budget(policy)
+    counted = _backward(policy, np.stack([steps] * 3), prepared.plays)
+    return np.asarray(counted[2] * (1 + longest_detour(prepared)))
+
+
+def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
+    """Return bounds on the expected number of actions from each state once the budget is gone."""
     prepared = policy.prepared
     choice = prepared.action_start[:-1] + policy.choice[0]
     played = np.zeros(prepared.n_actions, dtype=bool)
     played[choice[np.diff(prepared.action_start) > 0]] = True
-    steps = 1.01 * solve_round(full_round(prepared), prepared.plays, played, choice, finest=1e-3)
-    counted = _backward(policy, np.stack([steps] * 3), prepared.plays)
-    return np.asarray(counted[2] * (1 + longest_detour(prepared)))
+    return 1.01 * solve_round(full_round(prepared), prepared.plays, played, choice, finest=1e-3)
 
 
 def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
@@ -110,15 +116,16 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> 
     arcs = free_round(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
     window = window_of(prepared, policy.level)
-    tables = np.empty((3, window, prepared.n_states))
+    tables = np.empty((3, prepared.n_states, window))
     found = np.empty((3, policy.level + 1))
     found[:, 0] = base[:, prepared.start]
     room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
+    row = np.empty(prepared.n_states)
     rows = max(BATCH // max(len(prepared.cost), 1), 1)
     with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
         for first in range(1, policy.level + 1, rows):
             last = min(first + rows, policy.level + 1)
-            follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, room, chosen)
+            follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, room, chosen, row)
             progress.at(last)
     return found
 
@@ -157,8 +164,7 @@ def _largest_played(policy: BudgetPolicy) -> int:
     """Return the largest cost, in levels, of the actions that a policy plays anywhere."""
     prepared = policy.prepared
     played = np.zeros(prepared.n_actions + 1, dtype=bool)  # goals have none
-    for row in policy.choice:
-        played[prepared.action_start[:-1] + row] = True
+    mark_played(prepared.action_start, policy.choice, played)
     return int(prepared.cost[played[prepared.outcome_action]].max(initial=0))
 
 
@@ -215,6 +221,18 @@ def forward(
     and their value is the mean of what they truly cost; or what they are charged, where that is asked for.  Costs are
     in the user's units, or in levels, which keep more digits where best luck is far from 0.
     """
+    return forward_counting(policy, tail, most, tolerance, charged, in_levels)[0]
+
+
+def forward_counting(
+    policy: BudgetPolicy,
+    tail: Expected | None,
+    most: int | None,
+    tolerance: float = MISSING,
+    charged: bool = False,
+    in_levels: bool = False,
+) -> tuple[Distribution, float]:
+    """Return the same, and a bound on the expected number of actions, free moves included."""
     prepared = policy.prepared
     window = _largest_played(policy) + 1
     layers = 2 if prepared.rounded and not charged else 1
@@ -226,25 +244,26 @@ def forward(
     Allowance.of(None, None).check(8 * room, "following the policy", "use prudent.simulate")
     arcs = free_round(prepared)
     costs = costs_of(prepared, arcs)
-    mass = np.zeros((layers, window, prepared.n_states))
-    mass[0, 0, prepared.start] = 1.0
+    mass = np.zeros((layers, prepared.n_states, window))
+    mass[0, prepared.start, 0] = 1.0
     chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
     if most is None:
         most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
-    total, levels, missing = np.zeros((layers, 0)), 0, 1.0
+    row = np.zeros(prepared.n_states)
+    total, levels, missing, steps = np.zeros((layers, 0)), 0, 1.0, 0.0
     rows = max(BATCH // max(len(prepared.cost), 1), 1)
     with Progress("following the policy", unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
             more = min(most - levels, max(levels, 1024), rows)
             total = np.append(total, np.zeros((layers, more)), axis=1)
-            levels, missing = distribute(
-                arcs, costs, policy.choice, policy.level, tolerance, prepared.shift, levels, mass, total, chosen, k
-            )
+            about = policy.choice, policy.level, tolerance, prepared.shift, prepared.plays
+            levels, missing, played = distribute(arcs, costs, *about, levels, mass, total, chosen, k, row)
+            steps += played
             progress.at(levels)
     ended = np.flatnonzero(total[0, :levels])
     spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
     ahead = 0.0 if tail is None else tail.value
-    beyond = float((mass[0] * (spent[:, None] + ahead)).sum()) if missing > 0 else 0.0
+    beyond = float(mass[0].sum(axis=0) @ spent + (mass[0].sum(axis=1) * ahead).sum()) if missing > 0 else 0.0
     unit, units = (1.0, float) if in_levels else (prepared.level_size, prepared.in_units)
     probability, value = total[0, ended], ended.astype(np.float64) if in_levels else prepared.totals(ended)
     mean = float(probability @ ended) + beyond
@@ -254,7 +273,9 @@ def forward(
         value = value + total[1, ended] / probability * unit
         order = np.argsort(value, kind="stable")
         value, probability = value[order], probability[order]
-    return Distribution(
+    if missing > 0:
+        steps += float(mass[0].sum(axis=1) @ _steps_without_budget(policy))
+    found = Distribution(
         values=value,
         probabilities=probability,
         mean=units(mean),
@@ -262,3 +283,4 @@ def forward(
         missing_mean=units(beyond / missing) if missing > 0 else 0.0,
         grouped=layers > 1,
     )
+    return found, 1.01 * steps * (1 + longest_detour(prepared))

@@ -128,7 +128,7 @@ class Explainer:
         first = prepared.outcome_start[action]
         outcome = np.arange(first[0], prepared.outcome_start[action[-1] + 1])
         rest = left - prepared.cost[outcome]
-        value = table[np.maximum(rest, 0), prepared.successor[outcome]] - slope * np.minimum(rest, 0)
+        value = table[prepared.successor[outcome], np.maximum(rest, 0)] - slope * np.minimum(rest, 0)
         return np.add.reduceat(prepared.probability[outcome] * value, first - first[0])
 
     def _beside(self, state: int, chosen: Option) -> list[Option]:

@@ -124,6 +124,7 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
         cvar=min(own.cvar, found.cvar),
         expected=found.expected,
         expected_lower=min(max(bound, explored.least), found.expected),
+        steps=own.steps,
         stopped=weighing.stopped,
         notes=(*_drawn(prepared, policy, found), *own.notes),
     )

@@ -28,7 +28,7 @@ from prudent.prepared import Prepared, once, restrict
 from prudent.values.rounds import rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 
-__all__ = ["SURE", "Tiling", "known_of", "tile_and_width", "tiling_of", "without_waste"]
+__all__ = ["SURE", "Tiling", "apart", "known_of", "tile_and_width", "tiling_of", "without_waste"]
 
 LONG = 512
 """The tile of a model without cycles: as long as a few such vectors fit into the fastest memory."""
@@ -262,7 +262,15 @@ def _tiling(
     before = np.cumsum(actions) - actions  # rows of scratch are shared within a group
     place = np.zeros(n, dtype=np.int64)
     place[group_node] = before - np.repeat(before[group_start[:-1]], np.diff(group_start))
-    source = owner(nodes.action_start)[owner(nodes.outcome_start)]
+    action_node = owner(nodes.action_start)
+    group_of = np.empty(n, dtype=np.int64)
+    group_of[group_node] = owner(group_start)
+    queue = (
+        np.lexsort((nodes.successor[nodes.outcome_start[1:] - 1], group_of[action_node]))
+        if cyclic.any()
+        else action_node
+    )
+    source = action_node[owner(nodes.outcome_start)]
     back = nodes.cost + delay[source] - delay[nodes.successor]
     return Tiling(
         prepared=prepared,
@@ -279,6 +287,9 @@ def _tiling(
             mean_cost=nodes.mean_cost,
             delay=delay,
             place=place,
+            queue_start=starts(group_of[action_node], len(cyclic)),
+            queue=queue,
+            action_node=action_node,
         ),
         tile=tile,
         heads=nodes.heads,
@@ -330,4 +341,9 @@ def tile_and_width(tiling: Tiling, most: int) -> tuple[int, int]:
     """Return how long tiles are to be, and how many levels tables hold."""
     each = 16 * len(tiling.work.delay)
     tile = min(tiling.tile, max((TABLES // each - tiling.back) // 2, SHORTEST), most + 1)
-    return tile, min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1
+    return tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
+
+
+def apart(width: int) -> int:
+    """Return a width for rows whose heads are not to fall into the same set of a cache, as those 4 kB apart do."""
+    return width if width < 512 else -(-width // 512) * 512 + 8

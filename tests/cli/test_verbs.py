@@ -162,7 +162,7 @@ def test_help_has_examples(verb):
 def test_ctrl_c_exits_130(tmp_path):
     program = "from prudent.cli import main; main()"
     command = [sys.executable, "-c", program, "solve", "inventory-control", "--alpha", "0.01", "--json"]
-    command += ["--set", "capacity=60", "--set", "demand=30"]
+    command += ["--set", "capacity=100", "--set", "demand=50"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(6)
     process.send_signal(signal.SIGINT)

@@ -1,8 +1,9 @@
 """The sweep over budgets: least expected excess, then least expected cost, level by level.
 
 Budgets, costs and values are in levels.  A level looks back no further than the largest cost, so tables of values
-keep only that many rows: budget ``b`` is in row ``b % window``.  Without budget the values are those of ``base``,
-which also answers for every budget below 0, since U(s, b) = V(s) - b for b <= 0.
+keep only that many columns: budget ``b`` is in column ``b % window``.  They are by state, then by budget: an outcome
+looks at the same place, one further on, at every level, and so finds it in the cache.  Without budget the values are
+those of ``base``, which also answers for every budget below 0, since U(s, b) = V(s) - b for b <= 0.
 """
 
 from typing import NamedTuple
@@ -47,11 +48,11 @@ class Base(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Tables by budget and state."""
+    """Tables by state and budget; the choice by budget and state."""
 
-    excess: np.ndarray  # (window, n_states)  U
-    low: np.ndarray  # (window, n_states)  surely at most U
-    mean: np.ndarray  # (window, n_states)  M
+    excess: np.ndarray  # (n_states, window)  U
+    low: np.ndarray  # (n_states, window)  surely at most U
+    mean: np.ndarray  # (n_states, window)  M
     choice: np.ndarray  # (n_rows, n_states)  the action's number within its state; row 0 is the first of a call
 
 
@@ -75,85 +76,50 @@ class Room(NamedTuple):
     k: np.ndarray  # (n_actions,)
     allowed: np.ndarray  # (n_actions,)
     chosen: np.ndarray  # (n_states,)  enters with an action for each state
+    row: np.ndarray  # (n_states,)  values at one level
 
 
-@njit(cache=True)
-def following(arcs, costs, first, last, b, table, base, slope):
+@njit(cache=True, forceinline=True)
+def following(probability, successor, cost, first, last, b, table, base, slope):
     """Return the expected value of what follows the outcomes ``first:last`` with budget ``b``.
 
     Beyond the last unit of budget the table goes on as ``base - slope * b``.
     """
     total = 0.0
-    window = len(table)
-    row = b if b < window else b % window
+    window = table.shape[1]
+    column = b if b < window else b % window
     for o in range(first, last):
-        rest = b - costs.cost[o]
+        rest = b - cost[o]
         if rest > 0:
-            back = row - costs.cost[o]
-            total += arcs.probability[o] * table[back if back >= 0 else back + window, arcs.successor[o]]
+            back = column - cost[o]
+            total += probability[o] * table[successor[o], back if back >= 0 else back + window]
         else:
-            total += arcs.probability[o] * (base[arcs.successor[o]] - slope * rest)
+            total += probability[o] * (base[successor[o]] - slope * rest)
     return total
-
-
-@njit(cache=True)
-def settle_state(arcs, costs, ends, terms, tie, aims, b, s, base, tables, room):
-    """Both objectives in a state whose free outcomes lead to states that are settled already."""
-    start, stop = arcs.action_start[s], arcs.action_start[s + 1]
-    safe = b >= ends.worst[s]
-    # First objective: U(s, b) = min over a of the expected U of what follows.
-    least, low = 0.0, 0.0
-    if not safe:
-        least, low = np.inf, np.inf
-        for a in range(start, stop):
-            first, last = costs.outcome_start[a], costs.outcome_start[a + 1]
-            if aims.plan:
-                room.k[a] = terms.accrual * costs.mean_cost[a] + following(
-                    arcs, costs, first, last, b, tables.excess, base.excess, terms.slope
-                )
-                least = min(least, room.k[a])
-            if aims.bound:
-                sure = terms.accrual * costs.mean_cost[a] + following(
-                    arcs, costs, first, last, b, tables.low, base.low, terms.slope
-                )
-                low = min(low, (1.0 - costs.rounding[a]) * sure)
-    if aims.bound:
-        tables.low[b % len(tables.low), s] = low
-    if not aims.plan:
-        return
-    tables.excess[b % len(tables.excess), s] = least
-    # Second objective over A*(s, b), the actions that attain it; where there is no excess, decided in whole numbers.
-    limit = least * (1.0 + tie)
-    best = np.inf if start < stop else 0.0
-    for a in range(start, stop):
-        if ends.action_worst[a] <= b if safe else room.k[a] <= limit:
-            first, last = costs.outcome_start[a], costs.outcome_start[a + 1]
-            m = costs.mean_cost[a] + following(arcs, costs, first, last, b, tables.mean, base.mean, 0.0)
-            if m < best:
-                best = m
-                room.chosen[s] = a
-    tables.mean[b % len(tables.mean), s] = best
 
 
 @njit(cache=True)
 def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, room):
     """Both objectives in a block of states with free cycles among them."""
-    k, allowed, chosen = room
+    k, allowed, chosen, row = room
+    probability, successor, cost = arcs.probability, arcs.successor, costs.cost
     for plan in (False, True):  # what is surely below U, then U itself
         if not (aims.plan if plan else aims.bound):
             continue
         values, first = (tables.excess, base.excess) if plan else (tables.low, base.low)
-        row = values[b % len(values)]
+        read_level(arcs, begin, end, b, values, row)
         for i in range(begin, end):
             s = arcs.block_state[i]
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
                 allowed[a] = True
+                outer, last = arcs.inner_stop[a], costs.outcome_start[a + 1]
                 k[a] = terms.accrual * costs.mean_cost[a] + following(
-                    arcs, costs, arcs.inner_stop[a], costs.outcome_start[a + 1], b, values, first, terms.slope
+                    probability, successor, cost, outer, last, b, values, first, terms.slope
                 )
         solve_block(arcs, begin, end, k, allowed, 1.0, chosen, row, True)
         if not plan:
             lower_block(arcs, costs, ends, b, begin, end, k, row)
+            write_level(arcs, begin, end, b, values, row)
             continue
         # A*(s, b), each action's loss judged relative to the sums it comes from.
         for i in range(begin, end):
@@ -168,14 +134,37 @@ def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, table
                     chosen[s] = a
             if b >= ends.worst[s]:
                 row[s] = 0.0
+        write_level(arcs, begin, end, b, values, row)
+        read_level(arcs, begin, end, b, tables.mean, row)
         for i in range(begin, end):
             s = arcs.block_state[i]
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                last = costs.outcome_start[a + 1]
+                outer, last = arcs.inner_stop[a], costs.outcome_start[a + 1]
                 k[a] = costs.mean_cost[a] + following(
-                    arcs, costs, arcs.inner_stop[a], last, b, tables.mean, base.mean, 0.0
+                    probability, successor, cost, outer, last, b, tables.mean, base.mean, 0.0
                 )
-        solve_block(arcs, begin, end, k, allowed, 1.0, chosen, tables.mean[b % len(tables.mean)], True)
+        solve_block(arcs, begin, end, k, allowed, 1.0, chosen, row, True)
+        write_level(arcs, begin, end, b, tables.mean, row)
+
+
+@njit(cache=True)
+def read_level(arcs, begin, end, b, table, row):
+    """Copy to ``row`` the values at level ``b`` of a block and of what it leads to at no cost."""
+    column = b % table.shape[1]
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        row[s] = table[s, column]
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                row[arcs.successor[o]] = table[arcs.successor[o], column]
+
+
+@njit(cache=True)
+def write_level(arcs, begin, end, b, table, row):
+    """Copy the values of a block from ``row`` to level ``b``."""
+    column = b % table.shape[1]
+    for i in range(begin, end):
+        table[arcs.block_state[i], column] = row[arcs.block_state[i]]
 
 
 @njit(cache=True)
@@ -201,121 +190,182 @@ def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start,
 
     ``found`` has a row each for U, what is surely below it, and M, and a column for each budget.
     """
+    # Fields are taken out of their tuples once: within loops each time would count references.
+    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
+    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
+    mean_cost, rounding, worst, action_worst = costs.mean_cost, costs.rounding, ends.worst, ends.action_worst
+    excess, lows, mean, choice, k, chosen = tables.excess, tables.low, tables.mean, tables.choice, room.k, room.chosen
+    base_excess, base_low, base_mean = base.excess, base.low, base.mean
     for b in range(first, last):
-        for block in range(len(arcs.block_start) - 1):
-            begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+        for block in range(len(block_start) - 1):
+            begin, end = block_start[block], block_start[block + 1]
             if end - begin > 1:
                 settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, room)
-            else:
-                settle_state(arcs, costs, ends, terms, tie, aims, b, arcs.block_state[begin], base, tables, room)
+                continue
+            # A state whose free outcomes lead to states that are settled already.
+            s = block_state[begin]
+            one, other = action_start[s], action_start[s + 1]
+            safe = b >= worst[s]
+            # First objective: U(s, b) = min over a of the expected U of what follows.
+            least, low = 0.0, 0.0
+            if not safe:
+                least, low = np.inf, np.inf
+                for a in range(one, other):
+                    o, stop, accrued = outcome_start[a], outcome_start[a + 1], terms.accrual * mean_cost[a]
+                    if aims.plan:
+                        after = following(probability, successor, cost, o, stop, b, excess, base_excess, terms.slope)
+                        k[a] = accrued + after
+                        least = min(least, k[a])
+                    if aims.bound:
+                        after = following(probability, successor, cost, o, stop, b, lows, base_low, terms.slope)
+                        low = min(low, (1.0 - rounding[a]) * (accrued + after))
+            if aims.bound:
+                lows[s, b % lows.shape[1]] = low
+            if not aims.plan:
+                continue
+            excess[s, b % excess.shape[1]] = least
+            # Second objective over A*(s, b), the actions that attain it; without excess, decided in whole numbers.
+            limit = least * (1.0 + tie)
+            best = np.inf if one < other else 0.0
+            for a in range(one, other):
+                if action_worst[a] <= b if safe else k[a] <= limit:
+                    o, stop = outcome_start[a], outcome_start[a + 1]
+                    m = mean_cost[a] + following(probability, successor, cost, o, stop, b, mean, base_mean, 0.0)
+                    if m < best:
+                        best = m
+                        chosen[s] = a
+            mean[s, b % mean.shape[1]] = best
         if aims.plan:
-            for s in range(len(arcs.place)):
-                tables.choice[b - first, s] = room.chosen[s] - arcs.action_start[s]
-            found[0, b] = tables.excess[b % len(tables.excess), start]
-            found[2, b] = tables.mean[b % len(tables.mean), start]
+            for s in range(choice.shape[1]):
+                choice[b - first, s] = chosen[s] - action_start[s]
+            found[0, b] = excess[start, b % excess.shape[1]]
+            found[2, b] = mean[start, b % mean.shape[1]]
         if aims.bound:
-            found[1, b] = tables.low[b % len(tables.low), start]
+            found[1, b] = lows[start, b % lows.shape[1]]
 
 
 @njit(cache=True)
-def follow(arcs, costs, base, choice, first, last, tables, start, found, k, chosen):
+def follow(arcs, costs, base, choice, first, last, tables, start, found, k, chosen, row):
     """Evaluate the policy ``choice`` for the budgets ``first:last``; note the values of ``start`` in ``found``.
 
     Layers 0, 1 and 2 of ``base``, ``tables`` and ``found`` are its expected excess as computed, rounded up by more than
     it can err, and its expected cost.
     """
-    window = tables.shape[1]
+    window = tables.shape[2]
+    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
+    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
+    inner_stop, rounding, mean_cost = arcs.inner_stop, costs.rounding, costs.mean_cost
     for b in range(first, last):
-        for block in range(len(arcs.block_start) - 1):
-            begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+        for block in range(len(block_start) - 1):
+            begin, end = block_start[block], block_start[block + 1]
             for layer in range(3):
-                table, row = tables[layer], tables[layer, b % window]
+                table = tables[layer]
+                if end - begin > 1:
+                    read_level(arcs, begin, end, b, table, row)
                 slope, up = 0.0 if layer == 2 else 1.0, 1.0 if layer == 1 else 0.0
                 for i in range(begin, end):
-                    s = arcs.block_state[i]
-                    if arcs.action_start[s] == arcs.action_start[s + 1]:
+                    s = block_state[i]
+                    if action_start[s] == action_start[s + 1]:
                         row[s] = 0.0
                         continue
-                    a = arcs.action_start[s] + choice[b, s]
+                    a = action_start[s] + choice[b, s]
                     chosen[s] = a
-                    outer = arcs.inner_stop[a] if end - begin > 1 else costs.outcome_start[a]
-                    k[a] = following(arcs, costs, outer, costs.outcome_start[a + 1], b, table, base[layer], slope)
-                    k[a] = k[a] + costs.mean_cost[a] if layer == 2 else k[a] * (1.0 + up * costs.rounding[a])
+                    outer = inner_stop[a] if end - begin > 1 else outcome_start[a]
+                    k[a] = following(
+                        probability, successor, cost, outer, outcome_start[a + 1], b, table, base[layer], slope
+                    )
+                    k[a] = k[a] + mean_cost[a] if layer == 2 else k[a] * (1.0 + up * rounding[a])
                     if end - begin == 1:
                         row[s] = k[a]
                 if end - begin > 1:
                     evaluate_block(arcs, begin, end, k, chosen, row)
                     for i in range(begin, end):
-                        row[arcs.block_state[i]] *= 1.0 + up * costs.block_rounding[block]
+                        row[block_state[i]] *= 1.0 + up * costs.block_rounding[block]
+                write_level(arcs, begin, end, b, table, row)
         for layer in range(3):
-            found[layer, b] = tables[layer, b % window, start]
+            found[layer, b] = tables[layer, start, b % window]
 
 
 @njit(cache=True)
-def distribute(arcs, costs, choice, level, tolerance, shift, first, mass, total, chosen, k):
-    """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way).
+def distribute(arcs, costs, choice, level, tolerance, shift, plays, first, mass, total, chosen, k, row):
+    """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way, steps).
 
-    ``mass[0, t % window, s]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives what ends
+    Steps are the expected number of actions on the way, each counted as often as ``plays`` says.
+
+    ``mass[0, s, t % window]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives what ends
     there.  Where they have a second layer, it is that mass times the mean of what ``shift`` adds up to on the way.
     Stops when the budget is gone and no more than ``tolerance`` is under way, or ``total`` is full.
     """
-    layers, window, _ = mass.shape
+    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
+    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
+    inner_start, home, work = arcs.inner_start, arcs.place, arcs.work
+    layers, _, window = mass.shape
     pause = window // 8 + 1  # adding up what is under way takes as long as so many levels
-    n_blocks = len(arcs.block_start) - 1
-    ended = total[0, :first].sum()
+    n_blocks = len(block_start) - 1
+    ended, steps = total[0, :first].sum(), 0.0
     for t in range(first, total.shape[1]):
-        rows = mass[:, t % window]
+        here = t % window
         b = max(level - t, 0)
         for block in range(n_blocks - 1, -1, -1):
-            begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+            begin, end = block_start[block], block_start[block + 1]
             inflow = 0.0
             for i in range(begin, end):
-                inflow += rows[0, arcs.block_state[i]]
+                inflow += mass[0, block_state[i], here]
             if inflow == 0.0:
                 continue
             size = end - begin
-            goal = arcs.block_state[begin]
-            if arcs.action_start[goal] == arcs.action_start[goal + 1]:
+            goal = block_state[begin]
+            if action_start[goal] == action_start[goal + 1]:
                 for layer in range(layers):
-                    total[layer, t] += rows[layer, goal]
-                    rows[layer, goal] = 0.0
+                    total[layer, t] += mass[layer, goal, here]
+                    mass[layer, goal, here] = 0.0
                 continue
             for i in range(begin, end):
-                s = arcs.block_state[i]
-                chosen[s] = arcs.action_start[s] + choice[b, s]
+                s = block_state[i]
+                chosen[s] = action_start[s] + choice[b, s]
             if size > 1:  # moving at no cost: nothing is shifted inside
-                place_block(arcs, begin, end, k, chosen, rows[0])
-                eliminate(arcs.dense, arcs.work[0], arcs.work[1], arcs.work[2], size)
+                place_block(arcs, begin, end, k, chosen, row)
+                eliminate(arcs.dense, work[0], work[1], work[2], size)
                 for layer in range(layers):
                     for i in range(size):
-                        arcs.work[2, i] = rows[layer, arcs.block_state[begin + i]]
-                    visits(arcs.dense, arcs.work[1], arcs.work[2], size)
+                        work[2, i] = mass[layer, block_state[begin + i], here]
+                    visits(arcs.dense, work[1], work[2], size)
                     for i in range(size):
-                        rows[layer, arcs.block_state[begin + i]] = arcs.work[2, i]
+                        mass[layer, block_state[begin + i], here] = work[2, i]
             for i in range(begin, end):
-                s = arcs.block_state[i]
-                m = rows[0, s]
+                s = block_state[i]
+                m = mass[0, s, here]
                 if m == 0.0:
                     continue
                 a = chosen[s]
-                for o in range(arcs.inner_start[a], costs.outcome_start[a + 1]):
-                    r = arcs.successor[o]
-                    p = arcs.probability[o]
-                    inside = size > 1 and arcs.place[r] < size and arcs.block_state[begin + arcs.place[r]] == r
-                    if costs.cost[o] > 0 or not inside:
-                        row = (t + costs.cost[o]) % window
-                        mass[0, row, r] += m * p
+                steps += m * plays[a]
+                for o in range(inner_start[a], outcome_start[a + 1]):
+                    r = successor[o]
+                    p = probability[o]
+                    inside = size > 1 and home[r] < size and block_state[begin + home[r]] == r
+                    if cost[o] > 0 or not inside:
+                        there = here + cost[o]
+                        there = there - window if there >= window else there
+                        mass[0, r, there] += m * p
                         if layers > 1:
-                            mass[1, row, r] += p * (rows[1, s] + m * shift[o])
+                            mass[1, r, there] += p * (mass[1, s, here] + m * shift[o])
                 for layer in range(layers):
-                    rows[layer, s] = 0.0
+                    mass[layer, s, here] = 0.0
         ended += total[0, t]
         # Near the end, add up what is left: 1 - ended has lost its digits.
         if 1.0 - ended <= 2.0 * tolerance + 1e-12 and (t % pause == 0 or t + 1 == total.shape[1]):
             left = mass[0].sum()
             if left <= tolerance and (t >= level or left == 0.0):
-                return t + 1, left
-    return total.shape[1], mass[0].sum()
+                return t + 1, left, steps
+    return total.shape[1], mass[0].sum(), steps
+
+
+@njit(cache=True)
+def mark_played(action_start, choice, played):
+    """Mark the actions that a policy plays anywhere."""
+    for b in range(len(choice)):
+        for s in range(choice.shape[1]):
+            played[action_start[s] + choice[b, s]] = True
 
 
 @njit(cache=True)

@@ -32,7 +32,12 @@ class Work(NamedTuple):
     cost: np.ndarray  # (n_outcomes,)
     mean_cost: np.ndarray  # (n_actions,)
     delay: np.ndarray  # (n_nodes,)  the least cost from the start
-    place: np.ndarray  # (n_nodes,)  where the rows of its actions begin in the scratch, which a group shares
+    place: np.ndarray  # (n_nodes,)  where its actions begin in the scratch that its group shares
+    queue_start: np.ndarray  # (n_groups + 1,)
+    queue: (
+        np.ndarray
+    )  # (n_actions,)  the actions of each group, by where they lead: what is looked at stays in the cache
+    action_node: np.ndarray  # (n_actions,)
 
 
 class Known(NamedTuple):
@@ -58,7 +63,8 @@ class Values(NamedTuple):
 class Scratch(NamedTuple):
     """Room to work in, for one thread."""
 
-    k: np.ndarray  # (most actions in a group, tile)  U if an action is played
+    k: np.ndarray  # (most actions in a node, tile)  U if an action is played
+    ready: np.ndarray  # (tile, most actions in a group)  the part of it that is known beforehand
     next_least: np.ndarray  # (tile,)  the least but one of them
     m: np.ndarray  # (tile,)  M if an action is played
     chosen: np.ndarray  # (tile,)  the action taken
@@ -66,6 +72,9 @@ class Scratch(NamedTuple):
 
 FAST = {"contract"}
 """Fused multiply-adds round once where two steps round twice."""
+
+NEVER = 2**62
+"""A budget that no one has."""
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -77,49 +86,45 @@ def add_stretch(total, begin, end, p, table, at):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def add_excess(work, known, table, width, origin, slope, o, b, n, total):
-    """Add to ``total[:n]`` an outcome's part of U for the budgets ``b:b + n``."""
-    p, t, c = work.probability[o], work.successor[o], work.cost[o]
-    gone = min(max(c - b + 1, 0), n)  # so many of these budgets it uses up
-    for i in range(gone):
-        total[i] += p * (known.excess[t] + slope * (c - b - i))
-    end = min(known.worst[t] + c - b, n)  # beyond that it is 0
-    add_stretch(total, gone, end, p, table, t * width + b + gone - c + work.delay[t] - origin)
+def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
+    """Add an outcome's part to ``total[begin:end]``, in which ``rest`` is what it leaves of the first budget.
 
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def add_mean(work, known, table, width, origin, o, b, n, total):
-    """Add to ``total[:n]`` an outcome's part of M for the budgets ``b:b + n``."""
-    p, t, c = work.probability[o], work.successor[o], work.cost[o]
-    gone = min(max(c - b + 1, 0), n)
-    first = p * known.mean[t]
-    for i in range(gone):
-        total[i] += first
-    add_stretch(total, gone, n, p, table, t * width + b + gone - c + work.delay[t] - origin)
+    Without budget left it is ``without - slope * rest``, with it ``table[at + rest]``, and 0 from ``last`` on.
+    """
+    gone = begin + min(max(1 - rest, 0), end - begin)
+    for i in range(begin, gone):
+        total[i] += p * (without - slope * (rest + i - begin))
+    add_stretch(total, gone, min(end, begin + last - rest), p, table, at + rest + gone - begin)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def settle_node(work, known, terms, tie, plan, first, last, origin, values, scratch, s):
     """Both objectives in a node that waits for none in this tile, for the levels ``first:last``."""
-    b = max(first - work.delay[s], 1)
-    n = last - work.delay[s] - b
+    # Fields are taken out of their tuples once: within loops each time would count references.
+    outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
+    delay, width, means, excesses = work.delay, values.width, values.mean, values.excess
+    mean_cost, base, base_mean = work.mean_cost, known.excess, known.mean
+    worst, action_worst = known.worst, known.action_worst
+    all_k, next_least, m, chosen = scratch.k, scratch.next_least, scratch.m, scratch.chosen
+    b = max(first - delay[s], 1)
+    n = last - delay[s] - b
     start, stop = work.action_start[s], work.action_start[s + 1]
     if n <= 0 or start == stop:  # the tables of goals are 0
         return
-    width = values.width
-    at = s * width + b + work.delay[s] - origin
-    excess, mean = values.excess[at : at + n], values.mean[at : at + n]
-    unsafe = min(max(known.worst[s] - b, 0), n)
+    here = s * width + b + delay[s] - origin
+    excess, mean = excesses[here : here + n], means[here : here + n]
     # First objective: U(s, b) = min over a of the expected U of what follows.
-    chosen, next_least = scratch.chosen, scratch.next_least
+    unsafe = min(max(worst[s] - b, 0), n)
     excess[:unsafe] = np.inf
     excess[unsafe:] = 0.0
     next_least[:unsafe] = np.inf
     for a in range(start, stop if unsafe > 0 else start):
-        k = scratch.k[a - start]
-        k[:unsafe] = terms.accrual * work.mean_cost[a]
-        for o in range(work.outcome_start[a], work.outcome_start[a + 1]):
-            add_excess(work, known, values.excess, width, origin, terms.slope, o, b, unsafe, k)
+        k = all_k[a - start]
+        k[:unsafe] = terms.accrual * mean_cost[a]
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            t, rest = successor[o], b - cost[o]
+            at = t * width + delay[t] - origin
+            add_outcome(k, 0, unsafe, probability[o], base[t], terms.slope, rest, excesses, at, worst[t])
         for i in range(unsafe):
             less = k[i] < excess[i]
             next_least[i] = excess[i] if less else min(next_least[i], k[i])
@@ -140,36 +145,33 @@ def settle_node(work, known, terms, tie, plan, first, last, origin, values, scra
         j = i + 1
         while j < end and chosen[j] == chosen[i]:
             j += 1
-        weigh(work, known, values.mean, width, origin, start + chosen[i], b, i, j, mean)
+        a = start + chosen[i]
+        mean[i:j] = mean_cost[a]
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            t, rest = successor[o], b + i - cost[o]
+            at = t * width + delay[t] - origin
+            add_outcome(mean, i, j, probability[o], base_mean[t], 0.0, rest, means, at, NEVER)
         i = j
-    # Where several do, the least M decides.
+    # Where several do, the least M decides; where there is no excess, whole numbers say which they are.
     mean[lower:upper] = np.inf
-    for a in range(start, stop if lower < upper else start):
-        k = scratch.k[a - start]
-        i, j = attained(k, excess, tie, lower, upper)
-        weigh(work, known, values.mean, width, origin, a, b, i, j, scratch.m)
-        take(k, excess, tie, i, j, a - start, scratch.m, mean, chosen)
-    # Where there is no excess, whole numbers say which they are.
     mean[unsafe:calm] = np.inf
-    for a in range(start, stop if unsafe < calm else start):
-        safe = min(max(known.action_worst[a] - b, unsafe), calm)
-        weigh(work, known, values.mean, width, origin, a, b, safe, calm, scratch.m)
-        scratch.k[0, safe:calm] = 0.0
-        take(scratch.k[0], excess, tie, safe, calm, a - start, scratch.m, mean, chosen)
-    mean[calm:] = known.mean[s]
+    for a in range(start, stop if lower < upper or unsafe < calm else start):
+        k, safe = all_k[a - start], min(max(action_worst[a] - b, unsafe), calm)
+        i, j = attained(k, excess, tie, lower, upper)
+        k[safe:calm] = 0.0
+        for begin, end in ((i, j), (safe, calm)):
+            if begin < end:
+                m[begin:end] = mean_cost[a]
+                for o in range(outcome_start[a], outcome_start[a + 1]):
+                    t, rest = successor[o], b + begin - cost[o]
+                    at = t * width + delay[t] - origin
+                    add_outcome(m, begin, end, probability[o], base_mean[t], 0.0, rest, means, at, NEVER)
+                take(k, excess, tie, begin, end, a - start, m, mean, chosen)
+    mean[calm:] = base_mean[s]
     chosen[calm:n] = known.choice[s]
     if s < values.choice.shape[1]:
         for i in range(n):
             values.choice[b + i, s] = chosen[i]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def weigh(work, known, table, width, origin, a, b, begin, end, m):
-    """Set ``m[begin:end]`` to M if an action is played with the budgets ``b + begin:b + end``."""
-    if begin < end:
-        m[begin:end] = work.mean_cost[a]
-        for o in range(work.outcome_start[a], work.outcome_start[a + 1]):
-            add_mean(work, known, table, width, origin, o, b + begin, end - begin, m[begin:])
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -197,99 +199,118 @@ def attained(k, least, tie, begin, end):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, begin, end):
+def settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, group):
     """Both objectives in the nodes of a cycle, for the levels ``first:last``: what is known, then level by level."""
-    width = values.width
-    for g in range(begin, end):
-        s = work.group_node[g]
-        b = max(first - work.delay[s], 1)
-        n = min(last - work.delay[s], known.worst[s]) - b
-        for a in range(work.action_start[s], work.action_start[s + 1]):
-            k = scratch.k[work.place[s] + a - work.action_start[s], : max(n, 0)]
-            k[:] = terms.accrual * work.mean_cost[a]
-            for o in range(work.ready[a], work.outcome_start[a + 1]):
-                add_excess(work, known, values.excess, width, origin, terms.slope, o, b, n, k)
+    outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
+    probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
+    width, means, excesses = values.width, values.mean, values.excess
+    worst, action_worst, calm, base, base_mean = known.worst, known.action_worst, known.calm, known.excess, known.mean
+    mean_cost, k, ready = work.mean_cost, scratch.m, scratch.ready
+    for q in range(work.queue_start[group], work.queue_start[group + 1]):
+        a = work.queue[q]
+        s = work.action_node[a]
+        place = work.place[s] + a - action_start[s]
+        # Of U, as long as there may be excess.
+        b = max(first - delay[s], 1)
+        n = max(min(last - delay[s], worst[s]) - b, 0)
+        k[:n] = terms.accrual * mean_cost[a]
+        for o in range(late_stop[a], outcome_start[a + 1]):
+            t, rest = successor[o], b - cost[o]
+            at = t * width + delay[t] - origin
+            add_outcome(k, 0, n, probability[o], base[t], terms.slope, rest, excesses, at, worst[t])
+        for i in range(n):
+            ready[b + delay[s] - first + i, place] = k[i]
+        # Of M, where there need be none.
+        b = max(first - delay[s], worst[s], action_worst[a], 1)
+        n = min(last - delay[s], calm[s]) - b
+        if plan and n > 0:
+            k[:n] = mean_cost[a]
+            for o in range(late_stop[a], outcome_start[a + 1]):
+                t, rest = successor[o], b - cost[o]
+                at = t * width + delay[t] - origin
+                add_outcome(k, 0, n, probability[o], base_mean[t], 0.0, rest, means, at, NEVER)
+            for i in range(n):
+                ready[b + delay[s] - first + i, place] = k[i]
     for level in range(first, last):
-        for g in range(begin, end):
+        row = level - first
+        for g in range(work.group_start[group], work.group_start[group + 1]):
             s = work.group_node[g]
-            if level > work.delay[s]:
-                settle_level(work, known, terms, tie, plan, first, level, origin, values, scratch, s)
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def settle_level(work, known, terms, tie, plan, first, level, origin, values, scratch, s):
-    """Both objectives in a node of a cycle at one level."""
-    b, start, stop = level - work.delay[s], work.action_start[s], work.action_start[s + 1]
-    i = b - max(first - work.delay[s], 1)
-    k = scratch.k[work.place[s] : work.place[s] + stop - start, i]
-    safe = b >= known.worst[s]
-    least = 0.0 if safe else np.inf
-    if not safe:
-        for a in range(start, stop):
-            for o in range(work.outcome_start[a], work.ready[a]):
-                t, c = work.successor[o], work.cost[o]
-                if b > c:
-                    k[a - start] += (
-                        work.probability[o] * values.excess[t * values.width + b - c + work.delay[t] - origin]
-                    )
-                else:
-                    k[a - start] += work.probability[o] * (known.excess[t] + terms.slope * (c - b))
-            least = min(least, k[a - start])
-    values.excess[s * values.width + level - origin] = least
-    if not plan:
-        return
-    limit, best = least * (1.0 + tie), np.inf
-    for a in range(start, stop):
-        if known.action_worst[a] <= b if safe else k[a - start] <= limit:
-            m = work.mean_cost[a]
-            for o in range(work.outcome_start[a], work.outcome_start[a + 1]):
-                t, c = work.successor[o], work.cost[o]
-                at = t * values.width + b - c + work.delay[t] - origin
-                m += work.probability[o] * (values.mean[at] if b > c else known.mean[t])
-            if m < best:
-                best = m
-                values.choice[b, s] = a - start
-    values.mean[s * values.width + level - origin] = best
+            b, start, stop = level - delay[s], action_start[s], action_start[s + 1]
+            if b <= 0:
+                continue
+            place, safe = work.place[s] - start, b >= worst[s]
+            least = 0.0 if safe else np.inf
+            for a in range(start, start if safe else stop):
+                total = ready[row, place + a]
+                for o in range(outcome_start[a], late_stop[a]):
+                    t, rest = successor[o], b - cost[o]
+                    after = base[t] - terms.slope * rest
+                    if rest > 0:
+                        after = excesses[t * width + rest + delay[t] - origin]
+                    total += probability[o] * after
+                ready[row, place + a] = total
+                least = min(least, total)
+            excesses[s * width + level - origin] = least
+            if not plan:
+                continue
+            limit, best, chosen = least * (1.0 + tie), np.inf, known.choice[s]
+            if b >= calm[s]:
+                best, stop = base_mean[s], start
+            for a in range(start, stop):
+                if action_worst[a] <= b if safe else ready[row, place + a] <= limit:
+                    total = ready[row, place + a] if safe else mean_cost[a]
+                    for o in range(outcome_start[a], late_stop[a] if safe else outcome_start[a + 1]):
+                        t, rest = successor[o], b - cost[o]
+                        after = base_mean[t]
+                        if rest > 0:
+                            after = means[t * width + rest + delay[t] - origin]
+                        total += probability[o] * after
+                    if total < best:
+                        best, chosen = total, a - start
+            means[s * width + level - origin] = best
+            values.choice[b, s] = chosen
 
 
 @njit(cache=True, nogil=True)
 def settle(work, known, terms, tie, plan, first, last, origin, values, scratch, begin, end):
     """Settle the levels ``first:last`` in the groups ``begin:end``, those before being settled."""
     for group in range(begin, end):
-        one, other = work.group_start[group], work.group_start[group + 1]
         if work.cyclic[group]:
-            settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, one, other)
+            settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, group)
         else:
-            s = work.group_node[one]
+            s = work.group_node[work.group_start[group]]
             settle_node(work, known, terms, tie, plan, first, last, origin, values, scratch, s)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def follow(work, known, first, last, origin, values):
     """Evaluate the policy ``values.choice`` for the levels ``first:last``, in a model without cycles."""
-    width = values.width
+    outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
+    delay, width, means, excesses, choice = work.delay, values.width, values.mean, values.excess, values.choice
+    base, base_mean = known.excess, known.mean
     for g in range(len(work.group_node)):
         s = work.group_node[g]
-        b = max(first - work.delay[s], 1)
-        n = last - work.delay[s] - b
+        b = max(first - delay[s], 1)
+        n = last - delay[s] - b
         start = work.action_start[s]
         if n <= 0 or start == work.action_start[s + 1]:
             continue
-        at = s * width + b + work.delay[s] - origin
-        excess, mean = values.excess[at : at + n], values.mean[at : at + n]
+        here = s * width + b + delay[s] - origin
+        excess, mean = excesses[here : here + n], means[here : here + n]
         i = 0
         while i < n:
-            j, action = i + 1, start
-            if s < values.choice.shape[1]:
-                action += values.choice[b + i, s]
-                while j < n and values.choice[b + j, s] == action - start:
+            j, a = n, start
+            if s < choice.shape[1]:
+                j, a = i + 1, start + choice[b + i, s]
+                while j < n and choice[b + j, s] == a - start:
                     j += 1
-            else:
-                j = n
             excess[i:j] = 0.0
-            for o in range(work.outcome_start[action], work.outcome_start[action + 1]):
-                add_excess(work, known, values.excess, width, origin, 1.0, o, b + i, j - i, excess[i:])
-            weigh(work, known, values.mean, width, origin, action, b, i, j, mean)
+            mean[i:j] = work.mean_cost[a]
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                t, rest = successor[o], b + i - cost[o]
+                at = t * width + delay[t] - origin
+                add_outcome(excess, i, j, probability[o], base[t], 1.0, rest, excesses, at, NEVER)
+                add_outcome(mean, i, j, probability[o], base_mean[t], 0.0, rest, means, at, NEVER)
             i = j
 
 

@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.allowance import Allowance
-from prudent.chain import backward, forward
+from prudent.chain import backward, forward_counting
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray
 from prudent.kernels.sweep import Base, Terms
@@ -133,7 +133,7 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
     lower, policy = explored.lower(alpha), explored.policy(w)
     own = reached(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
     cvar, mean, upper = own.cvar, own.mean, own.upper
-    if own.notes or upper > cvar * (1 + SECOND):  # too large to be followed, or runs so long that sums err
+    if own.notes or own.slip > SECOND:  # too large to be followed, or runs so long that sums err
         values = backward(policy, expected)
         upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
         cvar, mean = min(cvar, w + values.excess / alpha), values.mean
@@ -150,6 +150,7 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
         lower=lower,
         upper=upper,
         worst=true_worst_case(prepared),
+        steps=own.steps,
         stopped=stopped,
         notes=own.notes,
     )
@@ -163,6 +164,8 @@ class Own:
     cvar: float  # in levels; infinite if it is not known
     mean: float  # in levels
     upper: float  # what its CVaR surely is at most
+    steps: float  # at least the expected number of actions
+    slip: float  # the relative error allowed for in the upper bound
     notes: tuple[str, ...] = ()
 
 
@@ -175,20 +178,21 @@ def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: flo
     most = None if most is None else int(min(most, UNREACHED)) + 2
     parts = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
 
-    def followed(charged: bool) -> Distribution:
-        each = [(share, forward(part, tail, most=most, charged=charged, in_levels=True)) for share, part in parts]
-        return mixture(each) if len(each) > 1 else each[0][1]
+    def followed(charged: bool) -> tuple[Distribution, float]:
+        each = [(share, *forward_counting(part, tail, most, charged=charged, in_levels=True)) for share, part in parts]
+        whole = mixture([(share, found) for share, found, _ in each]) if len(each) > 1 else each[0][1]
+        return whole, sum(share * steps for share, _, steps in each)
 
     try:
-        found = followed(charged=False)
-        charged = followed(charged=True) if prepared.rounded else found
+        found, steps = followed(charged=False)
+        charged = followed(charged=True)[0] if prepared.rounded else found
     except PrudentError:
         unknown = "the policy is too large to be followed: its VaR is not known; simulate it"
-        return Own(np.nan, np.inf, np.nan, np.inf, (unknown,))
+        return Own(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (unknown,))
     slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
     upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)
     var = prepared.in_units(level) if prepared.rounded else float(prepared.totals(np.array(int(level))))
-    return Own(var, min(found.cvar(alpha), upper), found.mean, upper)
+    return Own(var, min(found.cvar(alpha), upper), found.mean, upper, steps, slip)
 
 
 def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:

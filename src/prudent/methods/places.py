@@ -20,7 +20,7 @@ from prudent.kernels.tiles import Known, Scratch, Values, settle, slide
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
-from prudent.tiling import Tiling, known_of, tile_and_width
+from prudent.tiling import Tiling, apart, known_of, tile_and_width
 from prudent.values.rounds import free_round, longest_stay
 from prudent.values.worst_case import UNREACHED, WorstCase
 
@@ -110,9 +110,10 @@ class LevelPlace(Place):
         super().__post_init__()
         task, prepared = self.task, self.task.prepared
         wanted, unused = self._wanted, np.zeros((1, 1))
-        rows = [first[None].copy() if used else unused for first, used in zip(task.base, wanted, strict=True)]
+        rows = [first[:, None].copy() if used else unused for first, used in zip(task.base, wanted, strict=True)]
         self.tables = Tables(rows[0], rows[1], rows[2], np.empty((0, prepared.n_states), dtype=choice_type(prepared)))
-        self.room = Room(np.empty(prepared.n_actions), np.ones(prepared.n_actions, dtype=bool), task.choice.copy())
+        allowed, row = np.ones(prepared.n_actions, dtype=bool), np.empty(prepared.n_states)
+        self.room = Room(np.empty(prepared.n_actions), allowed, task.choice.copy(), row)
         self.parts = [task.first_choice]
         arcs = free_round(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
@@ -141,13 +142,13 @@ class LevelPlace(Place):
         self.done = last
 
     def _reach(self, last: int) -> None:
-        """Make room for the levels before ``last``, as far as a level looks back; no row has been used again so far."""
+        """Make room for the levels before ``last``, as far as a level looks back; none has been used again so far."""
         window = min(self._furthest, last - 1) + 1
         longer = list(self.tables)
         for i, (table, used) in enumerate(zip(self.tables[:3], self._wanted, strict=True)):
-            if used and len(table) < window:
-                longer[i] = np.zeros((window, table.shape[1]))
-                longer[i][: len(table)] = table
+            if used and table.shape[1] < window:
+                longer[i] = np.zeros((len(table), window))
+                longer[i][:, : table.shape[1]] = table
         self.tables = Tables(*longer)
 
     @property
@@ -165,7 +166,7 @@ class LevelPlace(Place):
         """Go on from a kept place."""
         prepared, aims = self.task.prepared, self.task.aims
         n, done = prepared.n_states, kept_levels(kept)
-        rows, unused = (min(self._furthest, done - 1) + 1, n), (1, 1)
+        rows, unused = (n, min(self._furthest, done - 1) + 1), (1, 1)
         wanted: dict[str, tuple[tuple[int, ...], Any]] = {
             "found": ((3, done), np.float64),
             "choice": ((done if aims.plan else 1, n), choice_type(prepared)),
@@ -215,7 +216,8 @@ class TilePlace(Place):
         self.values = Values(width, np.zeros(nodes * width), mean, choice)
         self._scratch = [
             Scratch(
-                np.empty((self.tiling.room, self.tile)),
+                np.empty((int(np.diff(work.action_start).max(initial=1)), self.tile)),
+                np.empty((self.tile if work.cyclic.any() else 1, self.tiling.room)),
                 np.empty(self.tile),
                 np.empty(self.tile),
                 np.zeros(self.tile, dtype=np.int64),
@@ -246,7 +248,7 @@ class TilePlace(Place):
         if end - self.origin > width and width < self._width:  # nothing was let go of so far
             wider = width
             while wider < min(end, self._width):
-                wider = min(2 * wider, self._width)
+                wider = min(apart(2 * wider), self._width)
             excess, mean = (_widened(table, width, wider) for table in (self.values.excess, self.values.mean))
             self.values = self.values._replace(width=wider, excess=excess, mean=mean)
         width = self.values.width
@@ -307,7 +309,7 @@ class TilePlace(Place):
         if not finished:
             nodes, width = len(self.tiling.work.delay), min(self._width, 2 * self.tile)
             while width < self._width and nodes * width < kept["excess"].size:
-                width = min(2 * width, self._width)
+                width = min(apart(2 * width), self._width)
             mean = nodes * width if aims.plan else 1
             wanted |= {
                 "excess": ((nodes * width,), np.float64),

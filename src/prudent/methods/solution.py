@@ -19,5 +19,6 @@ class Solution:
     upper: float  # at least the optimal CVaR
     expected_lower: float  # at most the expected cost of every policy of optimal CVaR
     worst: float  # the least worst case over all policies, infinite where none bounds it
+    steps: float = float("nan")  # at least the policy's expected number of actions, if it is known
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or nothing
     notes: tuple[str, ...] = ()  # what else should be known
