@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, as_number
 
-__all__ = ["Allowance", "Keeper", "Stopped", "available_memory", "in_bytes", "shown_bytes"]
+__all__ = ["Allowance", "Keeper", "Stopped", "available_memory", "cores", "in_bytes", "shown_bytes"]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 SHARE = 0.8
@@ -50,9 +50,9 @@ class Stopped(PrudentError):
 
 @dataclass
 class Allowance:
-    """Memory and time that a solve may use; a context in which Ctrl-C asks it to stop rather than breaking it off.
+    """Memory, time and threads that a solve may use.
 
-    A second Ctrl-C breaks off.
+    It is a context in which Ctrl-C asks a solve to stop rather than breaking it off; a second Ctrl-C breaks off.
     """
 
     memory: int  # bytes
@@ -66,13 +66,21 @@ class Allowance:
 
     @classmethod
     def of(
-        cls, memory: int | float | str | None, time_limit: float | None, keeper: Keeper | None = None
+        cls,
+        memory: int | float | str | None,
+        time_limit: float | None,
+        keeper: Keeper | None = None,
+        threads: int | None = None,
     ) -> "Allowance":
         """Return the allowance that a user's arguments mean."""
         if time_limit is not None:
             time_limit = as_number("time_limit", time_limit, "a number of seconds, above 0", lambda x: x > 0)
         most = int(SHARE * available_memory()) if memory is None else in_bytes(memory)
-        return cls(most, time_limit, keeper)
+        if threads is None:
+            threads = cores()
+        elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
+            raise PrudentError(f"threads is {threads!r}; it must be a whole number from 1 to 1024")
+        return cls(most, time_limit, keeper, int(threads))
 
     @property
     def left(self) -> float:
@@ -114,6 +122,11 @@ class Allowance:
         if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             self._before = None
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_memory() -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from prudent.allowance import Allowance, Stopped
 from prudent.bracket import Bracket, bracket, bracket_of
-from prudent.chain import backward_from_each, expected_steps
+from prudent.chain import expected_steps
 from prudent.errors import PrudentError
 from prudent.forecasting import prepare_for
 from prudent.methods.exact import Explored, explore, reached, solution_for
@@ -92,7 +92,7 @@ class Curve:
         alpha = self._check(alpha)
         prepared, explored = self._explored.prepared, self._explored
         w, attains = explored.budgets(alpha)
-        excess, above, mean = self._values[:, w].tolist()
+        excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
         cvar = w + excess / alpha
@@ -127,12 +127,6 @@ class Curve:
         return alpha
 
     @cached_property
-    def _values(self) -> FloatArray:
-        """The expected excess, what it is at most, and the expected cost of the policy that starts with each budget."""
-        last = len(self._explored.swept.excess) - 1
-        return backward_from_each(self._explored.policy(last), self._explored.expected)
-
-    @cached_property
     def _steps(self) -> FloatArray:
         if self._explored.prepared.lattice.deviation == 0:
             return np.zeros(0)
@@ -160,7 +154,12 @@ class Curve:
 
 
 def curve(
-    model: SSP, *, alpha_min: float = 0.01, step: float | None = None, memory: int | float | str | None = None
+    model: SSP,
+    *,
+    alpha_min: float = 0.01,
+    step: float | None = None,
+    memory: int | float | str | None = None,
+    threads: int | None = None,
 ) -> Curve:
     """Return optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
 
@@ -173,8 +172,8 @@ def curve(
     step : float, optional
         Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
         the bounds at ``alpha_min`` to be about a thousandth apart.
-    memory : int or str, optional
-        The most memory to use for tables; see :func:`prudent.solve`.
+    memory, threads : optional
+        The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
 
     Examples
     --------
@@ -190,7 +189,7 @@ def curve(
     alpha_min = check_alpha(alpha_min, "alpha_min")
     if not isinstance(model, SSP):
         raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
-    allowance = Allowance.of(memory, None)
+    allowance = Allowance.of(memory, None, None, threads)
     compile_kernels("exact")
     began = time.perf_counter()
     prepared = prepare_for(model, alpha_min, step)

@@ -83,6 +83,7 @@ def main() -> None:
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
+@click.option("--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]")
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False),
@@ -108,6 +109,7 @@ def solve(
     step: float | None,
     memory: str | None,
     time_limit: float | None,
+    threads: int | None,
     checkpoint: str | None,
     points: int,
     decisions: bool,
@@ -152,6 +154,7 @@ def solve(
         step=step,
         memory=memory,
         time_limit=time_limit,
+        threads=threads,
         checkpoint=checkpoint,
     )
     if save is not None:

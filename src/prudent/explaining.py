@@ -83,7 +83,7 @@ class Explainer:
         played = policy(state, spent)
         index = model.index(state)
         inside = int(prepared.state_of[index])
-        left = policy.level - prepared.spent_levels(index, spent)  # negative where the budget is overdrawn
+        left = policy.level - policy.used(index, spent)  # negative where the budget is overdrawn
         safe = int(self.worst.value[inside]) <= left and not self.mean_only
         action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
         excess = self._following(action, left, self.tables.excess, slope=1.0)

@@ -74,7 +74,18 @@ class BudgetPolicy:
                 f"state {self.prepared.model.state(state)!r} is outside the plan: the start cannot reach it, or from "
                 "there no goal is reached with probability 1"
             )
-        return max(self.level - self.prepared.spent_levels(state, spent), 0)
+        return max(self.level - self.used(state, spent), 0)
+
+    def used(self, state: int, spent: float) -> int:
+        """Return how many levels a run has used in a model state having spent so much; refuse what no run can."""
+        prepared = self.prepared
+        found, inside = prepared.spent_levels(state, spent), int(prepared.state_of[state])
+        if self.level > 0 and inside >= 0 and found < (least := int(prepared.least_spent[inside])):
+            raise PrudentError(
+                f"no run can be in state {prepared.model.state(state)!r} having spent {spent:g}; the least is "
+                f"{float(prepared.totals(np.array(least), state)):g}"
+            )
+        return found
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Return the action to play in a state when so much has been spent.

@@ -14,6 +14,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray, ordered_blocks, towards
 from prudent.kernels.counting import mean_costs
+from prudent.kernels.layout import least_costs
 from prudent.lattice import Lattice
 from prudent.model import SSP, FloatArray, IntArray, owner
 
@@ -102,6 +103,17 @@ class Prepared:
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
         return self._ordered[1]
+
+    @cached_property
+    def least_spent(self) -> IntArray:
+        """The least that a run in each state can have used, in levels: what is left is at most the rest.
+
+        Where costs are rounded up it is that of the whole, which may be less than that of each cost.
+        """
+        up = self.rounded and bool((self.cost * self.stride >= self.fine).all())
+        least = np.full(self.n_states, np.iinfo(np.int64).max // 2)
+        least_costs(self.arc_start, self.successor, self.fine if up else self.cost, self.start, least)
+        return -(-least // self.stride) if up else least
 
     @property
     def level_size(self) -> float:

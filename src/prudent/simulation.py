@@ -1,6 +1,5 @@
 """Simulated runs: a cross-check of the exact numbers, with standard errors."""
 
-import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.allowance import cores
 from prudent.errors import PrudentError
 from prudent.evaluation import Policy, check_model_and_policy, restricted
 from prudent.kernels.episodes import draw, draw_each, run_episodes
@@ -234,7 +234,7 @@ def _simulate_table(
         rng = np.random.Generator(np.random.PCG64(streams[chunk]))
         return bool(run_episodes(rng, *walk.arrays(), max_steps, total[part], paid[part]))  # type: ignore[call-arg]
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(threads or cores()) as pool:
         if not all(pool.map(run, range(len(streams)))):
             raise _endless(prepared.model, max_steps)
     shown = tuple(_named(policy, steps) for steps in _replayed(walk, streams, min(paths, episodes)))

@@ -59,6 +59,7 @@ def solve(
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
+    threads: int | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Plan:
     """Find a plan for a model.
@@ -101,6 +102,8 @@ def solve(
         to need more is refused before it begins.
     time_limit : float, optional
         Seconds, about, after which method ``exact`` returns the best plan and bounds so far.
+    threads : int, optional
+        How many threads; all cores by default.  The results are the same.
     checkpoint : path, optional
         A file in which a long solve keeps its place.  Called again with the same arguments after a kill, or after
         Ctrl-C, it goes on from there, to the same answer; when it is finished the file is removed.
@@ -122,7 +125,7 @@ def solve(
     name, run = (method.name, method) if isinstance(method, CvarWC) else (method, METHODS[method])
     target = Target(gap, relative_gap)
     step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
-    Allowance.of(memory, time_limit)  # what is wrong with them is said at once
+    Allowance.of(memory, time_limit, None, threads)  # what is wrong with them is said at once
     keeper = None
     if checkpoint is not None:
         said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
@@ -133,7 +136,7 @@ def solve(
     if keeper is not None and (cap is not None or objective is not None):
         raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
     compile_kernels(name)
-    allowance = Allowance.of(memory, time_limit, keeper)
+    allowance = Allowance.of(memory, time_limit, keeper, threads)
     if objective is not None:
         return solve_for(model, alpha, objective, target, step, allowance)
     if cap is not None:

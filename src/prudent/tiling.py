@@ -21,20 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.graph import Blocks, BoolArray, ordered_blocks
-from prudent.kernels.layout import alike, layers, least_costs, sort_outcomes
+from prudent.kernels.layout import alike, layers, sort_outcomes
 from prudent.kernels.tiles import Known, Work
 from prudent.model import FloatArray, IntArray, owner, starts
 from prudent.prepared import Prepared, once, restrict
 from prudent.values.rounds import rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 
-__all__ = ["SURE", "Tiling", "apart", "known_of", "tile_and_width", "tiling_of", "without_waste"]
+__all__ = ["SURE", "TABLES", "Tiling", "apart", "known_of", "tile_and_width", "tiling_of", "without_waste"]
 
 LONG = 512
 """The tile of a model without cycles: as long as a few such vectors fit into the fastest memory."""
 
 TILES = (128, 64, 32)
 """Tiles to try on a model with cycles."""
+
+CROWDED = 0.5
+"""The part of outcomes that may be shorter than a tile, for the tile to be tried."""
+
+BY_LEVEL = 2.0
+"""About how long an outcome takes level by level, in nanoseconds."""
 
 FEW = 3
 """Outcome lists of fewer outcomes are not worth sharing."""
@@ -105,8 +111,8 @@ def tiling_of(prepared: Prepared) -> Tiling | None:
         return _long(prepared, _Nodes.sharing(prepared))
     nodes, depth = _Nodes.of(prepared), np.empty(prepared.n_states, dtype=np.int64)
     layers(*nodes.graph, 1, np.arange(prepared.n_states), depth)
-    delay, sums = nodes.delay(prepared.start), int(depth.max()) + 1
-    found = [(nodes.cost.size * 2.0, None), *(_cyclic(prepared, nodes, delay, tile, sums) for tile in TILES)]
+    delay, sums = nodes.delay(prepared), int(depth.max()) + 1
+    found = [(nodes.cost.size * BY_LEVEL, None), *(_cyclic(prepared, nodes, delay, tile, sums) for tile in TILES)]
     return min(found, key=lambda each: each[0])[1]
 
 
@@ -130,9 +136,14 @@ class _Nodes:
     def n_nodes(self) -> int:
         return len(self.action_start) - 1
 
-    def delay(self, start: int) -> IntArray:
-        least = np.full(self.n_nodes, UNREACHED, dtype=np.int64)
-        least_costs(*self.graph, start, least)
+    def delay(self, prepared: Prepared) -> IntArray:
+        """Return the least that a run in each node can have used."""
+        least = np.append(prepared.least_spent, np.full(len(self.heads), UNREACHED))
+        if len(self.heads) > 0:
+            action = owner(self.outcome_start)
+            steps = np.flatnonzero(self.successor >= prepared.n_states)
+            spent = prepared.least_spent[prepared.action_state[action[steps]]] + self.cost[steps]
+            np.minimum.at(least, self.successor[steps], spent)
         return least
 
     @classmethod
@@ -201,7 +212,7 @@ def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums:
     source, n = prepared.outcome_state, prepared.n_states
     back = nodes.cost + delay[source] - delay[nodes.successor]  # how many levels an outcome looks back
     short = back < tile
-    if short.mean() > 0.5:
+    if short.mean() > CROWDED:
         return np.inf, None
     start, _, group_of = _groups(source, nodes.successor, short, n)
     size = np.diff(start)
@@ -257,7 +268,7 @@ def _tiling(
     ready: IntArray | None = None,
 ) -> Tiling:
     n = nodes.n_nodes
-    delay = nodes.delay(prepared.start)
+    delay = nodes.delay(prepared)
     actions = np.diff(nodes.action_start)[group_node]
     before = np.cumsum(actions) - actions  # rows of scratch are shared within a group
     place = np.zeros(n, dtype=np.int64)

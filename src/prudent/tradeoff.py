@@ -96,6 +96,7 @@ def frontier(
     most: int = 100,
     step: float | None = None,
     memory: int | float | str | None = None,
+    threads: int | None = None,
 ) -> Frontier:
     """Return the supported points between the least expected cost and the least CVaR, with a policy for each.
 
@@ -112,8 +113,8 @@ def frontier(
         The most weights to try; ``gap`` says how much may have been missed.
     step : float, optional
         Round the costs to multiples of this; costs without a common step are rounded in any case.
-    memory : int or str, optional
-        The most memory to use for tables; see :func:`prudent.solve`.
+    memory, threads : optional
+        The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def frontier(
     tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
         raise PrudentError(f"most is {most!r}; it must be a whole number, at least 1")
-    allowance = Allowance.of(memory, None)
+    allowance = Allowance.of(memory, None, None, threads)
     compile_kernels("exact")
     began = time.perf_counter()
     prepared = prepare_for(model, alpha, step)

@@ -64,15 +64,15 @@ def alike(outcome_start, successor, cost, bits, like, shift):
 
 
 @njit(cache=True)
-def least_costs(action_start, outcome_start, successor, cost, start, least):
-    """Find the least cost of reaching each node from the start; ``least`` enters with large numbers."""
+def least_costs(arc_start, successor, cost, start, least):
+    """Find the least cost of reaching each state from the start; ``least`` enters with large numbers."""
     least[start] = 0
     heap = [(np.int64(0), np.int64(start))]
     while len(heap) > 0:
         spent, s = heappop(heap)
         if spent > least[s]:
             continue
-        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
+        for o in range(arc_start[s], arc_start[s + 1]):
             t = successor[o]
             if spent + cost[o] < least[t]:
                 least[t] = spent + cost[o]

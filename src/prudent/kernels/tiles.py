@@ -57,7 +57,7 @@ class Values(NamedTuple):
     width: int  # levels
     excess: np.ndarray  # (n_nodes * width,)  U
     mean: np.ndarray  # (n_nodes * width,)  M
-    choice: np.ndarray  # (n_budgets, n_states)  the action's number within its state, by budget
+    choice: np.ndarray  # (n_states, n_budgets)  the action's number within its state, by budget
 
 
 class Scratch(NamedTuple):
@@ -68,6 +68,7 @@ class Scratch(NamedTuple):
     next_least: np.ndarray  # (tile,)  the least but one of them
     m: np.ndarray  # (tile,)  M if an action is played
     chosen: np.ndarray  # (tile,)  the action taken
+    lost: np.ndarray  # (1,)  the most by which the U of one that was taken is above the least, relatively
 
 
 FAST = {"contract"}
@@ -83,6 +84,14 @@ def add_stretch(total, begin, end, p, table, at):
     first, back = np.uint64(begin), np.uint64(at)  # unsigned: no index from the end, so that it becomes vectors
     for i in range(np.uint64(max(end - begin, 0))):
         total[first + i] += p * table[back + i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def add_two(total, n, p, one, q, other, table):
+    """Add ``p`` and ``q`` times the stretches of ``table`` that begin at ``one`` and ``other`` to ``total[:n]``."""
+    back, also = np.uint64(one), np.uint64(other)
+    for i in range(np.uint64(n)):
+        total[i] = (total[i] + p * table[back + i]) + q * table[also + i]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -121,10 +130,19 @@ def settle_node(work, known, terms, tie, plan, first, last, origin, values, scra
     for a in range(start, stop if unsafe > 0 else start):
         k = all_k[a - start]
         k[:unsafe] = terms.accrual * mean_cost[a]
-        for o in range(outcome_start[a], outcome_start[a + 1]):
+        o, end = outcome_start[a], outcome_start[a + 1]
+        while o < end:
             t, rest = successor[o], b - cost[o]
             at = t * width + delay[t] - origin
+            if o + 1 < end and rest > 0 and rest + unsafe <= worst[t]:  # two at once, if both are whole stretches
+                r, left = successor[o + 1], b - cost[o + 1]
+                if left > 0 and left + unsafe <= worst[r]:
+                    other = r * width + delay[r] - origin + left
+                    add_two(k, unsafe, probability[o], at + rest, probability[o + 1], other, excesses)
+                    o += 2
+                    continue
             add_outcome(k, 0, unsafe, probability[o], base[t], terms.slope, rest, excesses, at, worst[t])
+            o += 1
         for i in range(unsafe):
             less = k[i] < excess[i]
             next_least[i] = excess[i] if less else min(next_least[i], k[i])
@@ -167,11 +185,14 @@ def settle_node(work, known, terms, tie, plan, first, last, origin, values, scra
                     at = t * width + delay[t] - origin
                     add_outcome(m, begin, end, probability[o], base_mean[t], 0.0, rest, means, at, NEVER)
                 take(k, excess, tie, begin, end, a - start, m, mean, chosen)
+    for i in range(lower, upper):  # what is lost by taking what is as good but for rounding
+        if excess[i] > 0.0:
+            scratch.lost[0] = max(scratch.lost[0], all_k[chosen[i], i] / excess[i] - 1.0)
     mean[calm:] = base_mean[s]
     chosen[calm:n] = known.choice[s]
-    if s < values.choice.shape[1]:
+    if s < len(values.choice):
         for i in range(n):
-            values.choice[b + i, s] = chosen[i]
+            values.choice[s, b + i] = chosen[i]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -268,7 +289,7 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
                     if total < best:
                         best, chosen = total, a - start
             means[s * width + level - origin] = best
-            values.choice[b, s] = chosen
+            values.choice[s, b] = chosen
 
 
 @njit(cache=True, nogil=True)
@@ -300,9 +321,9 @@ def follow(work, known, first, last, origin, values):
         i = 0
         while i < n:
             j, a = n, start
-            if s < choice.shape[1]:
-                j, a = i + 1, start + choice[b + i, s]
-                while j < n and choice[b + j, s] == a - start:
+            if s < len(choice):
+                j, a = i + 1, start + choice[s, b + i]
+                while j < n and choice[s, b + j] == a - start:
                     j += 1
             excess[i:j] = 0.0
             mean[i:j] = work.mean_cost[a]
@@ -320,3 +341,14 @@ def slide(table, width, by, kept):
     for start in range(0, len(table), width):
         for i in range(start, start + kept):
             table[i] = table[i + by]
+
+
+@njit(cache=True, nogil=True)
+def turn(table, turned):
+    """Copy a table to one with rows and columns exchanged, square by square."""
+    rows, columns = turned.shape
+    for i in range(0, rows, 64):
+        for j in range(0, columns, 64):
+            for x in range(i, min(i + 64, rows)):
+                for y in range(j, min(j + 64, columns)):
+                    turned[x, y] = table[y, x]

@@ -67,6 +67,7 @@ class Swept:
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
     tables: Tables | None  # the values of all levels, if they were to be kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
+    lost: float = np.nan  # at most so much is the policies' U above the least, relatively; if that is known
 
 
 def budget_sweep(
@@ -133,7 +134,10 @@ def budget_sweep(
     if allowance.keeper is not None and not stopped and aims != BOTH and place.done > resumed_at:  # more sweeps follow
         allowance.keeper.save(key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
     tables = place.tables if keep and isinstance(place, LevelPlace) else None
-    return Swept(excess, low, mean, whole, tables, stopped)
+    lost = np.nan
+    if isinstance(place, TilePlace) and tiling is not None:
+        lost = float((1 + place.lost) ** tiling.sums * (1 + tiling.slip(np.array([place.done]))[0]) - 1)
+    return Swept(excess, low, mean, whole, tables, stopped, lost)
 
 
 def _tiling(prepared: Prepared, aims: Aims, levels: float) -> Tiling | None:

@@ -35,11 +35,12 @@ the best policy so far a policy.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from prudent.allowance import Allowance
-from prudent.chain import backward, forward_counting
+from prudent.chain import backward, backward_from_each, forward_counting
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray
 from prudent.kernels.sweep import Base, Terms
@@ -96,6 +97,16 @@ class Explored:
         mean = np.where(attains, self.swept.mean, np.inf)
         return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
 
+    @cached_property
+    def values(self) -> FloatArray:
+        """The expected excess, what it is at most, and the expected cost of the policy that starts with each budget."""
+        swept = self.swept
+        if np.isnan(swept.lost):
+            return backward_from_each(BudgetPolicy(self.prepared, swept.choice), self.expected)
+        whole = self.expected.value > 0
+        more = float((self.expected.upper[whole] / self.expected.value[whole]).max(initial=1.0))
+        return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
+
     def policy(self, budget: int) -> BudgetPolicy:
         """Return the policy that starts with a budget; where no run of it can be, the action is the first."""
         return BudgetPolicy(self.prepared, without_waste(self.prepared, self.swept.choice, budget))
@@ -131,7 +142,14 @@ def solution_for(explored: Explored, alpha: float) -> Solution:
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w)
-    own = reached(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
+    exact_costs = not prepared.rounded and prepared.lattice.deviation == 0
+    if exact_costs and not stopped and not np.isnan(explored.swept.lost) and alpha < 1 and not attains[:w].any():
+        # The sweep has all numbers, and VaR is the least budget that is best for the policy itself.
+        excess, above, mean = explored.values[:, w].tolist()
+        var = float(prepared.totals(np.array(w)))
+        own = Own(var, w + excess / alpha, mean, (w + above / alpha) * (1 + 4 * UNIT), np.nan, 0.0)
+    else:
+        own = reached(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
     cvar, mean, upper = own.cvar, own.mean, own.upper
     if own.notes or own.slip > SECOND:  # too large to be followed, or runs so long that sums err
         values = backward(policy, expected)

@@ -16,11 +16,11 @@ from prudent.allowance import Arrays
 from prudent.chain import costs_of
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
-from prudent.kernels.tiles import Known, Scratch, Values, settle, slide
+from prudent.kernels.tiles import Known, Scratch, Values, settle, slide, turn
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
-from prudent.tiling import Tiling, apart, known_of, tile_and_width
+from prudent.tiling import TABLES, Tiling, apart, known_of, tile_and_width
 from prudent.values.rounds import free_round, longest_stay
 from prudent.values.worst_case import UNREACHED, WorstCase
 
@@ -35,7 +35,7 @@ HUGE = 1e100
 
 MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
 
-SPREAD = 2_000_000
+SPREAD = 500_000
 """Outcomes times levels from which a part of a tile is worth more than one thread."""
 
 
@@ -202,7 +202,8 @@ class TilePlace(Place):
         super().__post_init__()
         task, work = self.task, self.tiling.work
         self.tile, self._width = tile_and_width(self.tiling, self.most)
-        width, nodes = min(self._width, 2 * self.tile), len(work.delay)
+        nodes = len(work.delay)
+        width = self._first_width
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         self._sure = 1.0
@@ -210,8 +211,8 @@ class TilePlace(Place):
             whole = task.base.excess > 0
             self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
         rows = min(self.most + 1, 1024) if task.aims.plan else 1
-        choice = np.zeros((rows, task.prepared.n_states), dtype=choice_type(task.prepared))
-        choice[0] = task.first_choice[0]
+        choice = np.zeros((task.prepared.n_states, rows), dtype=choice_type(task.prepared))
+        choice[:, 0] = task.first_choice[0]
         mean = np.zeros(nodes * width if task.aims.plan else 1)
         self.values = Values(width, np.zeros(nodes * width), mean, choice)
         self._scratch = [
@@ -221,9 +222,21 @@ class TilePlace(Place):
                 np.empty(self.tile),
                 np.empty(self.tile),
                 np.zeros(self.tile, dtype=np.int64),
+                np.zeros(1),
             )
             for _ in range(task.threads)
         ]
+
+    @property
+    def _first_width(self) -> int:
+        """How many levels tables hold at first: all, unless that may be far more than is needed."""
+        little = 16 * len(self.tiling.work.delay) * self._width <= TABLES
+        return self._width if little else min(self._width, 2 * self.tile)
+
+    @property
+    def lost(self) -> float:
+        """What is lost in U, relatively, by taking actions that are as good but for rounding; if it is known."""
+        return np.nan if self.tiling.least > 0 else max(float(scratch.lost[0]) for scratch in self._scratch)
 
     def advance(self, last: int) -> None:
         """Settle the levels up to ``last``."""
@@ -257,10 +270,10 @@ class TilePlace(Place):
             for table in (self.values.excess, self.values.mean)[: 2 if aims.plan else 1]:
                 slide(table, width, by, self.done - self.origin - by)
             self.origin += by
-        rows, n = self.values.choice.shape
-        if aims.plan and end > rows:
-            longer = np.zeros((min(max(2 * rows, end), self.most + 1), n), dtype=self.values.choice.dtype)
-            longer[:rows] = self.values.choice
+        n, levels = self.values.choice.shape
+        if aims.plan and end > levels:
+            longer = np.zeros((n, min(max(2 * levels, end), self.most + 1)), dtype=self.values.choice.dtype)
+            longer[:, :levels] = self.values.choice
             self.values = self.values._replace(choice=longer)
 
     def _settle(self, end: int) -> None:
@@ -285,16 +298,20 @@ class TilePlace(Place):
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the levels settled."""
-        return self.values.choice[: self.done if self.task.aims.plan else 1]
+        table, levels = self.values.choice, self.done if self.task.aims.plan else 1
+        turned = np.empty((levels, len(table)), dtype=table.dtype)
+        turn(table, turned)
+        return turned
 
     def packed(self) -> Arrays:
         """Return what is needed to go on from here."""
         return {
             "found": np.ascontiguousarray(self.found[:, : self.done]),
-            "choice": np.ascontiguousarray(self.choice),
+            "choice": self.choice,
             "excess": self.values.excess,
             "mean": self.values.mean,
             "origin": np.array([self.origin]),
+            "lost": np.array([max(float(scratch.lost[0]) for scratch in self._scratch)]),
         }
 
     def resume(self, kept: Arrays) -> None:
@@ -307,7 +324,7 @@ class TilePlace(Place):
         }
         finished = "origin" not in kept  # then only what it found was kept
         if not finished:
-            nodes, width = len(self.tiling.work.delay), min(self._width, 2 * self.tile)
+            nodes, width = len(self.tiling.work.delay), self._first_width
             while width < self._width and nodes * width < kept["excess"].size:
                 width = min(apart(2 * width), self._width)
             mean = nodes * width if aims.plan else 1
@@ -315,6 +332,7 @@ class TilePlace(Place):
                 "excess": ((nodes * width,), np.float64),
                 "mean": ((mean,), np.float64),
                 "origin": ((1,), np.int64),
+                "lost": ((1,), np.float64),
             }
         self._check(kept, wanted)
         if not finished:
@@ -322,7 +340,8 @@ class TilePlace(Place):
             if not max(done - width, 0) <= self.origin <= max(done - self.tiling.back, 0):
                 raise PrudentError(MISFIT)
             self.values = self.values._replace(width=width, excess=kept["excess"], mean=kept["mean"])
-        self.values = self.values._replace(choice=kept["choice"])
+            self._scratch[0].lost[0] = kept["lost"][0]
+        self.values = self.values._replace(choice=np.ascontiguousarray(kept["choice"].T))
         self.done, self.found = done, kept["found"]
 
 

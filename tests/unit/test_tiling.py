@@ -1,0 +1,139 @@
+"""Sweeps in tiles, against sweeps level by level: the same numbers, whatever the layout."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prudent
+import prudent.methods.budgets
+import prudent.methods.places
+import prudent.tiling
+from prudent.allowance import Allowance
+from prudent.kernels.sweep import Base, Terms
+from prudent.methods.budgets import BOTH, BOUND, EXCESS, PLAN, budget_sweep
+from prudent.methods.exact import without_safety
+from prudent.prepare import prepare
+from prudent.prepared import once
+from prudent.tiling import tiling_of
+from prudent.values.expected import least_expected_cost
+from prudent.values.worst_case import least_worst_case
+from strategies import cases, examples
+
+
+def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, threads=1):
+    """One sweep, in tiles or level by level; ``keep`` is what asks for levels."""
+    expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    slope = terms.accrual + terms.slope
+    base = Base(slope * expected.value, slope * expected.lower, expected.value)
+    if terms.accrual > 0:
+        worst = without_safety(prepared)
+    allowance = Allowance.of(None, None, None, threads)
+    return budget_sweep(
+        prepared, base, expected.choice, worst, allowance, most=most, aims=aims, terms=terms, keep=not tiles
+    )
+
+
+def assert_same(one, other):
+    for name in ("excess", "low", "mean"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-10, abs=1e-300)
+
+
+@pytest.mark.parametrize("name", ["betting_game", "deep_sea_treasure"])
+@pytest.mark.parametrize("aims", [BOTH, PLAN])
+@pytest.mark.parametrize("terms", [EXCESS, Terms(1.0, 3.0)])
+def test_domains(name, aims, terms):
+    prepared = prepare(getattr(prudent.domains, name)())
+    assert tiling_of(prepared) is not None
+    assert_same(*(swept(prepared, tiles=tiles, aims=aims, terms=terms) for tiles in (True, False)))
+
+
+def test_shared_lists_are_added_up_once():
+    prepared = prepare(prudent.domains.inventory_control())
+    tiling = tiling_of(prepared)
+    assert len(tiling.work.cost) < len(prepared.cost) / 4
+    assert_same(*(swept(prepared, tiles=tiles, most=150) for tiles in (True, False)))
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(case=cases(), tile=st.sampled_from([2, 3, 8]), terms=st.sampled_from([EXCESS, Terms(1.0, 2.0)]))
+def test_random_models_with_short_tiles(case, tile, terms):
+    """Short tiles let small costs be long ones, cycles wait within a tile, and tables slide."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prudent.tiling, "LONG", tile)
+        patch.setattr(prudent.tiling, "TILES", (tile,))
+        patch.setattr(prudent.tiling, "CROWDED", 1.1)
+        patch.setattr(prudent.tiling, "BY_LEVEL", 1e9)
+        patch.setattr(prudent.tiling, "SURE", np.inf)
+        patch.setattr(prudent.methods.budgets, "SURE", np.inf)
+        try:
+            prepared = prepare(case.model)
+        except prudent.PrudentError:
+            return
+        if tiling_of(prepared) is None:  # cycles at no cost
+            return
+        for aims in (BOTH, PLAN, BOUND):
+            assert_same(*(swept(prepared, tiles=tiles, aims=aims, terms=terms) for tiles in (True, False)))
+
+
+def staged(rng, stages, width):
+    """A model without cycles, large enough for its layers to be shared out."""
+    n = stages * width
+    outcomes = n * 3 * 5
+    stage = np.repeat(np.arange(stages), width * 3 * 5)
+    successor = np.where(stage == stages - 1, n, (stage + 1) * width + rng.integers(0, width, outcomes))
+    return prudent.from_arrays(
+        np.append(np.arange(0, 3 * n + 1, 3), 3 * n),
+        np.arange(0, outcomes + 1, 5),
+        rng.dirichlet(np.ones(5), 3 * n).ravel(),
+        successor,
+        rng.integers(0, 10, outcomes).astype(float),
+    )
+
+
+def test_threads_change_nothing():
+    model = staged(np.random.default_rng(1), 6, 1500)
+    plans = [prudent.solve(model, 0.1, threads=threads) for threads in (1, 2, 3)]
+    for plan in plans[1:]:
+        assert plan.to_dict() | {"seconds": 0} == plans[0].to_dict() | {"seconds": 0}
+        assert np.array_equal(plan.policy.choice, plans[0].policy.choice)
+    tiling = tiling_of(plans[0].policy.prepared)
+    assert any(not alone for _, _, alone in tiling.loads(40, prudent.methods.places.SPREAD))
+    with pytest.raises(prudent.PrudentError, match="threads is 0; it must be a whole number"):
+        prudent.solve(model, 0.1, threads=0)
+
+
+def test_numbers_of_the_sweep_are_those_of_an_evaluation():
+    """Plans of models without cycles take their numbers from the sweep itself."""
+    for name in ("betting_game", "deep_sea_treasure", "inventory_control"):
+        model = getattr(prudent.domains, name)()
+        for alpha in (0.02, 0.2):
+            plan = prudent.solve(model, alpha)
+            result = prudent.evaluate(model, plan.policy)
+            assert plan.expected == pytest.approx(result.mean, rel=1e-12)
+            assert plan.cvar == pytest.approx(result.cvar(alpha), rel=1e-12)
+            assert plan.var == result.var(alpha)
+            assert plan.lower <= result.cvar(alpha) <= plan.upper
+
+
+def test_states_that_no_run_reaches_so_cheaply_are_refused():
+    risky = {"a": [(0.5, "g", 1), (0.5, "g", 9)], "b": [(1.0, "g", 4)]}
+    model = prudent.build("s", {"s": {"go": [(0.5, "t", 5), (0.5, "g", 1)]}, "t": risky})
+    plan = prudent.solve(model, 0.1)
+    assert plan.policy("t", 5) == "b"
+    with pytest.raises(prudent.PrudentError, match="no run can be in state 't' having spent 3; the least is 5"):
+        plan.policy("t", 3)
+    with pytest.raises(prudent.PrudentError, match="no run can be in state 't' having spent 3; the least is 5"):
+        plan.explain("t", 3)
+
+
+def test_once_is_once():
+    calls = []
+
+    @once
+    def counted(prepared):
+        calls.append(prepared)
+        return len(calls)
+
+    prepared = prepare(prudent.domains.figure_2())
+    assert [counted(prepared) for _ in range(3)] == [1, 1, 1]
