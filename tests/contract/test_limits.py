@@ -115,7 +115,7 @@ class Interrupter:
 
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_ctrl_c_stops_with_bounds(game, after, monkeypatch):
-    monkeypatch.setattr("prudent.methods.budgets.BATCH", 200_000)
+    monkeypatch.setattr("prudent.methods.budgets.TILE_BATCH", 200_000)
     truth = prudent.solve(game, 0.2).cvar
     before = signal.getsignal(signal.SIGINT)
     found = exact(prepare(game), 0.2, Allowance(GB, keeper=Interrupter(after)))
@@ -138,7 +138,8 @@ def test_a_second_ctrl_c_breaks_off():
 def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, monkeypatch):
     model, options = request.getfixturevalue(kind), {} if kind == "game" else {"relative_gap": 0.01}
     truth = prudent.solve(model, 0.2, **options)
-    monkeypatch.setattr("prudent.methods.budgets.BATCH", 100_000 if kind == "game" else 20_000_000)
+    for batch in ("BATCH", "TILE_BATCH"):
+        monkeypatch.setattr(f"prudent.methods.budgets.{batch}", 100_000 if kind == "game" else 20_000_000)
     monkeypatch.setattr("prudent.files.checkpoint.EVERY", 0.0)
     file, stops = tmp_path / "solve.checkpoint", 0
     asked = 0

@@ -106,6 +106,19 @@ def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
     add_stretch(total, gone, min(end, begin + last - rest), p, table, at + rest + gone - begin)
 
 
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def begin_with(total, begin, end, value, p, without, slope, rest, table, at, last):
+    """Set ``total[begin:end]`` to a value and an outcome's part, as :func:`add_outcome` adds it."""
+    gone = begin + min(max(1 - rest, 0), end - begin)
+    for i in range(begin, gone):
+        total[i] = value + p * (without - slope * (rest + i - begin))
+    stop = max(min(end, begin + last - rest), gone)
+    first, back = np.uint64(gone), np.uint64(at + rest + gone - begin)
+    for i in range(np.uint64(stop - gone)):
+        total[first + i] = value + p * table[back + i]
+    total[stop:end] = value
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def settle_node(work, known, terms, tie, plan, first, last, origin, values, scratch, s):
     """Both objectives in a node that waits for none in this tile, for the levels ``first:last``."""
@@ -129,8 +142,11 @@ def settle_node(work, known, terms, tie, plan, first, last, origin, values, scra
     next_least[:unsafe] = np.inf
     for a in range(start, stop if unsafe > 0 else start):
         k = all_k[a - start]
-        k[:unsafe] = terms.accrual * mean_cost[a]
-        o, end = outcome_start[a], outcome_start[a + 1]
+        accrued, o, end = terms.accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1]
+        t, rest = successor[o], b - cost[o]
+        at = t * width + delay[t] - origin
+        begin_with(k, 0, unsafe, accrued, probability[o], base[t], terms.slope, rest, excesses, at, worst[t])
+        o += 1
         while o < end:
             t, rest = successor[o], b - cost[o]
             at = t * width + delay[t] - origin
@@ -164,8 +180,11 @@ def settle_node(work, known, terms, tie, plan, first, last, origin, values, scra
         while j < end and chosen[j] == chosen[i]:
             j += 1
         a = start + chosen[i]
-        mean[i:j] = mean_cost[a]
-        for o in range(outcome_start[a], outcome_start[a + 1]):
+        o = outcome_start[a]
+        t, rest = successor[o], b + i - cost[o]
+        at = t * width + delay[t] - origin
+        begin_with(mean, i, j, mean_cost[a], probability[o], base_mean[t], 0.0, rest, means, at, NEVER)
+        for o in range(outcome_start[a] + 1, outcome_start[a + 1]):
             t, rest = successor[o], b + i - cost[o]
             at = t * width + delay[t] - origin
             add_outcome(mean, i, j, probability[o], base_mean[t], 0.0, rest, means, at, NEVER)

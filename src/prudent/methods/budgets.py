@@ -44,6 +44,9 @@ __all__ = [
 PER_LEVEL = 120
 """Bytes for each level, of what is noted of the start and computed from it."""
 
+TILE_BATCH = 1_000_000_000
+"""Outcomes times levels that are swept in tiles before progress and Ctrl-C get their turn."""
+
 FIRST = 511
 """Levels that are swept before it is asked how far to go."""
 
@@ -98,7 +101,7 @@ def budget_sweep(
     )
     place: LevelPlace | TilePlace
     place = LevelPlace(task) if tiling is None else TilePlace(task, tiling=tiling, most=most)
-    batch = max(BATCH // max(len(prepared.cost), 1), 1)
+    batch = max((BATCH if tiling is None else TILE_BATCH) // max(len(prepared.cost), 1), 1)
     key = "" if allowance.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if allowance.keeper is None else allowance.keeper.load(key)
     if kept is not None:

@@ -209,6 +209,8 @@ def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: flo
         return Own(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (unknown,))
     slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
     upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)
+    if most is not None and np.isinf(upper):  # it was not: whoever kept the values lied
+        return reached(policy, tail, None, alpha)
     var = prepared.in_units(level) if prepared.rounded else float(prepared.totals(np.array(int(level))))
     return Own(var, min(found.cvar(alpha), upper), found.mean, upper, steps, slip)
 
