@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 
 import prudent
+from prudent.allowance import Allowance
+from prudent.methods.exact import explore
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 
@@ -44,7 +46,9 @@ class Case:
         plan = self.solve()
         if not self.prepared.rounded:
             return plan.cvar, plan.expected
-        return prudent.curve(self.model, alpha_min=self.alpha, step=self.step).at(self.alpha).cvar, plan.expected
+        excess = explore(self.prepared, self.alpha, Allowance.of(None, None), bounded=False).swept.excess
+        charged = float((np.arange(len(excess)) + excess / self.alpha).min())
+        return self.prepared.in_units(charged), plan.expected
 
     @cached_property
     def levels(self) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.graph import Blocks, BoolArray, ordered_blocks
-from prudent.kernels.layout import alike, layers, sort_outcomes
+from prudent.kernels.layout import alike, layers, share, sort_outcomes
 from prudent.kernels.tiles import Known, Work
 from prudent.model import FloatArray, IntArray, owner, starts
 from prudent.prepared import Prepared, once, restrict
@@ -161,34 +161,24 @@ class _Nodes:
     @classmethod
     def sharing(cls, prepared: Prepared) -> "_Nodes":
         """Find outcome lists that actions share up to a shift; such an action is one sure step to a node of its own."""
-        n, size = prepared.n_actions, np.diff(prepared.outcome_start)
-        order = np.arange(len(prepared.cost))
-        sort_outcomes(prepared.outcome_start, prepared.successor, prepared.cost, order)
-        successor, cost, chance = (a[order] for a in (prepared.successor, prepared.cost, prepared.probability))
+        n, start = prepared.n_actions, prepared.outcome_start
+        successor, cost, chance = prepared.successor.copy(), prepared.cost.copy(), prepared.probability.copy()
+        sort_outcomes(start, successor, cost, chance)
         like, shift = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        alike(prepared.outcome_start, successor, cost, chance.view(np.uint64), like, shift)
-        shared = (np.bincount(like, minlength=n)[like] > 1) & (size >= FEW)
-        if not shared.any():
+        alike(start, successor, cost, chance.view(np.uint64), like, shift)
+        size, uses = np.diff(start), np.bincount(like, minlength=n)
+        heads = np.flatnonzero((uses > 1) & (size >= FEW))
+        if len(heads) == 0:
             return cls.of(prepared)
-        heads = np.flatnonzero(shared & (like == np.arange(n)))
-        node = np.empty(n, dtype=np.int64)
+        node = np.full(n, -1, dtype=np.int64)
         node[heads] = prepared.n_states + np.arange(len(heads))
-        alone = ~shared[prepared.outcome_action]
-        taken = np.zeros(n, dtype=bool)
-        taken[heads] = True
-        listed = np.flatnonzero(taken[prepared.outcome_action])
-        count = np.concatenate([np.where(shared, 1, size), size[heads]])
-        outcome_start = np.concatenate([[0], np.cumsum(count)])
-        action_of = owner(outcome_start)
-        steps = (action_of < n) & np.append(shared, np.zeros(len(heads), dtype=bool))[action_of]
-        chances, after, costs = np.ones(len(steps)), np.empty(len(steps), np.int64), np.empty(len(steps), np.int64)
-        chances[~steps] = np.concatenate([chance[alone], chance[listed]])
-        after[steps], after[~steps] = node[like[shared]], np.concatenate([successor[alone], successor[listed]])
-        left = cost[listed] - shift[prepared.outcome_action[listed]]
-        costs[steps], costs[~steps] = shift[shared], np.concatenate([cost[alone], left])
+        total = len(cost) - int((uses[heads] * (size[heads] - 1)).sum()) + int(size[heads].sum())
+        first = np.empty(n + len(heads) + 1, dtype=np.int64)
+        after, costs, chances = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64), np.empty(total)
+        share(start, successor, cost, chance, like, shift, node, (first, after, costs, chances))
         return cls(
             action_start=np.concatenate([prepared.action_start, n + 1 + np.arange(len(heads))]),
-            outcome_start=outcome_start,
+            outcome_start=first,
             probability=chances,
             successor=after,
             cost=costs,

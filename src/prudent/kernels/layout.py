@@ -7,18 +7,15 @@ from numba import njit
 
 
 @njit(cache=True)
-def sort_outcomes(outcome_start, successor, cost, order):
-    """Sort each action's outcomes by successor and cost; ``order`` enters as they are."""
+def sort_outcomes(outcome_start, successor, cost, probability):
+    """Sort each action's outcomes by successor and cost, in place."""
     for a in range(len(outcome_start) - 1):
         for i in range(outcome_start[a] + 1, outcome_start[a + 1]):
-            o, j = order[i], i
-            while j > outcome_start[a] and (
-                successor[order[j - 1]] > successor[o]
-                or (successor[order[j - 1]] == successor[o] and cost[order[j - 1]] > cost[o])
-            ):
-                order[j] = order[j - 1]
+            t, c, p, j = successor[i], cost[i], probability[i], i
+            while j > outcome_start[a] and (successor[j - 1] > t or (successor[j - 1] == t and cost[j - 1] > c)):
+                successor[j], cost[j], probability[j] = successor[j - 1], cost[j - 1], probability[j - 1]
                 j -= 1
-            order[j] = o
+            successor[j], cost[j], probability[j] = t, c, p
 
 
 @njit(cache=True)
@@ -61,6 +58,35 @@ def alike(outcome_start, successor, cost, bits, like, shift):
                 like[a] = other
                 break
             slot = (slot + 1) & (size - 1)
+
+
+@njit(cache=True)
+def share(outcome_start, successor, cost, probability, like, shift, node, into):
+    """Write outcomes so that an action with a shared list is one sure step to the list's node, lists at the end.
+
+    ``node[a]`` is the node of the list that action ``a`` is the first to have, -1 where its list is not shared.
+    ``into`` has the new starts, successors, costs and probabilities.
+    """
+    new_start, new_successor, new_cost, new_probability = into
+    n, at = len(like), 0
+    for a in range(n):
+        new_start[a] = at
+        if node[like[a]] >= 0:
+            new_successor[at], new_cost[at], new_probability[at] = node[like[a]], shift[a], 1.0
+            at += 1
+            continue
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o], probability[o]
+            at += 1
+    row = n
+    for a in range(n):
+        if node[a] >= 0:
+            new_start[row] = at
+            row += 1
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o] - shift[a], probability[o]
+                at += 1
+    new_start[row] = at
 
 
 @njit(cache=True)
