@@ -11,7 +11,8 @@ import numpy as np
 from prudent.allowance import Allowance
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
-from prudent.kernels.sweep import Costs, distribute, follow, mark_played
+from prudent.kernels.forwards import distribute, mark_played
+from prudent.kernels.sweep import Costs, follow
 from prudent.kernels.tiles import Values as TileValues
 from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.kernels.tiles import slide

@@ -9,7 +9,7 @@ import numpy as np
 
 from prudent.chain import costs_of
 from prudent.errors import PrudentError, printable
-from prudent.kernels.sweep import occupy
+from prudent.kernels.forwards import occupy
 from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.values.rounds import free_round
 from prudent.values.worst_case import UNREACHED

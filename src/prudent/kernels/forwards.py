@@ -1,0 +1,125 @@
+"""Following a policy forwards: where its runs can be, with which probability, and what it plays."""
+
+import numpy as np
+from numba import njit
+
+from prudent.kernels.blocks import eliminate, place_block, visits
+
+
+@njit(cache=True)
+def distribute(arcs, costs, choice, level, tolerance, shift, plays, first, mass, total, chosen, k, row):
+    """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way, steps).
+
+    Steps are the expected number of actions on the way, each counted as often as ``plays`` says.
+
+    ``mass[0, s, t % window]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives what ends
+    there.  Where they have a second layer, it is that mass times the mean of what ``shift`` adds up to on the way.
+    Stops when the budget is gone and no more than ``tolerance`` is under way, or ``total`` is full.
+    """
+    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
+    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
+    inner_start, home, work = arcs.inner_start, arcs.place, arcs.work
+    layers, _, window = mass.shape
+    pause = window // 8 + 1  # adding up what is under way takes as long as so many levels
+    n_blocks = len(block_start) - 1
+    ended, steps = total[0, :first].sum(), 0.0
+    for t in range(first, total.shape[1]):
+        here = t % window
+        b = max(level - t, 0)
+        for block in range(n_blocks - 1, -1, -1):
+            begin, end = block_start[block], block_start[block + 1]
+            inflow = 0.0
+            for i in range(begin, end):
+                inflow += mass[0, block_state[i], here]
+            if inflow == 0.0:
+                continue
+            size = end - begin
+            goal = block_state[begin]
+            if action_start[goal] == action_start[goal + 1]:
+                for layer in range(layers):
+                    total[layer, t] += mass[layer, goal, here]
+                    mass[layer, goal, here] = 0.0
+                continue
+            for i in range(begin, end):
+                s = block_state[i]
+                chosen[s] = action_start[s] + choice[b, s]
+            if size > 1:  # moving at no cost: nothing is shifted inside
+                place_block(arcs, begin, end, k, chosen, row)
+                eliminate(arcs.dense, work[0], work[1], work[2], size)
+                for layer in range(layers):
+                    for i in range(size):
+                        work[2, i] = mass[layer, block_state[begin + i], here]
+                    visits(arcs.dense, work[1], work[2], size)
+                    for i in range(size):
+                        mass[layer, block_state[begin + i], here] = work[2, i]
+            for i in range(begin, end):
+                s = block_state[i]
+                m = mass[0, s, here]
+                if m == 0.0:
+                    continue
+                a = chosen[s]
+                steps += m * plays[a]
+                for o in range(inner_start[a], outcome_start[a + 1]):
+                    r = successor[o]
+                    p = probability[o]
+                    inside = size > 1 and home[r] < size and block_state[begin + home[r]] == r
+                    if cost[o] > 0 or not inside:
+                        there = here + cost[o]
+                        there = there - window if there >= window else there
+                        mass[0, r, there] += m * p
+                        if layers > 1:
+                            mass[1, r, there] += p * (mass[1, s, here] + m * shift[o])
+                for layer in range(layers):
+                    mass[layer, s, here] = 0.0
+        ended += total[0, t]
+        # Near the end, add up what is left: 1 - ended has lost its digits.
+        if 1.0 - ended <= 2.0 * tolerance + 1e-12 and (t % pause == 0 or t + 1 == total.shape[1]):
+            left = mass[0].sum()
+            if left <= tolerance and (t >= level or left == 0.0):
+                return t + 1, left, steps
+    return total.shape[1], mass[0].sum(), steps
+
+
+@njit(cache=True)
+def mark_played(action_start, choice, played):
+    """Mark the actions that a policy plays anywhere."""
+    for b in range(len(choice)):
+        for s in range(choice.shape[1]):
+            played[action_start[s] + choice[b, s]] = True
+
+
+@njit(cache=True)
+def occupy(arcs, costs, choice, start, seen, least):
+    """Mark in ``seen[b, s]`` where a policy's run can be, ``b`` levels left; row 0 is for a budget that is gone.
+
+    ``least[s]``, large on entry, becomes the least number of levels spent with which a run is in ``s`` without
+    budget.
+    """
+    level, n = len(seen) - 1, seen.shape[1]
+    queue = [level * n + start]  # first in, first out: shortest paths by label correcting
+    seen[level, start] = True
+    if level == 0:
+        least[start] = 0
+    waiting = np.zeros(n, dtype=np.bool_)  # in the queue, without budget
+    head = 0
+    while head < len(queue):
+        b, s = divmod(queue[head], n)
+        head += 1
+        if b == 0:
+            waiting[s] = False
+        if arcs.action_start[s] == arcs.action_start[s + 1]:
+            continue
+        a = arcs.action_start[s] + choice[b, s]
+        for o in range(arcs.inner_start[a], costs.outcome_start[a + 1]):
+            t = arcs.successor[o]
+            rest = max(b - costs.cost[o], 0)
+            spent = (level - b if b > 0 else least[s]) + costs.cost[o]
+            if rest > 0 and not seen[rest, t]:
+                seen[rest, t] = True
+                queue.append(rest * n + t)
+            elif rest == 0 and spent < least[t]:
+                seen[0, t] = True
+                least[t] = spent
+                if not waiting[t]:
+                    waiting[t] = True
+                    queue.append(t)
