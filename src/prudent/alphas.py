@@ -75,8 +75,11 @@ class Curve:
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:
-        """The breakpoints, with alpha rising from ``alpha_min`` to 1: in between, VaR and expected cost stay."""
-        return tuple(self.at(alpha) for alpha in self._breakpoints())
+        """The breakpoints, with alpha rising from ``alpha_min`` to 1: from each to the next VaR and expected cost stay.
+
+        At a breakpoint itself two budgets are best, and :meth:`at` takes the one of least expected cost.
+        """
+        return tuple(self.at(alpha) if w is None else self._point(alpha, w, True) for alpha, w in self._breakpoints())
 
     def at(self, alpha: float) -> CurvePoint:
         """Return what can be had at an alpha.
@@ -90,8 +93,12 @@ class Curve:
         (91.337584, 86.0, 75.486476)
         """
         alpha = self._check(alpha)
+        w, attains = self._explored.budgets(alpha)
+        return self._point(alpha, w, alpha < 1 and not attains[:w].any())
+
+    def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
+        """Return what a budget gives at an alpha; ``first``: it is the least one that is best for its policy: VaR."""
         prepared, explored = self._explored.prepared, self._explored
-        w, attains = explored.budgets(alpha)
         excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
@@ -99,7 +106,7 @@ class Curve:
         if prepared.rounded:  # charged more than it truly costs
             own = reached(explored.policy(w), explored.expected, cvar, alpha)
             cvar, var = max(min(own.cvar, cvar), explored.lower(alpha)), own.var
-        elif alpha < 1 and not attains[:w].any():  # VaR is the least budget that is best for the policy itself
+        elif first:
             var = float(prepared.totals(np.array(w)))
         else:
             var = reached(explored.policy(w), explored.expected, cvar, alpha).var
@@ -132,8 +139,11 @@ class Curve:
             return np.zeros(0)
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 
-    def _breakpoints(self) -> list[float]:
-        """Return the alphas at which the best budget changes, and both ends: the lower envelope of lines in 1/alpha."""
+    def _breakpoints(self) -> list[tuple[float, int | None]]:
+        """Return the alphas at which the best budget changes, with the one that is best above, and both ends.
+
+        They are the lower envelope of lines in 1/alpha.
+        """
         excess = self._explored.swept.excess
         kept, since = [0], [1.0]  # budgets on the envelope, and from which 1/alpha on each is best
         for w in range(1, len(excess)):
@@ -146,11 +156,12 @@ class Curve:
                 kept.append(w)
                 since.append(max(meet, 1.0))
                 break
-        inside = np.array([x for x in since[1:] if 1 + SAME < x < (1 - SAME) / self.alpha_min])
+        known = zip(since[1:], kept, strict=False)  # before each there is the budget kept before it
+        inside = [(1 / x, w) for x, w in known if 1 + SAME < x < (1 - SAME) / self.alpha_min][::-1]
         if len(inside) > MOST:
-            inside = inside[np.linspace(0, len(inside) - 1, MOST).astype(int)]
-        first = [] if self.alpha_min == 1 else [self.alpha_min]
-        return [*first, *(1 / inside[::-1]).tolist(), 1.0]
+            inside = [inside[i] for i in np.linspace(0, len(inside) - 1, MOST).astype(int)]
+        first = [] if self.alpha_min == 1 else [(self.alpha_min, None)]
+        return [*first, *inside, (1.0, None)]
 
 
 def curve(
@@ -182,7 +193,7 @@ def curve(
     >>> for point in curve.points:
     ...     print(f"{point.alpha:.4f}  {point.cvar:.4f}  {point.var:g}  {point.expected:.4f}")
     0.0500  10.0000  10  4.0600
-    0.1000  10.0000  9  4.0600
+    0.1000  10.0000  7  7.3000
     0.2286  8.3125  0  1.9000
     1.0000  1.9000  0  1.9000
     """

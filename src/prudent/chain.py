@@ -28,6 +28,7 @@ from prudent.values.worst_case import UNREACHED, WorstCase
 
 __all__ = [
     "BATCH",
+    "MISSING",
     "Values",
     "backward",
     "backward_from_each",

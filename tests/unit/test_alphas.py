@@ -79,3 +79,13 @@ def test_what_is_asked_is_checked():
         prudent.curve("model")
     with pytest.raises(prudent.PrudentError, match="would take"):
         prudent.curve(prudent.domains.betting_game(), memory="1kB")
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_from_each_point_to_the_next_var_and_mean_stay(name):
+    found = prudent.curve(getattr(prudent.domains, name)(), alpha_min=0.02)
+    points = found.points
+    for point, after in list(itertools.pairwise(points))[1:]:
+        middle = found.at((point.alpha + after.alpha) / 2)
+        assert (middle.var, middle.expected) == (point.var, point.expected)
+        assert found.at(point.alpha).cvar == pytest.approx(point.cvar, rel=1e-12)

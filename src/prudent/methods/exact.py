@@ -40,7 +40,7 @@ from functools import cached_property
 import numpy as np
 
 from prudent.allowance import Allowance
-from prudent.chain import backward, backward_from_each, forward_counting
+from prudent.chain import MISSING, backward, backward_from_each, forward_counting
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray
 from prudent.kernels.sweep import Base, Terms
@@ -57,6 +57,7 @@ from prudent.values.rounds import UNIT, path_rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 
 __all__ = [
+    "SECOND",
     "Explored",
     "exact",
     "explore",
@@ -187,17 +188,17 @@ class Own:
     notes: tuple[str, ...] = ()
 
 
-def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float) -> Own:
+def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float, tolerance: float = MISSING) -> Own:
     """Follow a policy as far as ``most``, which its CVaR is at most, if that is known; VaR is never above that.
 
-    Sums along a run err with its length.
+    Or until no more than ``tolerance`` of its runs are under way.  Sums along a run err with its length.
     """
     prepared = policy.prepared
     most = None if most is None else int(min(most, UNREACHED)) + 2
     parts = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
 
     def followed(charged: bool) -> tuple[Distribution, float]:
-        each = [(share, *forward_counting(part, tail, most, charged=charged, in_levels=True)) for share, part in parts]
+        each = [(share, *forward_counting(part, tail, most, tolerance, charged, True)) for share, part in parts]
         whole = mixture([(share, found) for share, found, _ in each]) if len(each) > 1 else each[0][1]
         return whole, sum(share * steps for share, _, steps in each)
 

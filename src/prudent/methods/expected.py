@@ -1,14 +1,16 @@
 """Least expected cost, whatever the tail.
 
-The policy of :mod:`prudent.values.expected`.  Its own CVaR is the optimal one of the model in which there is
-no other policy.  The bounds on the optimal CVaR of the full model are V(start), below which no CVaR can be,
-and the policy's own CVaR.
+The policy of :mod:`prudent.values.expected`.  Its own CVaR is read off its distribution; where that takes too long, it
+is the optimal one of the model in which there is no other policy.  The bounds on the optimal CVaR of the full model are
+V(start), below which no CVaR can be, and the policy's own CVaR.
 """
 
 from dataclasses import replace
 
+import numpy as np
+
 from prudent.allowance import Allowance
-from prudent.methods.exact import exact, surely_expected
+from prudent.methods.exact import SECOND, exact, reached, surely_expected
 from prudent.methods.solution import Solution
 from prudent.policy import BudgetPolicy
 from prudent.prepared import Prepared, restrict
@@ -21,12 +23,23 @@ __all__ = ["expected"]
 def expected(prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
     """Return a policy of least expected cost."""
     least = least_expected_cost(prepared)
-    alone = exact(restrict(prepared, least.choice), alpha, allowance, bounded=False)
+    policy = BudgetPolicy.of_states(prepared, least.choice)
     lower = float(surely_expected(prepared, least)[prepared.start])
-    return replace(
-        alone,
-        policy=BudgetPolicy.of_states(prepared, least.choice),
-        lower=lower,
+    # Once no more than alpha of the runs, or half of them, are under way, what is left of the tail is in the values.
+    own = reached(policy, least, None, alpha, tolerance=min(alpha, 0.5))
+    if own.notes or own.slip > SECOND:
+        alone = exact(restrict(prepared, least.choice), alpha, allowance, bounded=False)
+        return replace(
+            alone, policy=policy, lower=lower, expected_lower=lower, worst=true_worst_case(prepared), steps=np.nan
+        )
+    return Solution(
+        policy=policy,
+        var=own.var,
+        cvar=max(own.cvar, lower),
+        expected=float(least.value[prepared.start]),
         expected_lower=lower,
+        lower=lower,
+        upper=own.upper,
         worst=true_worst_case(prepared),
+        steps=own.steps,
     )
