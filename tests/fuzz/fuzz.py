@@ -32,6 +32,9 @@ with atheris.instrument_imports(include=["prudent", "json"]):
 
     import prudent.domains.navigation
     import prudent.files  # noqa: F401
+    import prudent.files.json_model
+    import prudent.files.json_plain
+    import prudent.files.plan_file
 
 import targets  # noqa: E402
 
