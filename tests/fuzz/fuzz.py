@@ -31,10 +31,9 @@ with atheris.instrument_imports(include=["prudent", "json"]):
     import json  # noqa: F401
 
     import prudent.domains.navigation
-    import prudent.files  # noqa: F401
     import prudent.files.json_model
     import prudent.files.json_plain
-    import prudent.files.plan_file
+    import prudent.files.plan_file  # noqa: F401
 
 import targets  # noqa: E402
 
