@@ -54,7 +54,7 @@ PRODUCTS = 60
 KRYLOV, RESTARTS = 40, 50
 """Products between two restarts of GMRES, whose vectors are kept; and how often it starts again."""
 
-SMALL, THIN = 20_000, 2e8
+SMALL, THIN = 20_000, 5e6
 """The most states of a block, and operations inside its band, where factorising comes first: it is as quick there."""
 
 ENTRIES, WORK, BANDED = 1e8, 1e11, 2e9
