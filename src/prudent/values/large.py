@@ -75,6 +75,7 @@ class LargeBlock:
         self.chosen = np.full(len(self.state), -1)
         self.factor: Step | None = None
         self.direct = False  # whether iterating did not help with the last policy, and factorising did
+        self.wide = False  # whether a policy was too wide for factorising to come first
 
     def solve(
         self, k: FloatArray, allowed: BoolArray, sense: float, choice: IntArray, value: FloatArray, finest: float
@@ -144,8 +145,9 @@ class LargeBlock:
     def _ways(self) -> Iterator[Step]:
         """Yield the ways to solve the equations; the next is asked for where one did not lead to the end."""
         step = None
-        if self.direct or len(self.state) <= SMALL:
+        if self.direct or (len(self.state) <= SMALL and not self.wide):
             step = self._factorised(WORK if self.direct else THIN)
+            self.wide = step is None
         if step is None:
             yield self._iterate
             step = self._factorised(WORK)
