@@ -71,6 +71,7 @@ class Tiling:
     back: int  # how many levels back an outcome looks at most
     sums: int  # at most so many sums along a run within a tile, or within the least cost of a step of a cycle
     least: int  # that least cost; 0 without cycles
+    free: bool  # whether there are cycles at no cost: then it is for lower bounds only
 
     @cached_property
     def weight(self) -> IntArray:
@@ -105,12 +106,11 @@ class Tiling:
 @once
 def tiling_of(prepared: Prepared) -> Tiling | None:
     """Return a model laid out for tiles, or None where levels are better taken one by one."""
-    if len(prepared.free_blocks[0]) - 1 < prepared.n_states:
-        return None  # cycles at no cost are solved level by level
     if prepared.acyclic:
         return _long(prepared, _Nodes.sharing(prepared))
-    nodes, depth = _Nodes.of(prepared), np.empty(prepared.n_states, dtype=np.int64)
-    layers(*nodes.graph, 1, np.arange(prepared.n_states), depth)
+    nodes, free_block = _Nodes.of(prepared), prepared.free_blocks[2]
+    depth = np.empty(len(prepared.free_blocks[0]) - 1, dtype=np.int64)
+    layers(*nodes.graph, 1, free_block, depth)
     delay, sums = nodes.delay(prepared), int(depth.max()) + 1
     found = [(nodes.cost.size * BY_LEVEL, None), *(_cyclic(prepared, nodes, delay, tile, sums) for tile in TILES)]
     return min(found, key=lambda each: each[0])[1]
@@ -210,6 +210,7 @@ def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums:
     cyclic = size > 1
     cyclic[group_of[source[inner]]] = True
     late = inner | (cyclic[group_of[source]] & (back == 0))
+    late |= (np.diff(prepared.free_blocks[0]) > 1)[prepared.free_blocks[2]][source] & (nodes.cost == 0)
     actions = np.bincount(group_of, weights=np.diff(nodes.action_start), minlength=len(size))
     room = int(actions.max())
     if 8 * room * tile > ROOM:
@@ -271,6 +272,12 @@ def _tiling(
         if cyclic.any()
         else action_node
     )
+    start, _, free_block = prepared.free_blocks
+    size = np.append(np.diff(start)[free_block], np.ones(n - prepared.n_states, dtype=np.int64))
+    block_of = np.where(size > 1, np.append(free_block, np.full(n - prepared.n_states, -1)), -1)
+    here = block_of[group_node]
+    begins = np.append(True, here[1:] != here[:-1]) | (here < 0)
+    block_size = np.where(begins, size[group_node], 0)
     source = action_node[owner(nodes.outcome_start)]
     back = nodes.cost + delay[source] - delay[nodes.successor]
     return Tiling(
@@ -291,6 +298,8 @@ def _tiling(
             queue_start=starts(group_of[action_node], len(cyclic)),
             queue=queue,
             action_node=action_node,
+            block_size=block_size,
+            block_of=block_of,
         ),
         tile=tile,
         heads=nodes.heads,
@@ -299,6 +308,7 @@ def _tiling(
         back=int(back.max(initial=0)),
         sums=sums,
         least=least,
+        free=bool((block_size > 1).any()),
     )
 
 
@@ -332,7 +342,7 @@ def known_of(
 def without_waste(prepared: Prepared, choice: NDArray[Any], budget: int) -> NDArray[Any]:
     """Return the choices of budgets up to one with which a run begins, the first action where none can be."""
     kept = choice[: budget + 1].copy()
-    if (tiling := tiling_of(prepared)) is not None:
+    if (tiling := tiling_of(prepared)) is not None and not tiling.free:
         most = budget - tiling.work.delay[: prepared.n_states]  # what can be left in each state
         kept[1:][np.arange(1, budget + 1)[:, None] > most] = 0
     return kept

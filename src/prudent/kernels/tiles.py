@@ -17,6 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.blocks import Round, solve_block
+from prudent.kernels.sweep import Costs, Ends, Room, lower_block
+
 
 class Work(NamedTuple):
     """A model laid out for tiles."""
@@ -38,6 +41,17 @@ class Work(NamedTuple):
         np.ndarray
     )  # (n_actions,)  the actions of each group, by where they lead: what is looked at stays in the cache
     action_node: np.ndarray  # (n_actions,)
+    block_size: np.ndarray  # (n_nodes,)  by place in a group: how many nodes from here on form a cycle at no cost
+    block_of: np.ndarray  # (n_nodes,)  the number of that cycle in the round at no cost, -1 for nodes on none
+
+
+class Free(NamedTuple):
+    """What cycles at no cost need: they are solved as equations, level by level, for a lower bound only."""
+
+    arcs: Round
+    costs: Costs
+    ends: Ends
+    room: Room
 
 
 class Known(NamedTuple):
@@ -239,7 +253,7 @@ def attained(k, least, tie, begin, end):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, group):
+def settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, free, group):
     """Both objectives in the nodes of a cycle, for the levels ``first:last``: what is known, then level by level."""
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
@@ -252,7 +266,7 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
         place = work.place[s] + a - action_start[s]
         # Of U, as long as there may be excess.
         b = max(first - delay[s], 1)
-        n = max(min(last - delay[s], worst[s]) - b, 0)
+        n = max(min(last - delay[s], worst[s] if work.block_of[s] < 0 else NEVER) - b, 0)
         k[:n] = terms.accrual * mean_cost[a]
         for o in range(late_stop[a], outcome_start[a + 1]):
             t, rest = successor[o], b - cost[o]
@@ -273,7 +287,15 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
                 ready[b + delay[s] - first + i, place] = k[i]
     for level in range(first, last):
         row = level - first
+        skipped = 0
         for g in range(work.group_start[group], work.group_start[group + 1]):
+            if skipped > 0:
+                skipped -= 1
+                continue
+            if work.block_size[g] > 1:
+                settle_free(work, terms, level, row, origin, values, base, ready, free, g)
+                skipped = work.block_size[g] - 1
+                continue
             s = work.group_node[g]
             b, start, stop = level - delay[s], action_start[s], action_start[s + 1]
             if b <= 0:
@@ -311,12 +333,44 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
             values.choice[s, b] = chosen
 
 
+@njit(cache=True, nogil=True, fastmath=FAST)
+def settle_free(work, terms, level, row, origin, values, base, ready, free, g):
+    """Find what is surely below U in the nodes of a cycle at no cost, at one level."""
+    arcs, (k, allowed, chosen, value) = free.arcs, free.room
+    outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
+    probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
+    width, excesses = values.width, values.excess
+    b = level - delay[work.group_node[g]]  # the same for all of them
+    if b <= 0:
+        return
+    for i in range(g, g + work.block_size[g]):
+        s = work.group_node[i]
+        for a in range(action_start[s], action_start[s + 1]):
+            total = ready[row, work.place[s] + a - action_start[s]]
+            for o in range(outcome_start[a], late_stop[a]):
+                t, rest = successor[o], b - cost[o]
+                if cost[o] == 0:
+                    value[t] = excesses[t * width + b + delay[t] - origin]  # where it leads out: settled before
+                elif rest > 0:
+                    total += probability[o] * excesses[t * width + rest + delay[t] - origin]
+                else:
+                    total += probability[o] * (base[t] - terms.slope * rest)
+            k[a], allowed[a] = total, True
+    block = work.block_of[work.group_node[g]]
+    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+    solve_block(arcs, begin, end, k, allowed, 1.0, chosen, value, True)
+    lower_block(arcs, free.costs, free.ends, b, begin, end, k, value)
+    for i in range(g, g + work.block_size[g]):
+        s = work.group_node[i]
+        excesses[s * width + level - origin] = value[s]
+
+
 @njit(cache=True, nogil=True)
-def settle(work, known, terms, tie, plan, first, last, origin, values, scratch, begin, end):
+def settle(work, known, terms, tie, plan, first, last, origin, values, scratch, free, begin, end):
     """Settle the levels ``first:last`` in the groups ``begin:end``, those before being settled."""
     for group in range(begin, end):
         if work.cyclic[group]:
-            settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, group)
+            settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, free, group)
         else:
             s = work.group_node[work.group_start[group]]
             settle_node(work, known, terms, tie, plan, first, last, origin, values, scratch, s)

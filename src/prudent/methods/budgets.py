@@ -146,6 +146,8 @@ def budget_sweep(
 def _tiling(prepared: Prepared, aims: Aims, levels: float) -> Tiling | None:
     """Return how to sweep in tiles, where that is good: not where rounding would be felt."""
     found = tiling_of(prepared)
+    if found is not None and found.free and aims.plan:
+        return None
     if found is not None and aims == BOTH and found.least > 0:
         return found if found.slip(np.array([min(levels, UNREACHED)]))[0] <= SURE else None
     return found

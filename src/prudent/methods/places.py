@@ -16,7 +16,7 @@ from prudent.allowance import Arrays
 from prudent.chain import costs_of
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
-from prudent.kernels.tiles import Known, Scratch, Values, settle, slide, turn
+from prudent.kernels.tiles import Free, Known, Scratch, Values, settle, slide, turn
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
@@ -92,6 +92,21 @@ class Place:
         if not all(sane):
             raise PrudentError(MISFIT)
 
+    def _chosen(self, kept: Arrays) -> IntArray:
+        """Return one action for each state, as it was kept."""
+        prepared, chosen = self.task.prepared, kept["chosen"]
+        first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
+        if not ((chosen >= first) & (chosen < first + count)).all():
+            raise PrudentError(MISFIT)
+        return chosen
+
+
+def room_for(task: Task) -> Room:
+    """Return room to solve cycles at no cost in."""
+    prepared = task.prepared
+    allowed, row = np.ones(prepared.n_actions, dtype=bool), np.empty(prepared.n_states)
+    return Room(np.empty(prepared.n_actions), allowed, task.choice.copy(), row)
+
 
 def kept_levels(kept: Arrays) -> int:
     """Return how many levels a kept place has settled."""
@@ -112,8 +127,7 @@ class LevelPlace(Place):
         wanted, unused = self._wanted, np.zeros((1, 1))
         rows = [first[:, None].copy() if used else unused for first, used in zip(task.base, wanted, strict=True)]
         self.tables = Tables(rows[0], rows[1], rows[2], np.empty((0, prepared.n_states), dtype=choice_type(prepared)))
-        allowed, row = np.ones(prepared.n_actions, dtype=bool), np.empty(prepared.n_states)
-        self.room = Room(np.empty(prepared.n_actions), allowed, task.choice.copy(), row)
+        self.room = room_for(task)
         self.parts = [task.first_choice]
         arcs = free_round(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
@@ -177,11 +191,8 @@ class LevelPlace(Place):
             wanted |= {name: (shape, np.float64) for name, shape in shapes.items()} | {"chosen": ((n,), np.int64)}
         self._check(kept, wanted)
         if not finished:
-            first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
-            if not ((kept["chosen"] >= first) & (kept["chosen"] < first + count)).all():
-                raise PrudentError(MISFIT)
             self.tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
-            self.room = self.room._replace(chosen=kept["chosen"])
+            self.room = self.room._replace(chosen=self._chosen(kept))
         self.done, self.found, self.parts = done, kept["found"], [kept["choice"]]
 
 
@@ -215,6 +226,10 @@ class TilePlace(Place):
         choice[:, 0] = task.first_choice[0]
         mean = np.zeros(nodes * width if task.aims.plan else 1)
         self.values = Values(width, np.zeros(nodes * width), mean, choice)
+        prepared = task.prepared
+        arcs = free_round(prepared)
+        ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
+        self._free = Free(arcs, costs_of(prepared, arcs), ends, room_for(task))
         self._scratch = [
             Scratch(
                 np.empty((int(np.diff(work.action_start).max(initial=1)), self.tile)),
@@ -279,17 +294,18 @@ class TilePlace(Place):
     def _settle(self, end: int) -> None:
         task, work, tiling = self.task, self.tiling.work, self.tiling
         about = work, self._known, task.terms, TIE, task.aims.plan, self.done, end, self.origin, self.values
-        spread = tiling.loads(end - self.done, SPREAD) if task.threads > 1 else None
+        # Cycles at no cost share their room.
+        spread = tiling.loads(end - self.done, SPREAD) if task.threads > 1 and not tiling.free else None
         if spread is None:
-            settle(*about, self._scratch[0], 0, len(work.group_start) - 1)
+            settle(*about, self._scratch[0], self._free, 0, len(work.group_start) - 1)
             return
         for begin, stop, alone in spread:
             if alone:
-                settle(*about, self._scratch[0], begin, stop)
+                settle(*about, self._scratch[0], self._free, begin, stop)
                 continue
             cuts = tiling.cuts(begin, stop, task.threads)
             parts = [
-                _pool(task.threads).submit(settle, *about, scratch, one, other)
+                _pool(task.threads).submit(settle, *about, scratch, self._free, one, other)
                 for scratch, (one, other) in zip(self._scratch, pairwise(cuts), strict=True)
             ]
             for part in parts:
@@ -312,6 +328,7 @@ class TilePlace(Place):
             "mean": self.values.mean,
             "origin": np.array([self.origin]),
             "lost": np.array([max(float(scratch.lost[0]) for scratch in self._scratch)]),
+            "chosen": self._free.room.chosen,
         }
 
     def resume(self, kept: Arrays) -> None:
@@ -333,6 +350,7 @@ class TilePlace(Place):
                 "mean": ((mean,), np.float64),
                 "origin": ((1,), np.int64),
                 "lost": ((1,), np.float64),
+                "chosen": ((prepared.n_states,), np.int64),
             }
         self._check(kept, wanted)
         if not finished:
@@ -341,6 +359,7 @@ class TilePlace(Place):
                 raise PrudentError(MISFIT)
             self.values = self.values._replace(width=width, excess=kept["excess"], mean=kept["mean"])
             self._scratch[0].lost[0] = kept["lost"][0]
+            self._free = self._free._replace(room=self._free.room._replace(chosen=self._chosen(kept)))
         self.values = self.values._replace(choice=np.ascontiguousarray(kept["choice"].T))
         self.done, self.found = done, kept["found"]
 
