@@ -22,13 +22,16 @@ def plan_of(
     """Return the plan that a solution is, in the user's units."""
     prepared, solution, bracket = stage.prepared, stage.solution, stage.bracket
     cvar, interrupted = prepared.in_units(solution.cvar), solution.stopped == "interrupted"
+    status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
+    if status == "optimal" and solution.stopped:  # in CVaR; budgets that were not looked at may have a lower mean
+        status = "interrupted" if interrupted else "within_gap"
     return Plan(
         model=model,
         policy=solution.policy,
         method=method,
         alpha=alpha,
         step=prepared.step,
-        status=(target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted),
+        status=status,
         cvar=max(cvar, bracket.lower) if prepared.rounded else cvar,
         var=solution.var,
         expected=prepared.in_units(solution.expected),

@@ -112,7 +112,9 @@ class Prepared:
         """
         up = self.rounded and bool((self.cost * self.stride >= self.fine).all())
         least = np.full(self.n_states, np.iinfo(np.int64).max // 2)
+        far = int(least[0])
         least_costs(self.arc_start, self.successor, self.fine if up else self.cost, self.start, least)
+        least[least == far] = least[least < far].max()  # no run is there: as far as any
         return -(-least // self.stride) if up else least
 
     @property

@@ -15,6 +15,7 @@ import pytest
 
 import prudent
 from prudent.allowance import Allowance, in_bytes, shown_bytes
+from prudent.methods.budgets import sweep_bytes
 from prudent.methods.exact import exact
 from prudent.prepare import prepare
 
@@ -238,3 +239,15 @@ def test_ctrl_c_on_the_command_line_prints_what_is_known():
     plan = json.loads(out)
     assert plan["status"] == "interrupted"
     assert plan["lower"] <= plan["cvar"] <= plan["upper"] * (1 + 1e-9)
+
+
+def test_stopped_with_the_optimal_cvar_but_not_the_least_mean():
+    """The last budget has the same CVaR and a lower mean; memory does not reach to it."""
+    risky, calm = [(0.4, "g", 0), (0.6, "g", 512)], [(0.5, "g", 401), (0.5, "g", 512)]
+    model = prudent.build("s", {"s": {"calm": calm, "risky": risky}})
+    whole = prudent.solve(model, 0.5)
+    assert (whole.status, whole.cvar, whole.expected) == ("optimal", 512, pytest.approx(307.2))
+    plan = prudent.solve(model, 0.5, memory=sweep_bytes(prepare(model), 512))
+    assert plan.cvar == 512
+    assert plan.status == ("optimal" if plan.expected == pytest.approx(307.2) else "within_gap")
+    assert plan.expected_lower <= whole.expected

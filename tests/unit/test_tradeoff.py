@@ -258,3 +258,10 @@ def test_a_rounded_frontier_counts_what_rounding_may_hide():
         plan = prudent.solve(only, 0.5, relative_gap=1e-6)
         line = np.interp(plan.cvar, *np.array([(p.cvar, p.expected) for p in found.points[::-1]]).T)
         assert plan.expected >= line - found.gap - 1e-9
+
+
+def test_no_room_to_draw():
+    model = prudent.build("s", {"s": {"a": [(2 / 3, "g", 0), (1 / 3, "g", 6)], "c": [(1, "g", 3)]}})
+    plan = prudent.solve(model, 0.6, slack=0, randomise=True)
+    assert (plan.status, plan.expected) == ("optimal", 3)
+    assert plan.expected_lower == pytest.approx(3, rel=1e-8)

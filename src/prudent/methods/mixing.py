@@ -36,6 +36,9 @@ __all__ = ["Mixture", "mixed_mean_within"]
 CLOSED = 1e-9
 """Relative distance of the best mixture to its bound at which the search ends."""
 
+STEEPER, STEEPEST = 100.0, 1e6
+"""How much steeper slopes get where points to mix show none, and how steep at most."""
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -79,6 +82,7 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
     bound = np.full(len(levels), weighing.explored.least)
     hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # what rounding may do to the room
     bound[(room < -hair) | (touched[0].excess > room + hair)] = np.inf
+    steeper = 1.0
     for _ in range(most):
         value, first, second = _mixed(touched, room, hair)
         w = int(np.argmin(bound))
@@ -88,7 +92,10 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
         fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
         slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
         if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
-            break
+            # Nothing to mix, as where there is no room at all: excess has to weigh more.
+            slope = steeper = steeper * STEEPER
+            if slope > STEEPEST:
+                break
         try:
             touched.append(_weighed(weighing, slope))
         except Stopped as stopped:
