@@ -12,8 +12,8 @@ from prudent.allowance import Allowance
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
 from prudent.kernels.forwards import distribute, mark_played
+from prudent.kernels.stretches import Values as TileValues
 from prudent.kernels.sweep import Costs, follow
-from prudent.kernels.tiles import Values as TileValues
 from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.kernels.tiles import slide
 from prudent.model import FloatArray, owner

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from prudent.graph import Blocks, BoolArray, ordered_blocks
 from prudent.kernels.layout import alike, layers, share, sort_outcomes
-from prudent.kernels.tiles import Known, Work
+from prudent.kernels.stretches import Known, Work
 from prudent.model import FloatArray, IntArray, owner, starts
 from prudent.prepared import Prepared, once, restrict
 from prudent.values.rounds import rounding

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from prudent.allowance import Arrays
 from prudent.chain import costs_of
 from prudent.errors import PrudentError
+from prudent.kernels.stretches import Free, Known, Scratch, Values
 from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
-from prudent.kernels.tiles import Free, Known, Scratch, Values, settle, slide, turn
+from prudent.kernels.tiles import settle, slide, turn
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
