@@ -6,8 +6,8 @@ the least that reaching it takes: at level ``t`` its budget is ``t - delay[s]``,
 
 An outcome adds a multiple of a stretch of its successor's table, and those stretches lie ``cost`` further back.  So a
 tile can be filled in one go wherever no node waits for itself: along outcomes that look back less than the tile is
-long, the nodes come in an order, successors first.  Where such outcomes make a cycle, the nodes on it are a *group*: what they
-need from elsewhere is added up as before, the rest level by level.
+long, the nodes come in an order, successors first.  Where such outcomes make a cycle, the nodes on it are a *group*:
+what they need from elsewhere is added up as before, the rest level by level.
 
 Tables are by node and level, from level ``origin`` on.  Values are in levels, and none is below 0.
 """
