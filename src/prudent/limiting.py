@@ -79,7 +79,8 @@ def solve_within(model: SSP, alpha: float, cap: Cap, target: Target, step: float
         optimum = solution_for(explored, alpha)
         bracket = bracket_of(prepared, optimum, alpha)
         if explored.stopped:
-            plan = plan_of(model, "exact", alpha, Stage(prepared, optimum, bracket, time.perf_counter() - began))
+            stage = Stage(prepared, optimum, bracket, time.perf_counter() - began)
+            plan = plan_of(model, "exact", alpha, stage, target, allowance)
             note = "stopped before the limit on CVaR could be made use of: this is a plan for the least CVaR"
             return replace(plan, notes=(*plan.notes, note))
         try:

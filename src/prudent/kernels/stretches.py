@@ -28,9 +28,7 @@ class Work(NamedTuple):
     delay: np.ndarray  # (n_nodes,)  the least cost from the start
     place: np.ndarray  # (n_nodes,)  where its actions begin in the scratch that its group shares
     queue_start: np.ndarray  # (n_groups + 1,)
-    queue: (
-        np.ndarray
-    )  # (n_actions,)  the actions of each group, by where they lead: what is looked at stays in the cache
+    queue: np.ndarray  # (n_actions,)  the actions of each group, by where they lead, for the cache's sake
     action_node: np.ndarray  # (n_actions,)
     block_size: np.ndarray  # (n_nodes,)  by place in a group: how many nodes from here on form a cycle at no cost
     block_of: np.ndarray  # (n_nodes,)  the number of that cycle in the round at no cost, -1 for nodes on none

@@ -16,9 +16,10 @@ asked from anyone.  With A*(s, b) the actions that attain U(s, b), the second ob
 and the plan starts from the w with least M(start, w) among those that attain min f.  Where b >= V_worst(s),
 U is 0 and A* is decided in whole numbers; elsewhere actions within a relative tolerance of the minimum tie.
 
-*Guarantee.*  Beside U the sweep carries a table that is surely below it: it starts from a lower bound on V and
-is rounded down at every step by more than the arithmetic can err; ``lower`` = min over w of f taken from it holds
-in exact arithmetic.  ``upper`` is the returned policy's own excess at w, evaluated backwards and rounded up.  What
+*Guarantee.*  Beside U goes what is surely below it, from a lower bound on V: in tiles U less a factor for all that
+rounding can do, level by level a table that is rounded down at every step; ``lower`` = min over w of f taken from it
+holds in exact arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up: from the sweep itself in a model
+without cycles, where what ties lost is measured, else from following the policy, or from its values backwards.  What
 the tie tolerance cost, if anything, is their difference.
 
 *Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue: so

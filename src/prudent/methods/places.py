@@ -361,7 +361,7 @@ class TilePlace(Place):
             self.values = self.values._replace(width=width, excess=kept["excess"], mean=kept["mean"])
             self._scratch[0].lost[0] = kept["lost"][0]
             self._free = self._free._replace(room=self._free.room._replace(chosen=self._chosen(kept)))
-        if finished:
+        else:
             self._scratch[0].lost[0] = np.nan  # it was not kept
         self.values = self.values._replace(choice=np.ascontiguousarray(kept["choice"].T))
         self.done, self.found = done, kept["found"]
