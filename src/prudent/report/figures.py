@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.extras import needed
 from prudent.report.experiments import Results
 from prudent.report.paper import DOMAINS
 
@@ -27,10 +27,7 @@ BREAK_EVEN = {"inventory-control": 400.0}
 
 def draw_figures(results: Results) -> dict[str, bytes]:
     """Return PNG pictures by name: one for each domain and alpha, a row of bars for each method."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PrudentError("the figures need matplotlib; install it with: pip install 'prudent[plot]'") from None
+    Figure = needed("matplotlib.figure", "plot").Figure
     pictures = {}
     for domain, alphas in FIGURES.items():
         every = np.concatenate([costs for (name, _, _), costs in results.costs.items() if name == domain])
