@@ -140,7 +140,7 @@ def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, m
     known = known_of(tiling, base[0], base[2], worst, None, 1.0)
     tile, width = tile_and_width(tiling, policy.level)
     tables = [np.zeros(len(work.delay) * width) for _ in range(2)]
-    values = TileValues(width, tables[0], tables[1], np.ascontiguousarray(policy.choice.T))
+    values = TileValues(width, tables[0], tables[1], policy.choice)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
     origin = 0

@@ -86,7 +86,7 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
                     if total < best:
                         best, chosen = total, a - start
             means[s * width + level - origin] = best
-            values.choice[s, b] = chosen
+            values.choice[b, s] = chosen
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

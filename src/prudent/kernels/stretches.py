@@ -60,13 +60,13 @@ class Values(NamedTuple):
     width: int  # levels
     excess: np.ndarray  # (n_nodes * width,)  U
     mean: np.ndarray  # (n_nodes * width,)  M
-    choice: np.ndarray  # (n_states, n_budgets)  the action's number within its state, by budget
+    choice: np.ndarray  # (n_budgets, n_states)  the action's number within its state
 
 
 class Scratch(NamedTuple):
     """Room to work in, for one thread."""
 
-    k: np.ndarray  # (most actions in a node, tile)  U if an action is played
+    k: np.ndarray  # (most actions in a node * tile,)  U if an action is played
     ready: np.ndarray  # (tile, most actions in a group)  the part of it that is known beforehand
     next_least: np.ndarray  # (tile,)  the least but one of them
     m: np.ndarray  # (tile,)  M if an action is played
@@ -81,7 +81,7 @@ NEVER = 2**62
 """A budget that no one has."""
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_stretch(total, begin, end, p, table, at):
     """Add ``p`` times the stretch of ``table`` that begins ``at`` to ``total[begin:end]``."""
     first, back = np.uint64(begin), np.uint64(at)  # unsigned: no index from the end, so that it becomes vectors
@@ -89,15 +89,16 @@ def add_stretch(total, begin, end, p, table, at):
         total[first + i] += p * table[back + i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def add_two(total, n, p, one, q, other, table):
-    """Add ``p`` and ``q`` times the stretches of ``table`` that begin at ``one`` and ``other`` to ``total[:n]``."""
-    back, also = np.uint64(one), np.uint64(other)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def add_four(total, begin, n, p, table, at, p1, at1, p2, at2, p3, at3):
+    """Add multiples of four stretches of ``table`` to ``total[begin:begin + n]``, one after the other."""
+    first, zero, one, two, three = np.uint64(begin), np.uint64(at), np.uint64(at1), np.uint64(at2), np.uint64(at3)
     for i in range(np.uint64(n)):
-        total[i] = (total[i] + p * table[back + i]) + q * table[also + i]
+        some = (total[first + i] + p * table[zero + i]) + p1 * table[one + i]
+        total[first + i] = (some + p2 * table[two + i]) + p3 * table[three + i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
     """Add an outcome's part to ``total[begin:end]``, in which ``rest`` is what it leaves of the first budget.
 
@@ -109,14 +110,41 @@ def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
     add_stretch(total, gone, min(end, begin + last - rest), p, table, at + rest + gone - begin)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def begin_with(total, begin, end, value, p, without, slope, rest, table, at, last):
-    """Set ``total[begin:end]`` to a value and an outcome's part, as :func:`add_outcome` adds it."""
-    gone = begin + min(max(1 - rest, 0), end - begin)
-    for i in range(begin, gone):
-        total[i] = value + p * (without - slope * (rest + i - begin))
-    stop = max(min(end, begin + last - rest), gone)
-    first, back = np.uint64(gone), np.uint64(at + rest + gone - begin)
-    for i in range(np.uint64(stop - gone)):
-        total[first + i] = value + p * table[back + i]
-    total[stop:end] = value
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def whole_from(o, n, b, successor, cost, delay, width, origin, ends):
+    """Return where the whole stretch of ``n`` begins that an outcome leads to, -1 where part of it is not in a table."""
+    t, rest = successor[o], b - cost[o]
+    if rest > 0 and (len(ends) == 0 or rest + n <= ends[t]):
+        return t * width + delay[t] - origin + rest
+    return -1
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def add_up(
+    total, begin, n, value, o, stop, b, probability, successor, cost, delay, width, origin, without, slope, table, ends
+):
+    """Set ``total[begin:begin + n]`` to a value and what the outcomes ``o:stop`` lead to, ``b`` the first budget.
+
+    Tables end at ``ends``, or nowhere if that is empty.  Whole stretches are taken four at a time, in their order.
+    """
+    first = np.uint64(begin)
+    for i in range(np.uint64(max(n, 0))):
+        total[first + i] = value
+    while o < stop:
+        at = whole_from(o, n, b, successor, cost, delay, width, origin, ends)
+        if at >= 0 and o + 3 < stop:
+            at1 = whole_from(o + 1, n, b, successor, cost, delay, width, origin, ends)
+            at2 = whole_from(o + 2, n, b, successor, cost, delay, width, origin, ends)
+            at3 = whole_from(o + 3, n, b, successor, cost, delay, width, origin, ends)
+            if min(at1, at2, at3) >= 0:
+                p, p1, p2, p3 = probability[o], probability[o + 1], probability[o + 2], probability[o + 3]
+                add_four(total, begin, n, p, table, at, p1, at1, p2, at2, p3, at3)
+                o += 4
+                continue
+        if at >= 0:
+            add_stretch(total, begin, begin + n, probability[o], table, at)
+        else:
+            t = successor[o]
+            at, last = t * width + delay[t] - origin, ends[t] if len(ends) > 0 else NEVER
+            add_outcome(total, begin, begin + n, probability[o], without[t], slope, b - cost[o], table, at, last)
+        o += 1

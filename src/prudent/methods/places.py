@@ -17,7 +17,7 @@ from prudent.chain import costs_of
 from prudent.errors import PrudentError
 from prudent.kernels.stretches import Free, Known, Scratch, Values
 from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
-from prudent.kernels.tiles import settle, slide, turn
+from prudent.kernels.tiles import settle, slide
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
@@ -38,6 +38,9 @@ MISFIT = "the checkpoint does not fit this solve; delete it, or name another fil
 
 SPREAD = 500_000
 """Outcomes times levels from which a part of a tile is worth more than one thread."""
+
+AT_FIRST = 2**30
+"""States times levels that there is room for at first; beyond that, room grows as it is needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,9 +225,10 @@ class TilePlace(Place):
         if task.aims == (True, True):
             whole = task.base.excess > 0
             self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
-        rows = min(self.most + 1, 1024) if task.aims.plan else 1
-        choice = np.zeros((task.prepared.n_states, rows), dtype=choice_type(task.prepared))
-        choice[:, 0] = task.first_choice[0]
+        # What is not written to takes no memory, so there may as well be room.
+        rows = min(self.most + 1, max(1024, AT_FIRST // task.prepared.n_states)) if task.aims.plan else 1
+        choice = np.zeros((rows, task.prepared.n_states), dtype=choice_type(task.prepared))
+        choice[0] = task.first_choice[0]
         mean = np.zeros(nodes * width if task.aims.plan else 1)
         self.values = Values(width, np.zeros(nodes * width), mean, choice)
         prepared = task.prepared
@@ -233,7 +237,7 @@ class TilePlace(Place):
         self._free = Free(arcs, costs_of(prepared, arcs), ends, room_for(task))
         self._scratch = [
             Scratch(
-                np.empty((int(np.diff(work.action_start).max(initial=1)), self.tile)),
+                np.empty(int(np.diff(work.action_start).max(initial=1)) * self.tile),
                 np.empty((self.tile if work.cyclic.any() else 1, self.tiling.room)),
                 np.empty(self.tile),
                 np.empty(self.tile),
@@ -286,10 +290,10 @@ class TilePlace(Place):
             for table in (self.values.excess, self.values.mean)[: 2 if aims.plan else 1]:
                 slide(table, width, by, self.done - self.origin - by)
             self.origin += by
-        n, levels = self.values.choice.shape
+        levels, n = self.values.choice.shape
         if aims.plan and end > levels:
-            longer = np.zeros((n, min(max(2 * levels, end), self.most + 1)), dtype=self.values.choice.dtype)
-            longer[:, :levels] = self.values.choice
+            longer = np.zeros((min(max(2 * levels, end), self.most + 1), n), dtype=self.values.choice.dtype)
+            longer[:levels] = self.values.choice
             self.values = self.values._replace(choice=longer)
 
     def _settle(self, end: int) -> None:
@@ -315,10 +319,7 @@ class TilePlace(Place):
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the levels settled."""
-        table, levels = self.values.choice, self.done if self.task.aims.plan else 1
-        turned = np.empty((levels, len(table)), dtype=table.dtype)
-        turn(table, turned)
-        return turned
+        return self.values.choice[: self.done if self.task.aims.plan else 1]
 
     def packed(self) -> Arrays:
         """Return what is needed to go on from here."""
@@ -363,7 +364,7 @@ class TilePlace(Place):
             self._free = self._free._replace(room=self._free.room._replace(chosen=self._chosen(kept)))
         else:
             self._scratch[0].lost[0] = np.nan  # it was not kept
-        self.values = self.values._replace(choice=np.ascontiguousarray(kept["choice"].T))
+        self.values = self.values._replace(choice=kept["choice"])
         self.done, self.found = done, kept["found"]
 
 
