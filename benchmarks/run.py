@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--quick] [--only NAME ...] [--out FOLDER]
 
-Prints the table, writes results.json and results.html.  Parts: paper, programs, references, streaming, growth, storm,
-others, memory.  A part that fails is a row that says why, and the command ends with 1.
+Prints the table, writes results.json and results.html.  Parts: paper, programs, references, savings, streaming, growth,
+storm, others, memory.  A part that fails is a row that says why, and the command ends with 1.
 """
 
 import argparse
@@ -31,6 +31,7 @@ PARTS = {
     "paper": "against_paper",
     "programs": "paper_method",
     "references": "references",
+    "savings": "savings",
     "streaming": "streaming",
     "growth": "growth",
     "storm": "against_storm",

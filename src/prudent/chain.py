@@ -12,19 +12,18 @@ from prudent.allowance import Allowance
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
 from prudent.kernels.forwards import distribute, mark_played
-from prudent.kernels.stretches import Values as TileValues
 from prudent.kernels.sweep import Costs, follow
 from prudent.kernels.tiles import follow as follow_in_tiles
-from prudent.kernels.tiles import slide
 from prudent.model import FloatArray, owner
 from prudent.policy import BudgetPolicy
 from prudent.prepared import Prepared, restrict
 from prudent.progress import Progress
 from prudent.risk import Distribution
-from prudent.tiling import Tiling, known_of, tile_and_width, tiling_of
+from prudent.tiling import Tiling, known_of, tiling_of
 from prudent.values.expected import Expected, least_expected_cost
 from prudent.values.rounds import block_rounding, free_round, full_round, rounding, solve_round
 from prudent.values.worst_case import UNREACHED, WorstCase
+from prudent.window import Window
 
 __all__ = [
     "BATCH",
@@ -138,23 +137,15 @@ def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, m
     never = np.where(np.diff(prepared.action_start) > 0, UNREACHED, 0)
     worst = WorstCase(never, np.full(prepared.n_actions, UNREACHED))
     known = known_of(tiling, base[0], base[2], worst, None, 1.0)
-    tile, width = tile_and_width(tiling, policy.level)
-    tables = [np.zeros(len(work.delay) * width) for _ in range(2)]
-    values = TileValues(width, tables[0], tables[1], policy.choice)
+    window = Window(tiling, policy.level, plan=True)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
-    origin = 0
     with Progress("evaluating the plan", total=levels, unit="levels") as progress:
-        for first in range(1, levels, tile):
-            last = min(first + tile, levels)
-            if last - origin > width:
-                by = max(first - tiling.back, 0) - origin
-                for table in tables:
-                    slide(table, width, by, first - origin - by)
-                origin += by
-            follow_in_tiles(work, known, first, last, origin, values)
-            at = prepared.start * width + np.arange(first, last) - origin
-            found[0, first:last], found[2, first:last] = tables[0][at], tables[1][at]
+        for first in range(1, levels, window.tile):
+            last = min(first + window.tile, levels)
+            window.reach(first, last)
+            follow_in_tiles(work, known, first, last, window.values(policy.choice))
+            found[0, first:last], found[2, first:last] = window.of_start(first, last)
             progress.at(last)
     whole = base[0] > 0
     ratio = float((base[1][whole] / base[0][whole]).max(initial=1.0))

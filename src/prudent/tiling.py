@@ -12,7 +12,7 @@ at most (1 + e) to the number of sums along a run, e the relative error of one o
 with that factor taken off, begun from a lower bound on V.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.graph import Blocks, BoolArray, ordered_blocks
-from prudent.kernels.layout import alike, layers, share, sort_outcomes
+from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows, sort_outcomes
 from prudent.kernels.stretches import Known, Work
 from prudent.model import FloatArray, IntArray, owner, starts
 from prudent.prepared import Prepared, once, restrict
 from prudent.values.rounds import rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 
-__all__ = ["SURE", "TABLES", "Tiling", "apart", "known_of", "tile_and_width", "tiling_of", "without_waste"]
+__all__ = ["SURE", "Tiling", "clear_waste", "known_of", "tiling_of"]
 
 LONG = 512
 """The tile of a model without cycles: as long as a few such vectors fit into the fastest memory."""
@@ -51,12 +51,6 @@ SURE = 1e-11
 ROOM = 2**27
 """The most bytes of room for the actions of one group."""
 
-TABLES = 2**28
-"""Bytes that the tables of tiles take at most, unless short tiles do not fit into that."""
-
-SHORTEST = 16
-"""The shortest that tiles are made for that."""
-
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
@@ -66,6 +60,9 @@ class Tiling:
     work: Work
     tile: int
     heads: IntArray  # for each shared list, the first action that has it
+    row: IntArray  # (n_nodes,)  where each node's values are, while they are needed
+    rows: int
+    shares_rows: bool  # whether nodes hand their rows on to others; else each has its own
     layer_start: IntArray  # groups of one layer do not wait for each other
     room: int  # rows of scratch
     back: int  # how many levels back an outcome looks at most
@@ -194,7 +191,13 @@ def _long(prepared: Prepared, nodes: _Nodes) -> Tiling:
     layers(*nodes.graph, UNREACHED, np.arange(n), layer)
     order = np.argsort(layer, kind="stable")
     first = np.searchsorted(layer[order], np.arange(int(layer.max()) + 2))
-    return _tiling(prepared, nodes, LONG, np.arange(n + 1), order, np.zeros(n, dtype=bool), first, len(first), 0)
+    alone = np.zeros(n, dtype=bool)
+    found = _tiling(prepared, nodes, LONG, np.arange(n + 1), order, alone, first, len(first), 0)
+    if found.back > LONG:  # handing on would take longer than it saves
+        return found
+    row = np.empty(n, dtype=np.int64)
+    rows = share_rows(nodes.action_start, nodes.outcome_start, nodes.successor, layer, order, row)
+    return replace(found, row=row, rows=rows, shares_rows=True)
 
 
 def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums: int) -> tuple[float, Tiling | None]:
@@ -303,6 +306,9 @@ def _tiling(
         ),
         tile=tile,
         heads=nodes.heads,
+        row=np.arange(n),
+        rows=n,
+        shares_rows=False,
         layer_start=layer_start.astype(np.int64),
         room=int((place + np.diff(nodes.action_start)).max(initial=1)),
         back=int(back.max(initial=0)),
@@ -339,22 +345,9 @@ def known_of(
     )
 
 
-def without_waste(prepared: Prepared, choice: NDArray[Any], budget: int) -> NDArray[Any]:
-    """Return the choices of budgets up to one with which a run begins, the first action where none can be."""
-    kept = choice[: budget + 1].copy()
-    if (tiling := tiling_of(prepared)) is not None and not tiling.free:
-        most = budget - tiling.work.delay[: prepared.n_states]  # what can be left in each state
-        kept[1:][np.arange(1, budget + 1)[:, None] > most] = 0
-    return kept
-
-
-def tile_and_width(tiling: Tiling, most: int) -> tuple[int, int]:
-    """Return how long tiles are to be, and how many levels tables hold."""
-    each = 16 * len(tiling.work.delay)
-    tile = min(tiling.tile, max((TABLES // each - tiling.back) // 2, SHORTEST), most + 1)
-    return tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
-
-
-def apart(width: int) -> int:
-    """Return a width for rows whose heads are not to fall into the same set of a cache, as those 4 kB apart do."""
-    return width if width < 512 else -(-width // 512) * 512 + 8
+def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
+    """Set choices to the first action where no run can be that begins with the largest budget."""
+    tiling = tiling_of(prepared)
+    if tiling is not None and not tiling.free:
+        most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # what can be left in each
+        clear_beyond(choice, most)

@@ -14,10 +14,10 @@ __all__ = ["compile_for_cycles", "compiled_before"]
 
 def compiled_before() -> bool:
     """Return whether numba's cache holds the largest kernel, as it is written now."""
-    from prudent.kernels.sweep import sweep
+    from prudent.kernels.tiles import settle
 
-    line = sweep.py_func.__code__.co_firstlineno
-    return any(Path(str(sweep.stats.cache_path)).glob(f"sweep.sweep-{line}.*.nbi"))
+    line = settle.py_func.__code__.co_firstlineno
+    return any(Path(str(settle.stats.cache_path)).glob(f"tiles.settle-{line}.*.nbi"))
 
 
 @cache

@@ -9,11 +9,11 @@ from prudent.kernels.sweep import lower_block
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, free, group):
+def settle_group(work, known, terms, tie, plan, first, last, values, scratch, free, group):
     """Both objectives in the nodes of a cycle, for the levels ``first:last``: what is known, then level by level."""
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
-    width, means, excesses = values.width, values.mean, values.excess
+    row, means, excesses = values.row, values.mean, values.excess
     worst, action_worst, calm, base, base_mean = known.worst, known.action_worst, known.calm, known.excess, known.mean
     mean_cost, k, ready = work.mean_cost, scratch.m, scratch.ready
     for q in range(work.queue_start[group], work.queue_start[group + 1]):
@@ -26,8 +26,7 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
         k[:n] = terms.accrual * mean_cost[a]
         for o in range(late_stop[a], outcome_start[a + 1]):
             t, rest = successor[o], b - cost[o]
-            at = t * width + delay[t] - origin
-            add_outcome(k, 0, n, probability[o], base[t], terms.slope, rest, excesses, at, worst[t])
+            add_outcome(k, 0, n, probability[o], base[t], terms.slope, rest, excesses, row[t], worst[t])
         for i in range(n):
             ready[b + delay[s] - first + i, place] = k[i]
         # Of M, where there need be none.
@@ -37,19 +36,18 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
             k[:n] = mean_cost[a]
             for o in range(late_stop[a], outcome_start[a + 1]):
                 t, rest = successor[o], b - cost[o]
-                at = t * width + delay[t] - origin
-                add_outcome(k, 0, n, probability[o], base_mean[t], 0.0, rest, means, at, NEVER)
+                add_outcome(k, 0, n, probability[o], base_mean[t], 0.0, rest, means, row[t], NEVER)
             for i in range(n):
                 ready[b + delay[s] - first + i, place] = k[i]
     for level in range(first, last):
-        row = level - first
+        line = level - first
         skipped = 0
         for g in range(work.group_start[group], work.group_start[group + 1]):
             if skipped > 0:
                 skipped -= 1
                 continue
             if work.block_size[g] > 1:
-                settle_free(work, terms, level, row, origin, values, base, ready, free, g)
+                settle_free(work, terms, level, line, values, base, ready, free, g)
                 skipped = work.block_size[g] - 1
                 continue
             s = work.group_node[g]
@@ -59,56 +57,56 @@ def settle_group(work, known, terms, tie, plan, first, last, origin, values, scr
             place, safe = work.place[s] - start, b >= worst[s]
             least = 0.0 if safe else np.inf
             for a in range(start, start if safe else stop):
-                total = ready[row, place + a]
+                total = ready[line, place + a]
                 for o in range(outcome_start[a], late_stop[a]):
                     t, rest = successor[o], b - cost[o]
                     after = base[t] - terms.slope * rest
                     if rest > 0:
-                        after = excesses[t * width + rest + delay[t] - origin]
+                        after = excesses[row[t] + rest]
                     total += probability[o] * after
-                ready[row, place + a] = total
+                ready[line, place + a] = total
                 least = min(least, total)
-            excesses[s * width + level - origin] = least
+            excesses[row[s] + b] = least
             if not plan:
                 continue
             limit, best, chosen = least * (1.0 + tie), np.inf, known.choice[s]
             if b >= calm[s]:
                 best, stop = base_mean[s], start
             for a in range(start, stop):
-                if action_worst[a] <= b if safe else ready[row, place + a] <= limit:
-                    total = ready[row, place + a] if safe else mean_cost[a]
+                if action_worst[a] <= b if safe else ready[line, place + a] <= limit:
+                    total = ready[line, place + a] if safe else mean_cost[a]
                     for o in range(outcome_start[a], late_stop[a] if safe else outcome_start[a + 1]):
                         t, rest = successor[o], b - cost[o]
                         after = base_mean[t]
                         if rest > 0:
-                            after = means[t * width + rest + delay[t] - origin]
+                            after = means[row[t] + rest]
                         total += probability[o] * after
                     if total < best:
                         best, chosen = total, a - start
-            means[s * width + level - origin] = best
+            means[row[s] + b] = best
             values.choice[b, s] = chosen
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_free(work, terms, level, row, origin, values, base, ready, free, g):
+def settle_free(work, terms, level, line, values, base, ready, free, g):
     """Find what is surely below U in the nodes of a cycle at no cost, at one level."""
     arcs, (k, allowed, chosen, value) = free.arcs, free.room
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
-    width, excesses = values.width, values.excess
+    row, excesses = values.row, values.excess
     b = level - delay[work.group_node[g]]  # the same for all of them
     if b <= 0:
         return
     for i in range(g, g + work.block_size[g]):
         s = work.group_node[i]
         for a in range(action_start[s], action_start[s + 1]):
-            total = ready[row, work.place[s] + a - action_start[s]]
+            total = ready[line, work.place[s] + a - action_start[s]]
             for o in range(outcome_start[a], late_stop[a]):
                 t, rest = successor[o], b - cost[o]
                 if cost[o] == 0:
-                    value[t] = excesses[t * width + b + delay[t] - origin]  # where it leads out: settled before
+                    value[t] = excesses[row[t] + b]  # where it leads out: settled before
                 elif rest > 0:
-                    total += probability[o] * excesses[t * width + rest + delay[t] - origin]
+                    total += probability[o] * excesses[row[t] + rest]
                 else:
                     total += probability[o] * (base[t] - terms.slope * rest)
             k[a], allowed[a] = total, True
@@ -118,4 +116,4 @@ def settle_free(work, terms, level, row, origin, values, base, ready, free, g):
     lower_block(arcs, free.costs, free.ends, b, begin, end, k, value)
     for i in range(g, g + work.block_size[g]):
         s = work.group_node[i]
-        excesses[s * width + level - origin] = value[s]
+        excesses[row[s] + b] = value[s]

@@ -143,3 +143,41 @@ def layers(action_start, outcome_start, successor, cost, short, group_of, layer)
             if waits[h] == 0:
                 queue.append(h)
     return done == n_groups
+
+
+@njit(cache=True)
+def share_rows(action_start, outcome_start, successor, layer, order, row):
+    """Give each node a row that no other has from its own layer up to the last one that looks at it.
+
+    Goals share row 0, which is left as it is.  Returns the number of rows.
+    """
+    n = len(layer)
+    last = layer.copy()
+    for s in range(n):
+        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
+            last[successor[o]] = max(last[successor[o]], layer[s])
+    leaving = np.argsort(last, kind="mergesort")
+    free, rows, left = [np.int64(0) for _ in range(0)], 1, 0
+    for s in order:
+        if action_start[s] == action_start[s + 1]:
+            row[s] = 0
+            continue
+        while last[leaving[left]] < layer[s]:
+            if row[leaving[left]] > 0:
+                free.append(row[leaving[left]])
+            left += 1
+        if len(free) > 0:
+            row[s] = free.pop()
+        else:
+            row[s] = rows
+            rows += 1
+    return rows
+
+
+@njit(cache=True)
+def clear_beyond(table, most):
+    """Set each column of a table to 0 beyond its row ``most``."""
+    for b in range(most.min() + 1, len(table)):
+        for s in range(table.shape[1]):
+            if b > most[s]:
+                table[b, s] = 0

@@ -55,11 +55,14 @@ class Known(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Tables by node and level."""
+    """Tables of values, and of actions."""
 
-    width: int  # levels
-    excess: np.ndarray  # (n_nodes * width,)  U
-    mean: np.ndarray  # (n_nodes * width,)  M
+    row: np.ndarray  # (n_nodes,)  where a node's value for budget 0 is in the tables, or would be
+    excess: np.ndarray  # U
+    mean: np.ndarray  # M
+    before: int  # so many levels before a tile are handed on to it; none where rows are not shared
+    excess_before: np.ndarray  # (n_nodes * before,)
+    mean_before: np.ndarray  # (n_nodes * before,)
     choice: np.ndarray  # (n_budgets, n_states)  the action's number within its state
 
 
@@ -79,6 +82,16 @@ FAST = {"contract"}
 
 NEVER = 2**62
 """A budget that no one has."""
+
+# What follows borrows its arrays and makes none, so that it need not count references: hence ``_nrt=False``.
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def copy(table, to, n, source, at):
+    """Copy ``n`` values of ``source`` from ``at`` on to ``table[to:]``."""
+    there, here = np.uint64(to), np.uint64(at)
+    for i in range(np.uint64(n)):
+        table[there + i] = source[here + i]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
@@ -111,40 +124,51 @@ def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def whole_from(o, n, b, successor, cost, delay, width, origin, ends):
-    """Return where the whole stretch of ``n`` begins that an outcome leads to, -1 where part of it is not in a table."""
+def stretch_from(o, lower, n, b, successor, cost, row, ends):
+    """Return where the stretch ``lower:n`` begins that an outcome leads to, and how much of it is in the table."""
     t, rest = successor[o], b - cost[o]
-    if rest > 0 and (len(ends) == 0 or rest + n <= ends[t]):
-        return t * width + delay[t] - origin + rest
-    return -1
+    last = n if len(ends) == 0 else min(n, ends[t] - rest)
+    return row[t] + rest + lower, last - lower
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def add_up(
-    total, begin, n, value, o, stop, b, probability, successor, cost, delay, width, origin, without, slope, table, ends
-):
+def add_up(total, begin, n, value, o, stop, b, probability, successor, cost, row, without, slope, table, ends):
     """Set ``total[begin:begin + n]`` to a value and what the outcomes ``o:stop`` lead to, ``b`` the first budget.
 
     Tables end at ``ends``, or nowhere if that is empty.  Whole stretches are taken four at a time, in their order.
     """
-    first = np.uint64(begin)
-    for i in range(np.uint64(max(n, 0))):
+    lower = 0  # from here on every outcome leaves some budget
+    for i in range(o, stop):
+        lower = max(lower, cost[i] + 1 - b)
+    lower = min(lower, n)
+    if lower > 0:
+        for i in range(begin, begin + lower):
+            total[i] = value
+        for i in range(o, stop):
+            t, rest = successor[i], b - cost[i]
+            last = NEVER if len(ends) == 0 else ends[t]
+            add_outcome(total, begin, begin + lower, probability[i], without[t], slope, rest, table, row[t], last)
+    begin, m = begin + lower, n - lower
+    if m <= 0:
+        return
+    at, part = stretch_from(o, lower, n, b, successor, cost, row, ends)
+    p, first, back, full = probability[o], np.uint64(begin), np.uint64(at), np.uint64(max(part, 0))
+    for i in range(full):
+        total[first + i] = value + p * table[back + i]
+    for i in range(full, np.uint64(m)):
         total[first + i] = value
+    o += 1
     while o < stop:
-        at = whole_from(o, n, b, successor, cost, delay, width, origin, ends)
-        if at >= 0 and o + 3 < stop:
-            at1 = whole_from(o + 1, n, b, successor, cost, delay, width, origin, ends)
-            at2 = whole_from(o + 2, n, b, successor, cost, delay, width, origin, ends)
-            at3 = whole_from(o + 3, n, b, successor, cost, delay, width, origin, ends)
-            if min(at1, at2, at3) >= 0:
+        at, part = stretch_from(o, lower, n, b, successor, cost, row, ends)
+        if part == m and o + 3 < stop:
+            at1, part1 = stretch_from(o + 1, lower, n, b, successor, cost, row, ends)
+            at2, part2 = stretch_from(o + 2, lower, n, b, successor, cost, row, ends)
+            at3, part3 = stretch_from(o + 3, lower, n, b, successor, cost, row, ends)
+            if min(part1, part2, part3) == m:
                 p, p1, p2, p3 = probability[o], probability[o + 1], probability[o + 2], probability[o + 3]
-                add_four(total, begin, n, p, table, at, p1, at1, p2, at2, p3, at3)
+                add_four(total, begin, m, p, table, at, p1, at1, p2, at2, p3, at3)
                 o += 4
                 continue
-        if at >= 0:
-            add_stretch(total, begin, begin + n, probability[o], table, at)
-        else:
-            t = successor[o]
-            at, last = t * width + delay[t] - origin, ends[t] if len(ends) > 0 else NEVER
-            add_outcome(total, begin, begin + n, probability[o], without[t], slope, b - cost[o], table, at, last)
+        if part > 0:
+            add_stretch(total, begin, begin + part, probability[o], table, at)
         o += 1

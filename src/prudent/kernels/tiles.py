@@ -9,24 +9,25 @@ tile can be filled in one go wherever no node waits for itself: along outcomes t
 long, the nodes come in an order, successors first.  Where such outcomes make a cycle, the nodes on it are a *group*:
 what they need from elsewhere is added up as before, the rest level by level.
 
-Tables are by node and level, from level ``origin`` on.  Values are in levels, and none is below 0.
+Tables are by row and level; :mod:`prudent.window` says which node has which row.  Values are in levels, none below 0.
 """
 
 import numpy as np
 from numba import njit
 
 from prudent.kernels.groups import settle_group
-from prudent.kernels.stretches import FAST, add_up
+from prudent.kernels.stretches import FAST, add_up, copy
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_nodes(work, known, terms, tie, plan, first, last, origin, values, scratch, begin, end):
+def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, begin, end):
     """Both objectives in the groups ``begin:end``, of one node each that waits for none in this tile."""
     # Fields are taken out of their tuples once, and stretches of arrays are told by where they begin: within loops,
     # each access to a field, each slice and each call with a tuple would count references.
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_start, group_node = work.action_start, work.group_start, work.group_node
-    delay, width, means, excesses, choices = work.delay, values.width, values.mean, values.excess, values.choice
+    delay, rows, means, excesses, choices = work.delay, values.row, values.mean, values.excess, values.choice
+    before, excess_before, mean_before = values.before, values.excess_before, values.mean_before
     mean_cost, base, base_mean, base_choice = work.mean_cost, known.excess, known.mean, known.choice
     worst, action_worst, all_calm = known.worst, known.action_worst, known.calm
     k, tile, next_least, m, chosen = scratch.k, len(scratch.m), scratch.next_least, scratch.m, scratch.chosen
@@ -38,7 +39,9 @@ def settle_nodes(work, known, terms, tie, plan, first, last, origin, values, scr
         start, stop = action_start[s], action_start[s + 1]
         if n <= 0 or start == stop:  # the tables of goals are 0
             continue
-        here = s * width + b + delay[s] - origin
+        here = rows[s] + b
+        front = rows[s] + first - delay[s] - before
+        copy(excesses, front, before, excess_before, s * before)
         # First objective: U(s, b) = min over a of the expected U of what follows.
         unsafe = min(max(worst[s] - b, 0), n)
         fill(excesses, here + unsafe, here + n, 0.0)
@@ -46,13 +49,15 @@ def settle_nodes(work, known, terms, tie, plan, first, last, origin, values, scr
         for a in range(start, stop if unsafe > 0 else start):
             o, end_o, value = outcome_start[a], outcome_start[a + 1], accrual * mean_cost[a]
             add_up(
-                k, row, unsafe, value, o, end_o, b, probability, successor, cost, delay, width, origin,
+                k, row, unsafe, value, o, end_o, b, probability, successor, cost, rows,
                 base, slope, excesses, worst,
             )  # fmt: skip
             lower_to(k, row, excesses, here, next_least, chosen, a - start, unsafe)
             row += tile
+        copy(excess_before, s * before, before, excesses, front + last - first)
         if not plan:
             continue
+        copy(means, front, before, mean_before, s * before)
         # Second objective: M over A*(s, b), the actions that attain U.  Mostly there is one.
         calm = min(max(all_calm[s] - b, 0), n)
         unsafe = min(unsafe, calm)
@@ -66,7 +71,7 @@ def settle_nodes(work, known, terms, tie, plan, first, last, origin, values, scr
             a = start + chosen[i]
             add_up(
                 means, here + i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
-                successor, cost, delay, width, origin, base_mean, 0.0, means, never,
+                successor, cost, rows, base_mean, 0.0, means, never,
             )  # fmt: skip
             i = j
         # Where several do, the least M decides; where there is no excess, whole numbers say which they are.
@@ -83,7 +88,7 @@ def settle_nodes(work, known, terms, tie, plan, first, last, origin, values, scr
                 if i < j:
                     add_up(
                         m, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
-                        successor, cost, delay, width, origin, base_mean, 0.0, means, never,
+                        successor, cost, rows, base_mean, 0.0, means, never,
                     )  # fmt: skip
                     take(k, row, excesses, here, tie, i, j, a - start, m, means, chosen)
             row += tile
@@ -91,6 +96,7 @@ def settle_nodes(work, known, terms, tie, plan, first, last, origin, values, scr
             if excesses[here + i] > 0.0:
                 lost = max(lost, k[chosen[i] * tile + i] / excesses[here + i] - 1.0)
         fill(means, here + calm, here + n, base_mean[s])
+        copy(mean_before, s * before, before, means, front + last - first)
         for i in range(calm, n):
             chosen[i] = base_choice[s]
         if s < choices.shape[1]:
@@ -157,27 +163,28 @@ def attained(k, row, least, here, tie, begin, end):
 
 
 @njit(cache=True, nogil=True)
-def settle(work, known, terms, tie, plan, first, last, origin, values, scratch, free, begin, end):
+def settle(work, known, terms, tie, plan, first, last, values, scratch, free, begin, end):
     """Settle the levels ``first:last`` in the groups ``begin:end``, those before being settled."""
     group = begin
     while group < end:
         if work.cyclic[group]:
-            settle_group(work, known, terms, tie, plan, first, last, origin, values, scratch, free, group)
+            settle_group(work, known, terms, tie, plan, first, last, values, scratch, free, group)
             group += 1
             continue
         stop = group + 1
         while stop < end and not work.cyclic[stop]:
             stop += 1
-        settle_nodes(work, known, terms, tie, plan, first, last, origin, values, scratch, group, stop)
+        settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, group, stop)
         group = stop
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def follow(work, known, first, last, origin, values):
+def follow(work, known, first, last, values):
     """Evaluate the policy ``values.choice`` for the levels ``first:last``, in a model without cycles."""
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_node, mean_cost = work.action_start, work.group_node, work.mean_cost
-    delay, width, means, excesses, choice = work.delay, values.width, values.mean, values.excess, values.choice
+    delay, rows, means, excesses, choice = work.delay, values.row, values.mean, values.excess, values.choice
+    before, excess_before, mean_before = values.before, values.excess_before, values.mean_before
     base, base_mean, never = known.excess, known.mean, known.worst[:0]
     for g in range(len(group_node)):
         s = group_node[g]
@@ -186,7 +193,9 @@ def follow(work, known, first, last, origin, values):
         start = action_start[s]
         if n <= 0 or start == action_start[s + 1]:
             continue
-        here = s * width + b + delay[s] - origin
+        here, front = rows[s] + b, rows[s] + first - delay[s] - before
+        copy(excesses, front, before, excess_before, s * before)
+        copy(means, front, before, mean_before, s * before)
         i = 0
         while i < n:
             j, a = n, start
@@ -196,14 +205,16 @@ def follow(work, known, first, last, origin, values):
                     j += 1
             o, end_o = outcome_start[a], outcome_start[a + 1]
             add_up(
-                excesses, here + i, j - i, 0.0, o, end_o, b + i, probability, successor, cost, delay, width, origin,
-                base, 1.0, excesses, never,
+                excesses, here + i, j - i, 0.0, o, end_o, b + i, probability, successor, cost, rows, base, 1.0,
+                excesses, never,
             )  # fmt: skip
             add_up(
-                means, here + i, j - i, mean_cost[a], o, end_o, b + i, probability, successor, cost, delay, width,
-                origin, base_mean, 0.0, means, never,
+                means, here + i, j - i, mean_cost[a], o, end_o, b + i, probability, successor, cost, rows, base_mean,
+                0.0, means, never,
             )  # fmt: skip
             i = j
+        copy(excess_before, s * before, before, excesses, front + last - first)
+        copy(mean_before, s * before, before, means, front + last - first)
 
 
 @njit(cache=True, nogil=True)

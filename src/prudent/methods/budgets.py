@@ -23,10 +23,11 @@ from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
 from prudent.progress import Progress, announce
-from prudent.tiling import SURE, Tiling, tile_and_width, tiling_of
+from prudent.tiling import SURE, Tiling, tiling_of
 from prudent.values.expected import Expected
 from prudent.values.rounds import full_round, solve_round
 from prudent.values.worst_case import UNREACHED, WorstCase
+from prudent.window import tile_and_width
 
 __all__ = [
     "BOTH",
@@ -170,7 +171,9 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
     values = 8 * n * window * (3 if aims.plan else 1)  # the evaluation afterwards takes three tables, too
     if tiling is not None:
         tile, width = tile_and_width(tiling, levels)
-        values = max(values, 16 * len(tiling.work.delay) * width + 8 * tiling.room * tile)
+        carried = tiling.back * len(tiling.work.delay) if tiling.shares_rows else 0
+        tables = 16 * (tiling.rows * width + carried) + 8 * tiling.room * tile
+        values = tables if prepared.acyclic else max(values, tables)
     actions = 2 * n * (levels + 1) * np.dtype(choice_type(prepared)).itemsize if aims.plan else 0  # parts, then whole
     return values + actions + PER_LEVEL * (levels + 1)
 

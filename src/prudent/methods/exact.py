@@ -52,7 +52,7 @@ from prudent.policy import BudgetPolicy, MixedPolicy
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.risk import Distribution, mixture
-from prudent.tiling import without_waste
+from prudent.tiling import clear_waste
 from prudent.values.expected import Expected, least_expected_cost, proper_choice
 from prudent.values.rounds import UNIT, path_rounding
 from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
@@ -109,9 +109,15 @@ class Explored:
         more = float((self.expected.upper[whole] / self.expected.value[whole]).max(initial=1.0))
         return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
 
-    def policy(self, budget: int) -> BudgetPolicy:
-        """Return the policy that starts with a budget; where no run of it can be, the action is the first."""
-        return BudgetPolicy(self.prepared, without_waste(self.prepared, self.swept.choice, budget))
+    def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
+        """Return the policy that starts with a budget; where no run of it can be, the action is the first.
+
+        The last one to be asked for may have the sweep's own table.
+        """
+        choice = self.swept.choice[: budget + 1]
+        choice = choice if last else choice.copy()
+        clear_waste(self.prepared, choice)
+        return BudgetPolicy(self.prepared, choice)
 
 
 def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Solution:
@@ -120,7 +126,7 @@ def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bo
     With ``bounded`` false and rounded costs the lower bound is left out.
     """
     with allowance:  # Ctrl-C lets what is done be evaluated
-        return solution_for(explore(prepared, alpha, allowance, bounded=bounded), alpha)
+        return solution_for(explore(prepared, alpha, allowance, bounded=bounded), alpha, last=True)
 
 
 def explore(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Explored:
@@ -139,11 +145,11 @@ def explore(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: 
     return Explored(prepared, expected, swept, low, float(least[prepared.start]), swept.stopped or stopped)
 
 
-def solution_for(explored: Explored, alpha: float) -> Solution:
-    """Return the best policy for an alpha, evaluated."""
+def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Solution:
+    """Return the best policy for an alpha, evaluated; ``last``: the sweep is for nothing else."""
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
-    lower, policy = explored.lower(alpha), explored.policy(w)
+    lower, policy = explored.lower(alpha), explored.policy(w, last=last)
     exact_costs = not prepared.rounded and prepared.lattice.deviation == 0
     if exact_costs and not stopped and not np.isnan(explored.swept.lost) and alpha < 1 and not attains[:w].any():
         # The sweep has all numbers, and VaR is the least budget that is best for the policy itself.

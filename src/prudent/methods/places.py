@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from prudent.allowance import Arrays
 from prudent.chain import costs_of
 from prudent.errors import PrudentError
-from prudent.kernels.stretches import Free, Known, Scratch, Values
+from prudent.kernels.stretches import Free, Known, Scratch
 from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
-from prudent.kernels.tiles import settle, slide
+from prudent.kernels.tiles import settle
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
 from prudent.prepared import Prepared
-from prudent.tiling import TABLES, Tiling, apart, known_of, tile_and_width
+from prudent.tiling import Tiling, known_of
 from prudent.values.rounds import free_round, longest_stay
 from prudent.values.worst_case import UNREACHED, WorstCase
+from prudent.window import Window
 
 __all__ = ["TIE", "LevelPlace", "Place", "Task", "TilePlace"]
 
@@ -209,16 +210,11 @@ class TilePlace(Place):
 
     tiling: Tiling = field(kw_only=True)
     most: int = field(kw_only=True)  # levels that can matter
-    origin: int = 0  # the first level in the tables
-    values: Values = field(init=False)
-    tile: int = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        task, work = self.task, self.tiling.work
-        self.tile, self._width = tile_and_width(self.tiling, self.most)
-        nodes = len(work.delay)
-        width = self._first_width
+        task, work, prepared = self.task, self.tiling.work, self.task.prepared
+        self._window = Window(self.tiling, self.most, task.aims.plan)
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         self._sure = 1.0
@@ -226,32 +222,24 @@ class TilePlace(Place):
             whole = task.base.excess > 0
             self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
         # What is not written to takes no memory, so there may as well be room.
-        rows = min(self.most + 1, max(1024, AT_FIRST // task.prepared.n_states)) if task.aims.plan else 1
-        choice = np.zeros((rows, task.prepared.n_states), dtype=choice_type(task.prepared))
-        choice[0] = task.first_choice[0]
-        mean = np.zeros(nodes * width if task.aims.plan else 1)
-        self.values = Values(width, np.zeros(nodes * width), mean, choice)
-        prepared = task.prepared
+        rows = min(self.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
+        self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
+        self._choice[0] = task.first_choice[0]
         arcs = free_round(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
         self._free = Free(arcs, costs_of(prepared, arcs), ends, room_for(task))
+        tile = self._window.tile
         self._scratch = [
             Scratch(
-                np.empty(int(np.diff(work.action_start).max(initial=1)) * self.tile),
-                np.empty((self.tile if work.cyclic.any() else 1, self.tiling.room)),
-                np.empty(self.tile),
-                np.empty(self.tile),
-                np.zeros(self.tile, dtype=np.int64),
+                np.empty(int(np.diff(work.action_start).max(initial=1)) * tile),
+                np.empty((tile if work.cyclic.any() else 1, self.tiling.room)),
+                np.empty(tile),
+                np.empty(tile),
+                np.zeros(tile, dtype=np.int64),
                 np.zeros(1),
             )
             for _ in range(task.threads)
         ]
-
-    @property
-    def _first_width(self) -> int:
-        """How many levels tables hold at first: all, unless that may be far more than is needed."""
-        little = 16 * len(self.tiling.work.delay) * self._width <= TABLES
-        return self._width if little else min(self._width, 2 * self.tile)
 
     @property
     def lost(self) -> float:
@@ -260,45 +248,34 @@ class TilePlace(Place):
 
     def advance(self, last: int) -> None:
         """Settle the levels up to ``last``."""
+        aims = self.task.aims
         self._widen(last)
         while self.done < last:
-            end = min(self.done + self.tile, last)
+            end = min(self.done + self._window.tile, last)
             self._reach(end)
             self._settle(end)
-            levels = np.arange(self.done, end)
-            at = self.task.prepared.start * self.values.width + levels - self.origin
-            aims = self.task.aims
-            self.found[0, levels] = self.values.excess[at] if aims.plan else 0.0
+            excess, *mean = self._window.of_start(self.done, end)
+            here = slice(self.done, end)
+            self.found[0, here] = excess if aims.plan else 0.0
             if aims.bound:
-                self.found[1, levels] = self.values.excess[at] * (self._sure * (1 - self.tiling.slip(levels)))
+                self.found[1, here] = excess * (self._sure * (1 - self.tiling.slip(np.arange(self.done, end))))
             if aims.plan:
-                self.found[2, levels] = self.values.mean[at]
+                self.found[2, here] = mean[0]
             self.done = end
 
     def _reach(self, end: int) -> None:
-        """Make room for the levels before ``end``: let go of those that none looks back to."""
-        width, aims = self.values.width, self.task.aims
-        if end - self.origin > width and width < self._width:  # nothing was let go of so far
-            wider = width
-            while wider < min(end, self._width):
-                wider = min(apart(2 * wider), self._width)
-            excess, mean = (_widened(table, width, wider) for table in (self.values.excess, self.values.mean))
-            self.values = self.values._replace(width=wider, excess=excess, mean=mean)
-        width = self.values.width
-        if end - self.origin > width:
-            by = max(self.done - self.tiling.back, 0) - self.origin
-            for table in (self.values.excess, self.values.mean)[: 2 if aims.plan else 1]:
-                slide(table, width, by, self.done - self.origin - by)
-            self.origin += by
-        levels, n = self.values.choice.shape
-        if aims.plan and end > levels:
-            longer = np.zeros((min(max(2 * levels, end), self.most + 1), n), dtype=self.values.choice.dtype)
-            longer[:levels] = self.values.choice
-            self.values = self.values._replace(choice=longer)
+        """Make room for the levels before ``end``."""
+        self._window.reach(self.done, end)
+        levels, n = self._choice.shape
+        if self.task.aims.plan and end > levels:
+            longer = np.zeros((min(max(2 * levels, end), self.most + 1), n), dtype=self._choice.dtype)
+            longer[:levels] = self._choice
+            self._choice = longer
 
     def _settle(self, end: int) -> None:
         task, work, tiling = self.task, self.tiling.work, self.tiling
-        about = work, self._known, task.terms, TIE, task.aims.plan, self.done, end, self.origin, self.values
+        values = self._window.values(self._choice)
+        about = work, self._known, task.terms, TIE, task.aims.plan, self.done, end, values
         # Cycles at no cost share their room.
         spread = tiling.loads(end - self.done, SPREAD) if task.threads > 1 and not tiling.free else None
         if spread is None:
@@ -319,16 +296,17 @@ class TilePlace(Place):
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the levels settled."""
-        return self.values.choice[: self.done if self.task.aims.plan else 1]
+        return self._choice[: self.done if self.task.aims.plan else 1]
 
     def packed(self) -> Arrays:
         """Return what is needed to go on from here."""
+        excess, mean = self._window.kept
         return {
             "found": np.ascontiguousarray(self.found[:, : self.done]),
             "choice": self.choice,
-            "excess": self.values.excess,
-            "mean": self.values.mean,
-            "origin": np.array([self.origin]),
+            "excess": excess,
+            "mean": mean,
+            "origin": np.array([self._window.origin]),
             "lost": np.array([max(float(scratch.lost[0]) for scratch in self._scratch)]),
             "chosen": self._free.room.chosen,
         }
@@ -343,12 +321,9 @@ class TilePlace(Place):
         }
         finished = "origin" not in kept  # then only what it found was kept
         if not finished:
-            nodes, width = len(self.tiling.work.delay), self._first_width
-            while width < self._width and nodes * width < kept["excess"].size:
-                width = min(apart(2 * width), self._width)
-            mean = nodes * width if aims.plan else 1
+            excess, mean = self._window.lengths(kept["excess"].size)
             wanted |= {
-                "excess": ((nodes * width,), np.float64),
+                "excess": ((excess,), np.float64),
                 "mean": ((mean,), np.float64),
                 "origin": ((1,), np.int64),
                 "lost": ((1,), np.float64),
@@ -356,25 +331,17 @@ class TilePlace(Place):
             }
         self._check(kept, wanted)
         if not finished:
-            self.origin = int(kept["origin"][0])
-            if not max(done - width, 0) <= self.origin <= max(done - self.tiling.back, 0):
-                raise PrudentError(MISFIT)
-            self.values = self.values._replace(width=width, excess=kept["excess"], mean=kept["mean"])
+            origin = int(kept["origin"][0])
+            self._window.resume([kept["excess"], kept["mean"]], origin)
+            if not self.tiling.shares_rows:
+                if not max(done - self._window.width, 0) <= origin <= max(done - self.tiling.back, 0):
+                    raise PrudentError(MISFIT)
             self._scratch[0].lost[0] = kept["lost"][0]
             self._free = self._free._replace(room=self._free.room._replace(chosen=self._chosen(kept)))
         else:
             self._scratch[0].lost[0] = np.nan  # it was not kept
-        self.values = self.values._replace(choice=kept["choice"])
+        self._choice = kept["choice"]
         self.done, self.found = done, kept["found"]
-
-
-def _widened(table: FloatArray, width: int, wider: int) -> FloatArray:
-    """Return a table by node with more levels; one that is not used stays as it is."""
-    if len(table) < width:
-        return table
-    found = np.zeros((len(table) // width, wider))
-    found[:, :width] = table.reshape(-1, width)
-    return found.ravel()
 
 
 @cache
