@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from prudent.errors import PrudentError
 from prudent.files import json_model
+from prudent.files.atomic import check_place
 from prudent.model import SSP
 
 if TYPE_CHECKING:
@@ -73,10 +74,7 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
 
 def check_plan_path(path: str | PathLike[str]) -> None:
     """Refuse a path that is not a plan's, before anything is computed for it."""
-    if not isinstance(path, str | PathLike) or not Path(path).name.endswith(PLAN_SUFFIX):
-        raise PrudentError(f"{path}: plans are read and written as {PLAN_SUFFIX}")
-    if not Path(path).parent.is_dir():
-        raise PrudentError(f"{path}: there is no folder {Path(path).parent}")
+    check_place(path, PLAN_SUFFIX, "plans are read and written")
 
 
 def _suffix(path: str | PathLike[str]) -> str:

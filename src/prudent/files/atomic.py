@@ -7,14 +7,23 @@ A process killed while it writes leaves the old file or the new one, never a par
 import contextlib
 import os
 import tempfile
+from os import PathLike
 from pathlib import Path
 
 from prudent.errors import PrudentError
 
-__all__ = ["read_bytes", "write_bytes"]
+__all__ = ["check_place", "read_bytes", "write_bytes"]
 
 SHOWN = 50
 """How much of a file's name its temporary file repeats: names have a longest length, and the target may be near it."""
+
+
+def check_place(path: str | PathLike[str], suffix: str, what: str) -> None:
+    """Refuse a path without the suffix, or in no folder."""
+    if not isinstance(path, str | PathLike) or not Path(path).name.endswith(suffix):
+        raise PrudentError(f"{path}: {what} as {suffix}")
+    if not Path(path).parent.is_dir():
+        raise PrudentError(f"{path}: there is no folder {Path(path).parent}")
 
 
 def read_bytes(path: Path) -> bytes:
