@@ -5,9 +5,12 @@ that is a minimum of straight lines: between two *breakpoints* one w is best, an
 exploration for the smallest alpha holds all of them, and the actions of every budget, hence a plan for each.
 """
 
+import math
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +26,11 @@ from prudent.planned import plan_of
 from prudent.refining import Stage
 from prudent.risk import check_alpha
 from prudent.solving import compile_kernels
+from prudent.tables import Shown, Table, frame, number, plain
 from prudent.values.rounds import UNIT
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["Curve", "CurvePoint", "curve"]
 
@@ -32,6 +39,10 @@ SAME = 1e-9
 
 MOST = 1000
 """The most breakpoints that are listed; of more, some are left out, evenly."""
+
+
+SHOWN = 30
+"""The most points that a table shows, unless they were asked for one by one."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve:
+class Curve(Shown):
     """The optimal CVaR for every alpha from ``alpha_min`` to 1; what :func:`prudent.curve` returns."""
 
     model: SSP
@@ -127,6 +138,51 @@ class Curve:
         found: Bracket = bracket_of(self._explored.prepared, solution, alpha)
         return plan_of(self.model, "exact", alpha, Stage(self._explored.prepared, solution, found, self.seconds))
 
+    def to_dict(self, alphas: Iterable[float] | None = None) -> dict[str, Any]:
+        """Return the points, or those at ``alphas``, as ``prudent curve --json`` prints them.
+
+        A number is None where it is unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> [point["cvar"] for point in curve.to_dict(alphas=[0.05, 0.02])["points"]]
+        [10.0, 10.0]
+        """
+        about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
+        content: dict[str, Any] = plain({**about, "points": [asdict(point) for point in self._asked(alphas)]})
+        return content
+
+    def to_frame(self, alphas: Iterable[float] | None = None) -> "DataFrame":
+        """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number."""
+        points = self._asked(alphas)
+        names = ("alpha", "cvar", "var", "expected", "lower", "upper")
+        return frame({name: np.array([getattr(point, name) for point in points], dtype=float) for name in names})
+
+    def table(self, alphas: Iterable[float] | None = None) -> Table:
+        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at ``alphas``."""
+        points, notes = self._asked(alphas), [*self.notes]
+        if alphas is None and len(points) > SHOWN:
+            shown = [points[i] for i in np.linspace(0, len(points) - 1, SHOWN).astype(int)]
+            left_out = len(points) - SHOWN
+            notes.append(f"{left_out:,} of {len(points):,} points are left out, evenly; --json and to_frame() have all")
+            points = tuple(shown)
+        return Table(
+            f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s",
+            tuple((_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points),
+            "lrrrrr",
+            head=("alpha", "CVaR", "VaR", "mean", "at least", "at most"),
+            notes=("at least, at most: bounds on the optimal CVaR", *notes),
+        )
+
+    def _asked(self, alphas: Iterable[float] | None) -> tuple[CurvePoint, ...]:
+        if alphas is None:
+            return self.points
+        if not isinstance(alphas, Iterable):
+            raise PrudentError(f"alphas is {alphas!r}; it must be a sequence of numbers, such as [0.02, 0.1]")
+        return tuple(self.at(alpha) for alpha in alphas)
+
     def _check(self, alpha: float) -> float:
         alpha = check_alpha(alpha)
         if alpha < self.alpha_min:
@@ -162,6 +218,15 @@ class Curve:
             inside = [inside[i] for i in np.linspace(0, len(inside) - 1, MOST).astype(int)]
         first = [] if self.alpha_min == 1 else [(self.alpha_min, None)]
         return [*first, *inside, (1.0, None)]
+
+
+def _up(alpha: float) -> str:
+    """Return an alpha to six digits, rounded up: it is where something begins."""
+    text = f"{alpha:.6g}"
+    if float(text) < alpha:
+        last = 10.0 ** (math.floor(math.log10(alpha)) - 5)
+        text = f"{alpha + last:.6g}"
+    return text
 
 
 def curve(

@@ -1,11 +1,12 @@
 """What kind of model it is, and everything that is wrong with it."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prudent.allowance import shown_bytes
 from prudent.errors import ModelError, PrudentError, as_number
 from prudent.files import load
 from prudent.forecasting import Forecast, forecast
@@ -14,7 +15,11 @@ from prudent.model import SSP, owner, starts
 from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.risk import check_alpha
+from prudent.tables import Shown, Table, frame, number, plain
 from prudent.values.worst_case import true_worst_case
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["Report", "check"]
 
@@ -22,8 +27,12 @@ NAMED = 5
 """How many states a note names."""
 
 
-@dataclass(frozen=True)
-class Report:
+WHOLE = ("states", "actions", "outcomes", "goals", "pruned_states", "pruned_actions")
+REAL = ("step", "least_cost", "worst_case", "deviation")
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
     """What :func:`prudent.check` found; None where a problem hides it."""
 
     model: str
@@ -47,9 +56,84 @@ class Report:
         """Whether the model can be solved."""
         return not self.problems
 
+    def __repr__(self) -> str:
+        found = "" if self.states is None else f", {self.states:,} states, {self.outcomes:,} outcomes"
+        wrong = "" if self.ok else f", {len(self.problems)} problems"
+        return f"<Report on {self.model}: {self._verdict}{found}{wrong}>"
+
+    @property
+    def _verdict(self) -> str:
+        return "ready to solve" if self.ok else "not ready"
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the findings."""
-        return {"ok": self.ok, **asdict(self)}
+        """Return the findings as ``prudent check --json`` prints them: None where unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.check(prudent.domains.figure_2()).to_dict()["states"]
+        4
+        """
+        content: dict[str, Any] = plain({"ok": self.ok, **asdict(self)})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the findings as a data frame of one row (extra ``frame``); what is not known is missing there.
+
+        ``forecast`` takes a column for each of its numbers; notes and problems are text, a line for each.
+        """
+        estimates = {} if self.forecast is None else asdict(self.forecast)
+        row = {
+            **asdict(self),
+            **{f"forecast_{item.name}": estimates.get(item.name) for item in fields(Forecast)},
+            "notes": "\n".join(self.notes),
+            "problems": "\n".join(self.problems),
+        }
+        del row["forecast"]
+        kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | {"acyclic": "boolean"}
+        for item in fields(Forecast):
+            kinds[f"forecast_{item.name}"] = "Int64" if item.type is int else "float64"
+        return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
+
+    def table(self) -> Table:
+        """Return what ``prudent check`` prints."""
+        notes = (*(f"note: {note}" for note in self.notes), *(f"problem: {problem}" for problem in self.problems))
+        known = tuple(row for row in self._rows() if row[1])
+        return Table(f"{self.model}: {self._verdict}", known, "lrw", notes=notes)
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        if self.states is None:
+            return []
+        horizon = "finite horizon" if self.acyclic else "cyclic"
+        rows = [
+            ("states", _shown(self.states), f"{_shown(self.goals)} of them goals; {horizon}"),
+            ("actions", _shown(self.actions), ""),
+            ("outcomes", _shown(self.outcomes), f"probabilities off by at most {self.deviation:.1g}"),
+            ("cost step", _shown(self.step), ""),
+            ("least cost", _shown(self.least_cost), "with the best of luck"),
+            ("worst case", "" if self.worst_case is None else number(self.worst_case), "the least over all plans"),
+            ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
+        ]
+        if (takes := self.forecast) is not None:
+            rows += [
+                ("solving takes", _duration(takes.seconds), f"about, at alpha {takes.alpha:g}"),
+                ("", shown_bytes(takes.memory), f"for up to {takes.levels:,} levels of {takes.step:g}"),
+            ]
+            if takes.gap > 0:
+                rows.append(("gap", f"{takes.gap:,.3g}", f"about, between the bounds, by rounding to {takes.step:g}"))
+        return rows
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time as text, to about two digits."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+    return "under 0.1 s" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float | None = None) -> Report:

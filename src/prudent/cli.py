@@ -92,6 +92,7 @@ def main() -> None:
 )
 @click.option("--points", type=int, default=30, show_default=True, help="Grid points of cvar-wc and cvar-ev.")
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
+@click.option("--decisions-csv", type=click.Path(dir_okay=False), metavar="FILE", help="Write that table (.csv).")
 @click.option("--save", type=click.Path(dir_okay=False), metavar="PLAN", help="Write the plan (.safetensors).")
 def solve(
     ctx: click.Context,
@@ -113,6 +114,7 @@ def solve(
     checkpoint: str | None,
     points: int,
     decisions: bool,
+    decisions_csv: str | None,
     save: str | None,
     as_json: bool,
 ) -> None:
@@ -132,12 +134,15 @@ def solve(
       prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
       prudent solve betting-game --alpha 0.2 --objective exceed:90
     """
+    from prudent.decisions import check_csv_path
     from prudent.files import check_plan_path
-    from prudent.terminal import print_json, print_plan
+    from prudent.terminal import print_json, show
 
     if save is not None:
         check_plan_path(save)
-    if randomise and decisions:
+    if decisions_csv is not None:
+        check_csv_path(decisions_csv)
+    if randomise and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
     made = make()
     plan = prudent.solve(
@@ -157,19 +162,20 @@ def solve(
         threads=threads,
         checkpoint=checkpoint,
     )
+    table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)
+    if table is not None and decisions_csv is not None:
+        table.to_csv(decisions_csv)
     if as_json:
-        content = plan.to_dict()
-        if decisions:
-            content["decisions"] = [vars(row) | {"state": str(row.state)} for row in plan.decisions().rows]
-        print_json(content)
+        print_json(plan.to_dict() | (table.to_dict() if table is not None and decisions else {}))
     else:
-        print_plan(plan)
+        show(plan.table())
         if decisions:
-            click.echo(plan.decisions())
-        if save is not None:
-            click.echo(f"prudent: plan written to {save}", err=True)
+            click.echo(table)
+        for what, path in (("plan", save), ("decisions", decisions_csv)):
+            if path is not None:
+                click.echo(f"prudent: {what} written to {path}", err=True)
     if checkpoint is not None and Path(checkpoint).exists():
         click.echo(f"prudent: the place was kept in {checkpoint}; the same command goes on from there", err=True)
     if plan.status == "interrupted":
@@ -190,23 +196,8 @@ def evaluate(model: str, make: "Callable[[], SSP]", plan: str, as_json: bool) ->
 
     loaded = prudent.load_plan(plan, make())
     result = prudent.evaluate(loaded.model, loaded.policy)
-    alpha = loaded.alpha
     if as_json:
-        print_json(
-            {
-                "model": loaded.model.name,
-                "method": loaded.method,
-                "alpha": alpha,
-                "mean": result.mean,
-                "std": result.std,
-                "var": result.var(alpha),
-                "cvar": result.cvar(alpha),
-                "missing": result.missing,
-                "grouped": result.grouped,
-                "values": result.values.tolist(),
-                "probabilities": result.probabilities.tolist(),
-            }
-        )
+        print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
         return
     print_distribution(loaded, result)
 
@@ -239,24 +230,8 @@ def simulate(
 
     loaded = prudent.load_plan(plan, make())
     runs = prudent.simulate(loaded.model, loaded.policy, episodes=episodes, seed=seed, threads=threads, paths=paths)
-    alpha = loaded.alpha
     if as_json:
-        content = {
-            "model": loaded.model.name,
-            "method": loaded.method,
-            "alpha": alpha,
-            "episodes": runs.episodes,
-            "seed": seed,
-            "mean": runs.mean,
-            "mean_se": runs.mean_se,
-            "cvar": runs.cvar(alpha),
-            "cvar_se": runs.cvar_se(alpha),
-        }
-        if paths:
-            names = ("state", "action", "cost")
-            shown = [[(str(s), str(a), c) for s, a, c in path] for path in runs.paths]
-            content["paths"] = [[dict(zip(names, step, strict=True)) for step in path] for path in shown]
-        print_json(content)
+        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict(loaded.alpha)})
         return
     print_runs(loaded, runs)
 
@@ -279,7 +254,7 @@ def check(
     """
     from prudent.checking import Report
     from prudent.errors import ModelError
-    from prudent.terminal import print_json, print_report
+    from prudent.terminal import print_json, show
 
     try:
         report = prudent.check(make(), alpha=alpha, step=step)
@@ -292,7 +267,7 @@ def check(
     if as_json:
         print_json(report.to_dict())
     else:
-        print_report(report)
+        show(report.table())
     ctx.exit(0 if report.ok else 2)
 
 

@@ -1,20 +1,31 @@
 """A plan as a table for people: state, range of cost so far -> action."""
 
-import csv
-import io
 from collections.abc import Hashable
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from prudent.chain import costs_of
-from prudent.errors import PrudentError, printable
+from prudent.errors import PrudentError
+from prudent.files.atomic import check_place, write_bytes
 from prudent.kernels.forwards import occupy
 from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.tables import Shown, Table, csv_text, frame, plain
 from prudent.values.rounds import free_round
 from prudent.values.worst_case import UNREACHED
 
-__all__ = ["Decision", "Decisions", "decisions_of"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Decision", "Decisions", "check_csv_path", "decisions_of"]
+
+SHOWN = 50
+"""The most rows that a notebook, or rich, shows; as text, the table is whole."""
+
+COLUMNS = ("state", "at_least", "at_most", "action")
 
 
 @dataclass(frozen=True)
@@ -30,8 +41,8 @@ class Decision:
     action: Hashable
 
 
-@dataclass(frozen=True)
-class Decisions:
+@dataclass(frozen=True, repr=False)
+class Decisions(Shown):
     """All decisions a run of the plan can meet, by state and rising cost so far."""
 
     rows: tuple[Decision, ...]
@@ -43,25 +54,82 @@ class Decisions:
         """Return the decisions in one state."""
         return tuple(row for row in self.rows if row.state == state)
 
-    def to_csv(self) -> str:
-        """Return the table as CSV; an open end is left empty."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["state", "at_least", "at_most", "action"])
-        for row in self.rows:
-            writer.writerow([row.state, row.at_least, "" if np.isinf(row.at_most) else row.at_most, row.action])
-        return text.getvalue()
+    @overload
+    def to_csv(self) -> str: ...
+    @overload
+    def to_csv(self, path: str | PathLike[str]) -> None: ...
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
+        """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
 
-    def __str__(self) -> str:
-        cells = [("state", "spent", "action")]
-        for row in self.rows:
+        An open end is left empty.  A name that a spreadsheet would take for a formula, since it begins with ``=``,
+        ``+``, ``-`` or ``@`` and is no number, gets an apostrophe in front, and so does one that begins with an
+        apostrophe: take one off to get the name.  :meth:`to_dict` and :meth:`to_frame` have names as they are.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().to_csv().splitlines()
+        ['state,at_least,at_most,action', 's0,0.0,0.0,a', 's1,0.0,0.0,d', 's2,0.0,,b']
+        """
+        rows = [(r.state, r.at_least, "" if np.isinf(r.at_most) else r.at_most, r.action) for r in self.rows]
+        text = csv_text(COLUMNS, rows)
+        if path is None:
+            return text
+        check_csv_path(path)
+        try:
+            content = text.encode()
+        except UnicodeEncodeError as error:
+            near = text[max(error.start - 20, 0) : error.end]
+            raise PrudentError(
+                f"{path}: cannot be written: UTF-8 has no {near[-1]!r}, in {near!r}; rename that"
+            ) from None
+        write_bytes(Path(path), content)
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows as ``prudent solve --decisions --json`` prints them: names as text, None for an open end.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().to_dict()["decisions"][2]
+        {'state': 's2', 'at_least': 0.0, 'at_most': None, 'action': 'b'}
+        """
+        rows = [vars(row) | {"state": str(row.state), "action": str(row.action)} for row in self.rows]
+        content: dict[str, Any] = plain({"decisions": rows})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite."""
+        columns: dict[str, Any] = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
+        return frame({name: np.array(c, float) if name.startswith("at") else c for name, c in columns.items()})
+
+    def table(self) -> Table:
+        """Return the first 50 rows as a table."""
+        more = len(self.rows) - SHOWN
+        notes = (f"{more:,} more rows; print(), to_frame() and to_csv() have all",) if more > 0 else ()
+        return self._table(self.rows[:SHOWN], notes)
+
+    def _table(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:
+        cells = []
+        for row in rows:
             if np.isinf(row.at_most):
                 spent = f"{row.at_least:g} or more"
             else:
                 spent = f"{row.at_least:g}" + (f" to {row.at_most:g}" if row.at_most > row.at_least else "")
-            cells.append((printable(row.state), spent, printable(row.action)))
-        width = [max(len(row[i]) for row in cells) for i in range(3)]
-        return "\n".join(f"{s:<{width[0]}}  {c:<{width[1]}}  {a}".rstrip() for s, c, a in cells)
+            cells.append((str(row.state), spent, str(row.action)))
+        return Table("", tuple(cells), "wlw", head=("state", "spent", "action"), notes=notes)
+
+    def __str__(self) -> str:
+        return str(self._table(self.rows))
+
+    def __repr__(self) -> str:
+        return f"<Decisions: {len(self.rows):,} rows for {len({row.state for row in self.rows}):,} states>"
+
+
+def check_csv_path(path: str | PathLike[str]) -> None:
+    """Refuse a path that is not a table's, before anything is computed for it."""
+    check_place(path, ".csv", "decisions are written")
 
 
 def decisions_of(policy: BudgetPolicy) -> Decisions:

@@ -1,18 +1,23 @@
 """Why a plan plays what it plays: every action of a state, weighed as the method weighs it."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prudent.allowance import Allowance
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, printable
 from prudent.kernels.sweep import Base
 from prudent.methods.budgets import PLAN, TIE, budget_sweep
 from prudent.model import FloatArray, IntArray
 from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.tables import Shown, Table, frame, plain
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["Explainer", "Explanation", "Option"]
 
@@ -29,8 +34,8 @@ class Option:
     why: str
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """What can be done in a state, and why the plan does what it does."""
 
     state: Hashable
@@ -41,19 +46,48 @@ class Explanation:
     options: tuple[Option, ...]
     summary: str
 
-    def __str__(self) -> str:
-        cells = [("", "action", "excess", "expected", "allowed", "why")]
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as JSON knows it: names as text, None for unknown and infinite numbers.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> told = prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1").to_dict()
+        >>> told["action"], [option["action"] for option in told["options"] if option["allowed"]]
+        ('d', ['d', 'e'])
+        """
+        names = {"state": str(self.state), "action": str(self.action)}
+        options = [vars(o) | {"action": str(o.action), "at": str(o.at)} for o in self.options]
+        content: dict[str, Any] = plain(vars(self) | names | {"options": options})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``."""
+        columns = {item.name: [getattr(option, item.name) for option in self.options] for item in fields(Option)}
+        return frame({**columns, "played": [self._plays(option) for option in self.options]})
+
+    def table(self) -> Table:
+        """Return the options as a table; the one that is played is marked."""
+        rows = []
         for option in self.options:
-            mark = ">" if option.action == self.action else ""
-            name = str(option.action) + ("" if option.at == self.state else f" at {option.at}")
+            name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
             numbers = (_shown(option.excess), f"{option.expected:.6g}", "yes" if option.allowed else "no")
-            cells.append((mark, name, *numbers, option.why))
-        width = [max(len(row[i]) for row in cells) for i in range(5)]
-        lines = [
-            f"{m:<{width[0]}} {a:<{width[1]}}  {x:>{width[2]}}  {e:>{width[3]}}  {k:<{width[4]}}  {w}".rstrip()
-            for m, a, x, e, k, w in cells
-        ]
-        return "\n".join([f"In {self.state!r}, having spent {self.spent:g}: {self.summary}", *lines])
+            rows.append((f"{'>' if self._plays(option) else ' '} {name}", *numbers, option.why))
+        return Table(
+            f"In {self.state!r}, having spent {self.spent:g}: {self.summary}",
+            tuple(rows),
+            "wrrlw",
+            head=("  action", "excess", "expected", "allowed", "why"),
+        )
+
+    def _plays(self, option: Option) -> bool:
+        return (option.action, option.at) == (self.action, self.state)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __repr__(self) -> str:
+        return f"<Explanation in {self.state!r}, spent {self.spent:g}: plays {self.action!r} of {len(self.options)}>"
 
 
 class Explainer:

@@ -64,16 +64,14 @@ def curve(
       prudent curve betting-game
       prudent curve betting-game --alphas 0.02,0.1,0.2 --json
     """
-    from prudent.terminal import print_curve, print_json
+    from prudent.terminal import print_json, show
 
     asked = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
     found = prudent.curve(make(), alpha_min=min([alpha_min, *(asked or [])]), step=step, memory=memory)
-    points = found.points if asked is None else tuple(found.at(alpha) for alpha in asked)
     if as_json:
-        about = {"model": found.model.name, "step": found.step, "seconds": found.seconds, "notes": list(found.notes)}
-        print_json({**about, "points": [vars(point) for point in points]})
-        return
-    print_curve(found, points)
+        print_json(found.to_dict(asked))
+    else:
+        show(found.table(asked))
 
 
 @click.command()
@@ -105,15 +103,13 @@ def frontier(
     Example:
       prudent frontier betting-game --alpha 0.2
     """
-    from prudent.terminal import print_frontier, print_json
+    from prudent.terminal import print_json, show
 
     found = prudent.frontier(make(), alpha, tolerance=tolerance, most=most, step=step, memory=memory)
     if as_json:
-        points = [{"expected": point.expected, "cvar": point.cvar} for point in found.points]
-        about = {name: getattr(found, name) for name in ("alpha", "status", "lower", "gap", "step", "seconds")}
-        print_json({"model": found.model.name, **about, "notes": list(found.notes), "points": points})
+        print_json(found.to_dict())
     else:
-        print_frontier(found)
+        show(found.table())
     if found.status == "interrupted":
         click.get_current_context().exit(130)
 

@@ -1,9 +1,10 @@
 """Plan: a policy, its numbers, and how certain they are."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prudent.decisions import Decisions, decisions_of
 from prudent.errors import PrudentError
@@ -11,6 +12,10 @@ from prudent.explaining import Explainer, Explanation
 from prudent.model import SSP
 from prudent.objectives import Achieved
 from prudent.policy import BudgetPolicy
+from prudent.tables import Shown, Table, at_least, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["STATUS", "Plan"]
 
@@ -45,7 +50,7 @@ STATUS_OBJECTIVE = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Shown):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     ``cvar``, ``var`` and ``expected`` belong to the returned policy and come from its exact evaluation.  The optimal
@@ -129,7 +134,37 @@ class Plan:
         return Explainer(self.policy, mean_only=self.method == "expected")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan's numbers."""
+        """Return the plan's numbers as ``prudent solve --json`` prints them: None where unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> answer = prudent.solve(prudent.domains.figure_2(), alpha=0.1).to_dict()
+        >>> answer["status"], round(answer["expected"], 6), answer["max_cvar"]
+        ('optimal', 4.06, None)
+        """
+        achieved = None if self.objective is None else asdict(self.objective)
+        content: dict[str, Any] = plain({**self._numbers(), "objective": achieved, "notes": self.notes})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
+
+        Plans have the same columns, so those of several make a table: ``pandas.concat([one.to_frame(), ...])``.
+        """
+        achieved = self.objective or Achieved("", math.nan, math.nan, math.nan)
+        parameter = math.nan if achieved.parameter is None else achieved.parameter
+        about = {
+            "objective": achieved.objective,
+            "objective_value": achieved.value,
+            "objective_lower": achieved.lower,
+            "objective_upper": achieved.upper,
+            "objective_parameter": parameter,
+        }
+        row = {**self._numbers(), **about, "notes": "\n".join(self.notes)}
+        return frame({name: [value] for name, value in row.items()})
+
+    def _numbers(self) -> dict[str, Any]:
         return {
             "model": self.model.name,
             "method": self.method,
@@ -144,10 +179,43 @@ class Plan:
             "upper": self.upper,
             "worst_case": self.worst_case,
             "max_cvar": self.max_cvar,
-            "objective": None if self.objective is None else asdict(self.objective),
+            "objective": None,
             "states": self.model.n_states,
             "actions": self.model.n_actions,
             "outcomes": self.model.n_outcomes,
             "seconds": self.seconds,
-            "notes": list(self.notes),
         }
+
+    def table(self) -> Table:
+        """Return what ``prudent solve`` prints."""
+        rows = [
+            ("CVaR", number(self.cvar), f"mean of the worst {self.alpha:g} of runs"),
+            ("VaR", number(self.var), "where that tail begins"),
+            *self._mean_rows(),
+        ]
+        if self.objective is None:  # else it was not looked for
+            rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
+        rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
+        what = f"method {self.method}"
+        if (goal := self.objective) is not None:
+            rows.insert(0, (str(goal), number(goal.value), f"optimal: {number(goal.lower)} to {number(goal.upper)}"))
+            what = f"objective {goal}"
+        found = self.model
+        size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {self.seconds:.3g} s"
+        return Table(
+            f"{found.name}, alpha {self.alpha:g}, {what}: {self.status}",
+            tuple(rows),
+            "lrw",
+            notes=(size, f"{self.status}: {self.message}", *self.notes),
+        )
+
+    def _mean_rows(self) -> list[tuple[str, str, str]]:
+        """Return rows for the second objective."""
+        shown, what = number(self.expected), "mean of all runs"
+        if self.objective is not None:
+            sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.rounded
+            return [("expected cost", shown, f"{what}; the least at that {self.objective}" if sought else what)]
+        if self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
+            return [("expected cost", shown, f"{what}; the least at that CVaR")]
+        those = "of optimal CVaR" if self.max_cvar == math.inf else f"within CVaR {number(self.max_cvar)}"
+        return [("expected cost", shown, what), ("", at_least(self.expected_lower), f"no plan {those} has less")]

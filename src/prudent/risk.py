@@ -8,11 +8,16 @@ the expected cost, ``alpha -> 0`` the worst case.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
 from prudent.model import FloatArray
+from prudent.tables import Shown, Table, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["Distribution", "check_alpha", "mixture"]
 
@@ -32,7 +37,7 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class Distribution(Shown):
     """The distribution of the total cost of a policy.
 
     Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
@@ -89,6 +94,58 @@ class Distribution:
     def _least(self, alpha: float, forgiven: float = FORGIVEN) -> float:
         good = np.flatnonzero(self._above[1:] <= alpha + forgiven)
         return float(self.values[good[0]]) if len(good) else np.inf
+
+    def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
+        """Return the numbers as ``prudent evaluate --json`` prints them: None where unknown or infinite.
+
+        ``var`` and ``cvar`` are those at ``alpha``, and None without one.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> prudent.evaluate(plan.model, plan.policy).to_dict(alpha=0.1)["var"]
+        9.0
+        """
+        content: dict[str, Any] = plain(
+            {
+                "alpha": None if alpha is None else check_alpha(alpha),
+                "mean": self.mean,
+                "std": self.std,
+                "var": None if alpha is None else self.var(alpha),
+                "cvar": None if alpha is None else self.cvar(alpha),
+                "missing": self.missing,
+                "grouped": self.grouped,
+                "values": self.values,
+                "probabilities": self.probabilities,
+            }
+        )
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of costing more.
+
+        The last column is ``exceeds``, P(C > value); in the last row it is what is missing.
+        """
+        return frame({"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]})
+
+    def table(self, alpha: float | None = None) -> Table:
+        """Return what ``prudent evaluate`` prints; with an ``alpha``, CVaR and VaR at it too."""
+        rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}")]
+        if alpha is not None:
+            rows += [
+                ("CVaR", number(self.cvar(alpha)), f"mean of the worst {alpha:g} of runs"),
+                ("VaR", number(self.var(alpha)), "where that tail begins"),
+            ]
+        for q in (0.05, 0.25, 0.5, 0.75, 0.95):
+            rows.append((f"{q:.0%}", number(self.quantile(q)), "of runs cost at most this"))
+        rows += [
+            ("least", number(float(self.values[0])), ""),
+            ("most", "unbounded" if self.missing else number(float(self.values[-1])), ""),
+        ]
+        left = f"; {self.missing:.2g} of probability lies beyond" if self.missing else ""
+        kind = "exact mean; runs whose costs round alike are taken together" if self.grouped else "exact distribution"
+        return Table("total cost", tuple(rows), "lrw", notes=(f"{kind}{left}",))
 
     def __repr__(self) -> str:
         missing = f", {self.missing:.2g} missing" if self.missing else ""

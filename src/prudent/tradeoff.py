@@ -9,6 +9,7 @@ other the least CVaR with the least expected cost.
 import time
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from prudent.prepared import Prepared
 from prudent.progress import Progress
 from prudent.risk import check_alpha
 from prudent.solving import compile_kernels
+from prudent.tables import Shown, Table, at_least, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
 
@@ -45,7 +50,7 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier:
+class Frontier(Shown):
     """What :func:`prudent.frontier` returns."""
 
     model: SSP
@@ -79,6 +84,42 @@ class Frontier:
         if max_cvar < self.lower:
             return float("inf")  # there is none
         return max(bound - weight * max_cvar for weight, bound in self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as ``prudent frontier --json`` prints them: None where unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> [round(point["cvar"], 6) for point in frontier.to_dict()["points"]]
+        [14.5, 10.0]
+        """
+        about = {name: getattr(self, name) for name in ("alpha", "status", "lower", "gap", "step", "seconds", "notes")}
+        points = [{"expected": point.expected, "cvar": point.cvar} for point in self.points]
+        content: dict[str, Any] = plain({"model": self.model.name, **about, "points": points})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``)."""
+        return frame({name: np.array([getattr(p, name) for p in self.points]) for name in ("expected", "cvar")})
+
+    def table(self) -> Table:
+        """Return what ``prudent frontier`` prints: the points, and what each step of safety costs."""
+        prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
+        paid = ["", *(f"{price:,.4g}" for price in prices)]
+        return Table(
+            f"{self.model.name}, alpha {self.alpha:g}, {self.seconds:.3g} s",
+            tuple((number(p.expected), number(p.cvar), price) for p, price in zip(self.points, paid, strict=True)),
+            "rrr",
+            head=("mean", "CVaR", "mean paid for one less of CVaR"),
+            notes=(
+                f"no plan's mean is below these, or the lines between them, by more than {self.gap:.3g}",
+                f"no plan's CVaR is below {at_least(self.lower)}",
+                f"{self.status}: {self.message}",
+                *self.notes,
+            ),
+        )
 
     def __repr__(self) -> str:
         first, last = self.points[0], self.points[-1]

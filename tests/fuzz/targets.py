@@ -107,13 +107,13 @@ def use_plan(raw: bytes, model: prudent.SSP) -> None:
     with contextlib.suppress(prudent.PrudentError):
         loaded = plan_file.parse(raw, Path("fuzz.safetensors"), model)
         accepted["plan"] += 1
-        repr(loaded), loaded.message, loaded.to_dict()
+        repr(loaded), loaded.message, loaded._repr_html_(), json.dumps(loaded.to_dict(), allow_nan=False)
         with contextlib.suppress(prudent.PrudentError):
             prudent.evaluate(model, loaded.policy)
         with contextlib.suppress(prudent.PrudentError):
             prudent.simulate(model, loaded.policy, episodes=3, threads=1, max_steps=1000, paths=1)
         with contextlib.suppress(prudent.PrudentError):
-            loaded.decisions()
+            loaded.decisions().to_csv()
 
 
 def use_checkpoint(raw: bytes, model: prudent.SSP, alpha: float) -> None:
