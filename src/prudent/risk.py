@@ -143,9 +143,10 @@ class Distribution(Shown):
             ("least", number(float(self.values[0])), ""),
             ("most", "unbounded" if self.missing else number(float(self.values[-1])), ""),
         ]
-        left = f"; {self.missing:.2g} of probability lies beyond" if self.missing else ""
-        kind = "exact mean; runs whose costs round alike are taken together" if self.grouped else "exact distribution"
-        return Table("total cost", tuple(rows), "lrw", notes=(f"{kind}{left}",))
+        notes = ["exact mean; runs whose costs round alike are taken together"] if self.grouped else []
+        if self.missing:
+            notes.append(f"{self.missing:.2g} of probability lies beyond")
+        return Table("total cost", tuple(rows), "lrw", notes=tuple(notes))
 
     def __repr__(self) -> str:
         missing = f", {self.missing:.2g} missing" if self.missing else ""

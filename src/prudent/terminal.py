@@ -73,7 +73,9 @@ def print_histogram(result: Distribution, tail: float) -> None:
 def print_distribution(plan: Plan, result: Distribution) -> None:
     """Print the exact distribution of a plan."""
     title = f"{plan.model.name}, {plan.method} plan for alpha {plan.alpha:g}"
-    show(replace(result.table(plan.alpha), title=title))
+    table = result.table(plan.alpha)
+    notes = table.notes if result.grouped else ("exact distribution", *table.notes)
+    show(replace(table, title=title, notes=notes))
     print_histogram(result, result.var(plan.alpha))
 
 

@@ -150,6 +150,7 @@ def test_alpha_of_a_distribution_and_of_runs(results):
     assert result.to_dict(0.4)["cvar"] == pytest.approx(plan.cvar, rel=1e-9)
     assert runs.to_dict(0.4)["cvar"] == runs.cvar(0.4)
     assert len(result.table(0.4).rows) == len(result.table().rows) + 2
+    assert "exact" not in runs.distribution._repr_html_()
     assert "exactly" in runs.table(plan).rows[0][2]
     steps = [(step["state"], step["action"], step["cost"]) for step in runs.to_dict()["paths"][1]]
     assert steps == [(str(state), str(action), cost) for state, action, cost in runs.paths[1]]
