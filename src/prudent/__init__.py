@@ -39,6 +39,8 @@ _HOME = {
     "ValueAtRisk": "prudent.objectives",
     "WorstCase": "prudent.objectives",
     "Frontier": "prudent.tradeoff",
+    "chances": "prudent.staying",
+    "Chances": "prudent.staying",
 }
 __all__ = [  # noqa: RUF022 (the order of a first visit)
     "SSP",
@@ -54,6 +56,8 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "Curve",
     "frontier",
     "Frontier",
+    "chances",
+    "Chances",
     "Exceedance",
     "ValueAtRisk",
     "MeanPlusCVaR",
@@ -88,6 +92,7 @@ if TYPE_CHECKING:
     from prudent.risk import Distribution
     from prudent.simulation import Runs, simulate
     from prudent.solving import solve
+    from prudent.staying import Chances, chances
     from prudent.tradeoff import Frontier, frontier
 
 

@@ -25,7 +25,7 @@ from prudent.refining import Stage
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import least_worst_case, true_worst_case
 
-__all__ = ["solve_for"]
+__all__ = ["level_of", "solve_for"]
 
 NEAR = 1e-9
 """A budget so close below a level, relatively, is taken for it: floats do not hold most of them."""
@@ -85,9 +85,14 @@ def _achieve(
     return found.policy, Achieved("worst-case", kept, value, kept)
 
 
-def _exceedance(prepared: Prepared, budget: float, allowance: Allowance) -> tuple[BudgetPolicy, Achieved]:
+def level_of(prepared: Prepared, budget: float) -> int:
+    """Return the largest level within a budget."""
     level = prepared.in_levels(budget)
-    w = int(np.floor(level + NEAR * max(abs(level), 1.0)))
+    return int(np.floor(level + NEAR * max(abs(level), 1.0)))
+
+
+def _exceedance(prepared: Prepared, budget: float, allowance: Allowance) -> tuple[BudgetPolicy, Achieved]:
+    w = level_of(prepared, budget)
     choice = least_expected_cost(prepared).choice
     most = least_worst_case(restrict(prepared, choice)).at(prepared.start)
     if w < 0 or w >= most:  # less than the best of luck takes, or never less than the cheapest policy does

@@ -24,6 +24,9 @@ def test_least_probability_of_exceeding_a_budget(case, above):
     assert chance - 1e-7 <= plan.objective.upper
     if above >= 0:
         assert plan.expected == pytest.approx(mean * case.step, abs=1e-5 * max(1.0, abs(mean * case.step)))
+    found = prudent.chances(case.model, [w * case.step, (w - 1) * case.step])
+    assert found.chance[0] == pytest.approx(1 - chance, abs=1e-7)
+    assert found.chance[1] == pytest.approx(1 - least_exceedance(case.raw, case.start, w - 1)[0], abs=1e-7)
     result = prudent.evaluate(case.model, plan.policy)
     assert result.exceeds((w + 1e-6) * case.step) == pytest.approx(plan.objective.value, abs=1e-9)
     assert result.mean == pytest.approx(plan.expected, rel=1e-9, abs=1e-9)

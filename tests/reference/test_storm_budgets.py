@@ -29,9 +29,11 @@ def random_model(n: int, seed: int) -> prudent.SSP:
 def test_least_probability_of_exceeding_each_budget(seed):
     model = random_model(30, seed)
     storm = storm_model(model)
+    found = prudent.chances(model, range(1, 21))
+    assert found.chance == pytest.approx([reaches_within(storm, budget) for budget in range(1, 21)], abs=1e-6)
     for budget in (1, 2, 3, 5, 8, 12):
         plan = prudent.solve(model, 0.1, objective=prudent.Exceedance(budget))
-        assert 1 - plan.objective.value == pytest.approx(reaches_within(storm, budget), abs=1e-6)
+        assert 1 - plan.objective.value == pytest.approx(found.chance[budget - 1], abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
