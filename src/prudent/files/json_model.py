@@ -19,24 +19,18 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError, printable
 from prudent.files.atomic import read_bytes, write_bytes
-from prudent.files.json_plain import FORMAT, VERSION, first_twin, plain_model, text_of
+from prudent.files.inflating import inflated
+from prudent.files.json_parts import checked, document, shown
+from prudent.files.json_plain import FORMAT, VERSION, plain_model, text_of
 from prudent.model import SSP, SUM_TOLERANCE
 
 __all__ = ["parse", "read", "write"]
-
-KINDS = {dict: "an object", list: "a list", str: "a string", float: "a number", int: "a whole number"}
-
-INFLATION, SPARE = 200, 2**24
-"""A gzipped file may be so many times smaller than its text, and so many bytes on top."""
-
-PIECE = 2**20
-"""How many bytes are inflated at once."""
 
 LISTED, LONGEST = 100, 500
 """How many problems are listed, and how many characters of each."""
@@ -56,7 +50,7 @@ def parse(raw: bytes, path: Path) -> SSP:
         text, name = _text(raw, path), path.name.split(".")[0]
         found = plain_model(text, name)
         if found is None:  # which does not mean that something is wrong
-            found = _model(json.loads(text, object_pairs_hook=_object, parse_constant=_constant), name)
+            found = _model(document(text), name)
         return found
     except (OSError, EOFError, zlib.error) as error:
         raise PrudentError(f"{path}: cannot be read: {error}") from None
@@ -78,16 +72,8 @@ def _text(raw: bytes, path: Path) -> str:
     """Return the text of a file, inflated as far as allowed."""
     if not path.name.lower().endswith(".gz"):
         return raw.decode("utf-8", "surrogatepass")
-    most = INFLATION * len(raw) + SPARE
-    text = bytearray()
     with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
-        while piece := file.read(PIECE):
-            text += piece
-            if len(text) > most:
-                raise PrudentError(
-                    f"inflates to more than {INFLATION} times its {len(raw):,} bytes and {SPARE:,} on top, as models "
-                    "do not; if it is one, inflate it first and give the .json file"
-                )
+        text = inflated(file, len(raw), "inflate it first and give the .json file")
     return text.decode("utf-8", "surrogatepass")
 
 
@@ -134,7 +120,7 @@ class _States:
         self.hints = HINTS if len(names) <= NAMES else 0
 
     def number(self, state: Any, at: str) -> int:
-        found = self.index.get(_checked(state, str, at))
+        found = self.index.get(checked(state, str, at))
         if found is None:
             raise PrudentError(
                 f"{at}: state {state!r} has no transitions and is not a goal; {self._hint(state)}add it to the goals, "
@@ -150,33 +136,33 @@ class _States:
         return f"did you mean {near[0]!r}? If not, " if near else ""
 
 
-def _model(document: Any, name: str) -> SSP:
-    _fields(document, "the document", "format", "version", "initial", "goals", "transitions", optional=("states",))
-    if document["format"] != FORMAT:
-        raise PrudentError(f"format is {_shown(document['format'])}; it must be {_shown(FORMAT)}")
-    if _checked(document["version"], int, "version") != VERSION:
-        raise PrudentError(f"version is {_shown(document['version'])}; this release reads version {VERSION}")
+def _model(content: Any, name: str) -> SSP:
+    _fields(content, "the document", "format", "version", "initial", "goals", "transitions", optional=("states",))
+    if content["format"] != FORMAT:
+        raise PrudentError(f"format is {shown(content['format'])}; it must be {shown(FORMAT)}")
+    if checked(content["version"], int, "version") != VERSION:
+        raise PrudentError(f"version is {shown(content['version'])}; this release reads version {VERSION}")
     problems = _Problems()
     by_state: dict[str, list[tuple[str, Any, int]]] = {}
-    for i, row in enumerate(_checked(document["transitions"], list, "transitions")):
+    for i, row in enumerate(checked(content["transitions"], list, "transitions")):
         at = f"transitions[{i}]"
         with problems:
             _fields(row, at, "state", "action", "outcomes")
-            state = _checked(row["state"], str, f"{at}.state")
-            action = _checked(row["action"], str, f"{at}.action")
-            outcomes = _checked(row["outcomes"], list, f"{at}.outcomes")
+            state = checked(row["state"], str, f"{at}.state")
+            action = checked(row["action"], str, f"{at}.action")
+            outcomes = checked(row["outcomes"], list, f"{at}.outcomes")
             by_state.setdefault(state, []).append((action, outcomes, i))
-    goals = _checked(document["goals"], list, "goals")
+    goals = checked(content["goals"], list, "goals")
     for i, goal in enumerate(goals):
         with problems:
-            if _checked(goal, str, f"goals[{i}]") in by_state:
+            if checked(goal, str, f"goals[{i}]") in by_state:
                 raise PrudentError(
                     f"goals[{i}]: goal {goal!r} has transitions; a goal absorbs: remove one or the other"
                 )
     names = [*by_state, *dict.fromkeys(goal for goal in goals if isinstance(goal, str) and goal not in by_state)]
-    if "states" in document:
+    if "states" in content:
         with problems:
-            names = _ordered(document["states"], names)
+            names = _ordered(content["states"], names)
     states = _States(names)
     probability, successor, cost, n_outcomes, actions = [], [], [], [], []
     for state in names:
@@ -197,7 +183,7 @@ def _model(document: Any, name: str) -> SSP:
                 cost.append(price)
     initial = {0: 1.0}
     with problems:
-        initial = _initial(document["initial"], states)
+        initial = _initial(content["initial"], states)
     try:
         model = SSP(
             action_start=np.concatenate([[0], np.cumsum([len(by_state.get(s, [])) for s in names], dtype=np.int64)]),
@@ -220,7 +206,7 @@ def _model(document: Any, name: str) -> SSP:
 
 
 def _ordered(states: Any, names: list[str]) -> list[str]:
-    ordered = [_checked(state, str, f"states[{i}]") for i, state in enumerate(_checked(states, list, "states"))]
+    ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(checked(states, list, "states"))]
     if len(ordered) != len(names) or set(ordered) != set(names):
         raise PrudentError("states must list each state with transitions and each goal exactly once, or be left out")
     return ordered
@@ -228,10 +214,10 @@ def _ordered(states: Any, names: list[str]) -> list[str]:
 
 def _outcome(outcome: Any, at: str, who: str, states: _States) -> tuple[float, int, float]:
     _fields(outcome, at, "p", "to", "cost")
-    p = _checked(outcome["p"], float, f"{at}.p")
+    p = checked(outcome["p"], float, f"{at}.p")
     if not 0 <= p <= 1 + SUM_TOLERANCE:
         raise PrudentError(f"{at}: {who} has an outcome of probability {p}; probabilities lie between 0 and 1")
-    price = _checked(outcome["cost"], float, f"{at}.cost")
+    price = checked(outcome["cost"], float, f"{at}.cost")
     if not math.isfinite(price):
         raise PrudentError(f"{at}: {who} has an outcome of cost {price}; costs are finite numbers")
     return p, states.number(outcome["to"], f"{at}.to"), price
@@ -240,48 +226,20 @@ def _outcome(outcome: Any, at: str, who: str, states: _States) -> tuple[float, i
 def _initial(initial: Any, states: _States) -> dict[int, float]:
     if isinstance(initial, str):
         return {states.number(initial, "initial"): 1.0}
-    _checked(initial, dict, "initial", "a state or an object of probabilities")
+    checked(initial, dict, "initial", "a state or an object of probabilities")
     if not initial:
         raise PrudentError("initial names no state; it must be a state or an object of probabilities")
     return {
-        states.number(state, "initial"): _checked(p, float, f"initial.{printable(state, 60)}")
+        states.number(state, "initial"): checked(p, float, f"initial.{printable(state, 60)}")
         for state, p in initial.items()
     }
 
 
-def _checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:
-    good = isinstance(value, kind) or (kind is float and isinstance(value, int))
-    if not good or isinstance(value, bool):
-        raise PrudentError(f"{at} is {_shown(value)}; it must be {wanted or KINDS[kind]}")
-    if kind is float:
-        try:
-            return float(value)
-        except OverflowError:
-            raise PrudentError(f"{at} is too large for a number") from None
-    return value
-
-
-def _shown(value: Any) -> str:
-    """Return a value as a message shows it: short, and in characters that any terminal can print."""
-    return KINDS[type(value)] if isinstance(value, dict | list) else json.dumps(value)[:60]
-
-
 def _fields(value: Any, at: str, *names: str, optional: tuple[str, ...] = ()) -> None:
-    _checked(value, dict, at)
+    checked(value, dict, at)
     for name in names:
         if name not in value:
             raise PrudentError(f"{at} has no {name!r}; it needs {', '.join(names)}")
     for name in value:
         if name not in names and name not in optional:
             raise PrudentError(f"{at} has an unknown field {name!r}; it takes {', '.join(names + optional)}")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise PrudentError(f"an object has the field {first_twin([name for name, _ in pairs])!r} twice")
-    return found
-
-
-def _constant(text: str) -> NoReturn:
-    raise PrudentError(f"{text} is not a number that a model can have")

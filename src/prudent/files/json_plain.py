@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError
-from prudent.model import SSP, SUM_TOLERANCE, owner
+from prudent.files.names import written_names
+from prudent.model import SSP, SUM_TOLERANCE
 
-__all__ = ["FORMAT", "VERSION", "first_twin", "plain_model", "text_of"]
+__all__ = ["FORMAT", "VERSION", "plain_model", "text_of"]
 
 FORMAT, VERSION = "prudent-ssp", 1
 FIELDS = {"format", "version", "initial", "goals", "transitions"}
@@ -121,10 +121,7 @@ def _constant(text: str) -> None:
 
 def text_of(model: SSP) -> str:
     """Return a model as text, indented as ``json.dumps`` does; refuse names that coincide as strings."""
-    state = [str(model.state(s)) for s in range(model.n_states)]
-    _refuse_twins(state, "states")
-    within = np.arange(model.n_actions) - model.action_start[owner(model.action_start)]
-    action = list(map(str, within.tolist() if model.action_names is None else model.action_names))
+    state, action = written_names(model)
     quoted, is_goal = list(map(_quoted, state)), model.is_goal.tolist()
     goals = [s for s, goal in enumerate(is_goal) if goal]
     initial = dict(zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True))
@@ -134,14 +131,14 @@ def text_of(model: SSP) -> str:
         f' "initial": {quoted[next(iter(initial))] if len(initial) == 1 else start},\n',
         f' "goals": {_listed([quoted[s] for s in goals], 2)},\n',
         ' "transitions": ',
-        _listed(_transitions(model, state, quoted, action), 2),
+        _listed(_transitions(model, quoted, action), 2),
     ]
     if [s for s, goal in enumerate(is_goal) if not goal] + goals != list(range(model.n_states)):
         parts.append(f',\n "states": {_listed(quoted, 2)}')  # the order, where it is not the one above
     return "".join([*parts, "\n}"])
 
 
-def _transitions(model: SSP, state: list[str], quoted: list[str], action: list[str]) -> list[str]:
+def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
     outcomes = [
         f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}\n    }}'
         for p, t, c in zip(model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), strict=True)
@@ -150,7 +147,6 @@ def _transitions(model: SSP, state: list[str], quoted: list[str], action: list[s
     found = []
     for s in range(model.n_states):
         first, last = action_start[s], action_start[s + 1]
-        _refuse_twins(action[first:last], "actions of state", state[s])
         for a in range(first, last):
             rows = _listed(outcomes[outcome_start[a] : outcome_start[a + 1]], 4)
             names = f'"state": {quoted[s]},\n   "action": {_quoted(action[a])}'
@@ -163,21 +159,3 @@ def _listed(items: list[str], indent: int, marks: str = "[]") -> str:
         return marks
     line = "\n" + " " * indent
     return f"{marks[0]}{line}{f',{line}'.join(items)}\n{' ' * (indent - 1)}{marks[1]}"
-
-
-def _refuse_twins(names: list[str], what: str, whose: str | None = None) -> None:
-    if len(set(names)) < len(names):
-        what = what if whose is None else f"{what} {whose!r}"
-        raise PrudentError(
-            f"two {what} are both written {first_twin(names)!r}; names in a file are strings and must differ"
-        )
-
-
-def first_twin(names: list[str]) -> str | None:
-    """Return the first name that comes a second time."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
