@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prudent.errors import PrudentError
-from prudent.files import json_model
+from prudent.files import json_model, umb
 from prudent.files.atomic import check_place
 from prudent.model import SSP
 
@@ -16,12 +16,20 @@ if TYPE_CHECKING:
 
 __all__ = ["MODEL_FORMATS", "load", "load_plan", "save"]
 
-MODEL_FORMATS = {".json": json_model, ".json.gz": json_model}
+MODEL_FORMATS = {".json": json_model, ".json.gz": json_model, ".umb": umb}
 PLAN_SUFFIX = ".safetensors"
 
 
-def load(path: str | PathLike[str]) -> SSP:
-    """Read a model from a file: ``.json`` or ``.json.gz``.
+def load(path: str | PathLike[str], *, property: str | None = None) -> SSP:
+    """Read a model from a file: ``.json``, ``.json.gz`` or ``.umb``.
+
+    Parameters
+    ----------
+    path : path
+        Its suffix says which kind of file it is.
+    property : str, optional
+        Which costs and which goals are meant, ``R{"time"}min=? [F "done"]``: of a ``.umb`` file, which may have
+        several.  Without it the goals are labelled "goal", and the costs are the reward "cost" or the only one.
 
     Examples
     --------
@@ -32,12 +40,17 @@ def load(path: str | PathLike[str]) -> SSP:
     ...     prudent.load(path)
     <SSP model: 4 states, 5 actions, 8 outcomes>
     """
-    model: SSP = MODEL_FORMATS[_suffix(path)].read(Path(path))
-    return model
+    suffix = _suffix(path)
+    if property is None:
+        model: SSP = MODEL_FORMATS[suffix].read(Path(path))
+        return model
+    if suffix != ".umb":
+        raise PrudentError(f"{path}: a {suffix} file itself says what its costs and goals are; leave property= out")
+    return umb.read(Path(path), property)
 
 
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
-    """Write a model (``.json``, ``.json.gz``) or a plan (``.safetensors``) to a file, whole or not at all.
+    """Write a model (``.json``, ``.json.gz``, ``.umb``) or a plan (``.safetensors``) to a file, whole or not at all.
 
     Examples
     --------

@@ -12,7 +12,6 @@ and 1 MiB; of a gzipped file the size is that of its text, which may be 200 time
 """
 
 import gzip
-import json
 import math
 import zlib
 from collections.abc import Iterator
@@ -56,16 +55,10 @@ def parse(raw: bytes, path: Path) -> SSP:
         raise PrudentError(f"{path}: cannot be read: {error}") from None
     except UnicodeDecodeError as error:
         raise PrudentError(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        raise PrudentError(f"{path}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except RecursionError:
-        raise PrudentError(f"{path}: is nested too deeply for a model") from None
     except ModelError as error:
         raise ModelError([f"{path}: {problem}" for problem in error.problems]) from None
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}") from None
-    except ValueError:  # what is left is Python's limit on the digits of a whole number
-        raise PrudentError(f"{path}: has a whole number of thousands of digits; none can be so large") from None
 
 
 def _text(raw: bytes, path: Path) -> str:

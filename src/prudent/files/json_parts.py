@@ -20,7 +20,16 @@ KINDS = {
 
 def document(text: str) -> Any:
     """Return what a text says; refuse a field given twice and numbers that are none."""
-    return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        raise PrudentError(f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise PrudentError("is nested too deeply for a model") from None
+    except PrudentError:
+        raise
+    except ValueError:  # what is left is Python's limit on the digits of a whole number
+        raise PrudentError("has a whole number of thousands of digits; none can be so large") from None
 
 
 def checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:
