@@ -25,15 +25,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 import prudent.evaluation
 import prudent.solving  # first, and as they are: numba cannot compile what atheris has changed
 
-for loaded in ("json", "json.decoder", "json.scanner", "json.encoder"):
-    sys.modules.pop(loaded, None)
+for loaded in tuple(sys.modules):  # the readers came along with the solver
+    if loaded.partition(".")[0] == "json" or loaded.startswith("prudent.files."):
+        del sys.modules[loaded]
 with atheris.instrument_imports(include=["prudent", "json"]):
     import json  # noqa: F401
 
     import prudent.domains.navigation
     import prudent.files.json_model
     import prudent.files.json_plain
-    import prudent.files.plan_file  # noqa: F401
+    import prudent.files.plan_file
+    import prudent.files.umb  # noqa: F401
 
 import targets  # noqa: E402
 

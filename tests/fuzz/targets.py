@@ -24,8 +24,10 @@ import prudent
 from prudent.allowance import Allowance
 from prudent.domains.navigation import autonomous_navigation, parse_traffic
 from prudent.files import checkpoint as checkpoint_file
-from prudent.files import json_model, plan_file
+from prudent.files import json_model, plan_file, umb
 from prudent.files.sealed import seal, unseal
+from prudent.files.umb_archive import packed
+from prudent.files.umb_writing import members_of
 from prudent.methods import budgets
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -64,6 +66,24 @@ def json_gzip(data: bytes) -> None:
             accepted["json.gz"] += 1
 
 
+def umb_archive(data: bytes) -> None:
+    """Read a UMB file: the bytes as they are, and a real one whose index and members are changed by them."""
+    use_umb(data)
+    if data:
+        use_umb(repacked(archives()[data[0] % len(archives())], Source(data[1:])))
+
+
+def use_umb(data: bytes) -> None:
+    """Read a UMB file; what is accepted is checked, and written and read again as the same where it can be written."""
+    with contextlib.suppress(prudent.PrudentError):
+        model = umb.parse(data, Path("fuzz.umb"))
+        accepted["umb"] += 1
+        prudent.check(model)
+        again = umb.parse(packed(members_of(model)), Path("again.umb"))
+        if again.fingerprint != model.fingerprint:
+            raise AssertionError("written and read again, the model is another one")
+
+
 def traffic(data: bytes) -> None:
     """Read a traffic file: the bytes as they are, and a real file changed by them."""
     use_traffic(data)
@@ -99,7 +119,14 @@ def checkpoint(data: bytes) -> None:
         use_checkpoint(forged(checkpoint_file.KIND, raw, data[1:]), model, alpha)
 
 
-TARGETS = {"json": json_text, "json.gz": json_gzip, "plan": plan, "checkpoint": checkpoint, "traffic": traffic}
+TARGETS = {
+    "json": json_text,
+    "json.gz": json_gzip,
+    "umb": umb_archive,
+    "plan": plan,
+    "checkpoint": checkpoint,
+    "traffic": traffic,
+}
 
 
 def use_plan(raw: bytes, model: prudent.SSP) -> None:
@@ -222,6 +249,28 @@ def forged(kind: str, raw: bytes, data: bytes) -> bytes:
     return seal(kind, content, tensors)
 
 
+def repacked(members: dict[str, bytes], source: Source) -> bytes:
+    """Return an archive with some of its members changed, dropped or renamed as the bytes say, the index most often."""
+    members = dict(members)
+    for _ in source.changes():
+        name = sorted(members)[source.below(len(members))]
+        how = source.below(6)
+        if how < 2 and "index.json" in members:
+            with contextlib.suppress(ValueError):
+                members["index.json"] = changed(json.loads(members["index.json"]), source)
+        elif how == 2:
+            kind = "<f8" if "rewards" in name or "prob" in name else "<u4" if "actions" in name else "<u8"
+            with contextlib.suppress(ValueError):
+                members[name] = bent(np.frombuffer(members[name], kind), source).tobytes()
+        elif how == 3:
+            del members[name]
+        elif how == 4:
+            members[sorted(members)[source.below(len(members))]] = members[name]
+        else:
+            members[name] = spliced(members[name], source)
+    return packed(members)
+
+
 def bent(table: np.ndarray, source: Source) -> np.ndarray:
     """Return a tensor with one thing about it changed."""
     how = source.below(8)
@@ -310,6 +359,37 @@ def models() -> list[Any]:
     return found
 
 
+@cache
+def archives() -> list[dict[str, bytes]]:
+    """Return UMB files by their members: as this release writes them, and one with all that others may write."""
+    found = [members_of(model) for model in (prudent.domains.figure_2(), *(model for model, _ in plans()[3::3]))]
+    index = json.loads(found[0]["index.json"])
+    n = index["transition-system"]["#states"]
+    index["transition-system"]["branch-probability-type"] = {"type": "rational"}
+    kinds = (("bool", 1), ("uint", 9), ("int", 6), ("double", 64), ("rational", 128), ("string", 64))
+    variables = [{"name": kind, "type": {"type": kind, "size": size}} for kind, size in kinds]
+    variables[1] |= {"is-optional": True, "offset": -3}
+    states = {
+        "unique": False,
+        "#strings": 2,
+        "classes": [{"variables": [*variables, {"padding": 7}]}, {"variables": []}],
+    }
+    index["valuations"] = {"states": states}
+    rows = (np.arange(n * 35) % 7).astype(np.uint8).reshape(n, 35)
+    rows[:, 26:] = 0
+    rich = {name: content for name, content in found[0].items() if not name.startswith("names")}
+    chance = np.frombuffer(rich["branch-to-probability.bin"], "<f8")
+    rich |= {
+        "index.json": json.dumps(index).encode(),
+        "branch-to-probability.bin": np.stack([np.rint(chance * 1000), chance * 0 + 1000], 1).astype("<u8").tobytes(),
+        "valuations/states/valuations.bin": rows.tobytes(),
+        "valuations/states/valuation-to-class.bin": bytes(4 * n),
+        "valuations/states/string-mapping.bin": np.array([0, 1, 3], "<u8").tobytes(),
+        "valuations/states/strings.bin": "xé".encode(),
+    }
+    return [*found, rich]
+
+
 FAST = "[{3.5: 0.5, 148.51999999999998: 0.5, 'ID': 'freeway', 'start': 1, 'end': 2}]"
 STREET = "[{5.0: 0.5, 7.25: 0.49, 9.0: 0.01, 'ID': 'non-freeway', 'start': 1, 'end': 2}]"
 ROADS = (
@@ -325,6 +405,7 @@ def seeds() -> dict[str, list[bytes]]:
     return {
         "json": texts + orders,
         "json.gz": texts + [gzip.compress(text, mtime=0) for text in texts],
+        "umb": [packed(members) for members in archives()] + orders,
         "plan": [raw for _, raw in plans()] + orders,
         "checkpoint": [raw for _, _, raw in checkpoints()] + orders,
         "traffic": [text.encode() for text in ROADS] + orders,

@@ -9,9 +9,10 @@ import io
 import tarfile
 import zlib
 from collections.abc import Mapping
+from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.files.inflating import INFLATION, SPARE, inflated
+from prudent.files.inflating import most_inflated, refuse_bomb
 
 __all__ = ["packed", "unpacked"]
 
@@ -29,10 +30,7 @@ WANTED = "UMB files are tar files, plain, gzipped or packed with xz"
 
 def unpacked(raw: bytes) -> dict[str, memoryview]:
     """Return the members of an archive by name, each as it lies there; refuse what is damaged or odd."""
-    try:
-        return _members(_inflated(raw))
-    except (OSError, EOFError, zlib.error) as error:
-        raise PrudentError(f"cannot be unpacked: {error}") from None
+    return _members(_inflated(raw))
 
 
 def packed(members: Mapping[str, bytes]) -> bytes:
@@ -45,44 +43,32 @@ def packed(members: Mapping[str, bytes]) -> bytes:
             archive.addfile(about, io.BytesIO(content))
     plain = buffer.getvalue()
     small = gzip.compress(plain, compresslevel=1, mtime=0)
-    return small if len(plain) <= INFLATION * len(small) + SPARE else plain  # what is written here is read here
+    return small if len(plain) <= most_inflated(len(small)) else plain  # what is written here is read here
 
 
-def _inflated(raw: bytes) -> bytes | bytearray:
-    remedy = "unpack it first and give the tar file, as .umb"
+def _inflated(raw: bytes) -> bytes:
+    """Return the tar file, unpacked in one go if it is packed, as far as allowed."""
+    machine: Any = None
+    damage: type[Exception] = zlib.error
     if raw.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
-            return inflated(stream, len(raw), remedy)
-    if raw.startswith(b"\xfd7zXZ\0"):
-        return inflated(_Xz(raw), len(raw), remedy)
-    return raw
-
-
-class _Xz:
-    """Unpacks xz piece by piece within a limit on memory, which Python's own file does not have."""
-
-    def __init__(self, raw: bytes) -> None:
+        machine = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # that is gzip, its checksum included
+    elif raw.startswith(b"\xfd7zXZ\0"):
         import lzma  # which some builds of Python lack
 
-        self._left, self._machine = raw, lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
-        self._error = lzma.LZMAError
-
-    def read(self, size: int, /) -> bytes:
-        if self._machine.eof:
-            if self._machine.unused_data:
-                raise EOFError("there are bytes after the end of the xz stream")
-            return b""
-        try:
-            piece = self._machine.decompress(self._left, size)
-        except self._error as error:
-            raise EOFError(str(error)) from None
-        self._left = b""
-        if not piece and not self._machine.eof:
-            raise EOFError("the xz stream ends too early")
-        return piece
+        machine, damage = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY), lzma.LZMAError
+    if machine is None:
+        return raw
+    try:
+        content: bytes = machine.decompress(raw, most_inflated(len(raw)) + 1)
+    except damage as error:
+        raise PrudentError(f"cannot be unpacked: {error}") from None
+    refuse_bomb(len(content), len(raw), "unpack it first and give the tar file, as .umb")
+    if not machine.eof or machine.unused_data.strip(b"\0"):
+        raise PrudentError(f"cannot be unpacked: it {'goes on after its' if machine.eof else 'has lost its'} end")
+    return content
 
 
-def _members(content: bytes | bytearray) -> dict[str, memoryview]:
+def _members(content: bytes) -> dict[str, memoryview]:
     found: dict[str, memoryview] = {}
     view, at, extended = memoryview(content), 0, dict[str, str]()
     while any(block := content[at : at + BLOCK]):
