@@ -21,6 +21,7 @@ except ImportError:
     sys.exit("the long hunt needs atheris; install it with: .venv/bin/python -m pip install --editable '.[fuzz]'")
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parents[1]))
 
 import prudent.evaluation
 import prudent.solving  # first, and as they are: numba cannot compile what atheris has changed

@@ -29,6 +29,7 @@ from prudent.files.sealed import seal, unseal
 from prudent.files.umb_archive import packed
 from prudent.files.umb_writing import members_of
 from prudent.methods import budgets
+from umb_by_hand import rich
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -204,27 +205,9 @@ def changed(document: Any, source: Source) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-TOKENS = (
-    "",
-    "1",
-    "-",
-    "0",
-    "9" * 30,
-    "nan",
-    "inf",
-    "1e308",
-    "1e-308",
-    ",",
-    ", ",
-    ": ",
-    '"',
-    "'",
-    "[{",
-    "}]",
-    "\n",
-    "\r",
-)
-TOKENS += ("\0", " ", "0.5", "1.0", "freeway", "non-freeway", "'ID'", "'ID': 'freeway'", "1", "2", "3", "\u0663", "1_0")
+TOKENS = ("", "1", "-", "0", "9" * 30, "nan", "inf", "1e308", "1e-308", ",", ", ", ": ", '"', "'", "[{", "}]")
+TOKENS += ("\n", "\r", "\0", " ", "0.5", "1.0", "freeway", "non-freeway", "'ID'", "'ID': 'freeway'", "1", "2", "3")
+TOKENS += ("\u0663", "1_0")
 
 
 def spliced(raw: bytes, source: Source) -> bytes:
@@ -363,31 +346,7 @@ def models() -> list[Any]:
 def archives() -> list[dict[str, bytes]]:
     """Return UMB files by their members: as this release writes them, and one with all that others may write."""
     found = [members_of(model) for model in (prudent.domains.figure_2(), *(model for model, _ in plans()[3::3]))]
-    index = json.loads(found[0]["index.json"])
-    n = index["transition-system"]["#states"]
-    index["transition-system"]["branch-probability-type"] = {"type": "rational"}
-    kinds = (("bool", 1), ("uint", 9), ("int", 6), ("double", 64), ("rational", 128), ("string", 64))
-    variables = [{"name": kind, "type": {"type": kind, "size": size}} for kind, size in kinds]
-    variables[1] |= {"is-optional": True, "offset": -3}
-    states = {
-        "unique": False,
-        "#strings": 2,
-        "classes": [{"variables": [*variables, {"padding": 7}]}, {"variables": []}],
-    }
-    index["valuations"] = {"states": states}
-    rows = (np.arange(n * 35) % 7).astype(np.uint8).reshape(n, 35)
-    rows[:, 26:] = 0
-    rich = {name: content for name, content in found[0].items() if not name.startswith("names")}
-    chance = np.frombuffer(rich["branch-to-probability.bin"], "<f8")
-    rich |= {
-        "index.json": json.dumps(index).encode(),
-        "branch-to-probability.bin": np.stack([np.rint(chance * 1000), chance * 0 + 1000], 1).astype("<u8").tobytes(),
-        "valuations/states/valuations.bin": rows.tobytes(),
-        "valuations/states/valuation-to-class.bin": bytes(4 * n),
-        "valuations/states/string-mapping.bin": np.array([0, 1, 3], "<u8").tobytes(),
-        "valuations/states/strings.bin": "xé".encode(),
-    }
-    return [*found, rich]
+    return [*found, rich(found[0])]
 
 
 FAST = "[{3.5: 0.5, 148.51999999999998: 0.5, 'ID': 'freeway', 'start': 1, 'end': 2}]"

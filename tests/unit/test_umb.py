@@ -5,35 +5,24 @@ import io
 import json
 import lzma
 import tarfile
-import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 
 import prudent
 from prudent.files.properties import reward_property
 from prudent.files.umb import parse
-from prudent.files.umb_archive import packed, unpacked
+from prudent.files.umb_archive import packed
 from prudent.files.umb_writing import members_of
 from strategies import cases, examples
-
-FIELDS = ("action_start", "outcome_start", "probability", "successor", "cost", "initial_state", "initial_probability")
+from umb_by_hand import BOOL, assert_same, by_hand, load, real, whole
 
 
 def again(model: prudent.SSP, tmp_path) -> prudent.SSP:
     prudent.save(model, tmp_path / "model.umb")
     return prudent.load(tmp_path / "model.umb")
-
-
-def assert_same(one: prudent.SSP, other: prudent.SSP) -> None:
-    for field in FIELDS:
-        assert getattr(one, field).tobytes() == getattr(other, field).tobytes(), field
-    assert [str(one.state(s)) for s in range(one.n_states)] == [str(other.state(s)) for s in range(other.n_states)]
-    assert [str(one.action(a)) for a in range(one.n_actions)] == [str(other.action(a)) for a in range(other.n_actions)]
-    assert one.fingerprint == other.fingerprint
 
 
 @pytest.mark.parametrize("name", ["figure_2", "betting_game", "inventory_control", "autonomous_navigation"])
@@ -106,63 +95,6 @@ def test_names_that_coincide_or_are_no_text_and_outcomes_of_no_chance_are_refuse
         with pytest.raises(prudent.PrudentError, match=problem):
             prudent.save(model, tmp_path / "m.umb")
     assert list(tmp_path.iterdir()) == []
-
-
-# Files made by hand: s (0) -> t (1) or g (2); t -> g.
-
-DOUBLE, BOOL = {"type": "double"}, {"type": "bool"}
-
-
-def whole(*values, dtype="<u8"):
-    return np.array(values, dtype=dtype).tobytes()
-
-
-def real(*values):
-    return whole(*values, dtype="<f8")
-
-
-def by_hand():
-    index = {
-        "format-version": 1,
-        "format-revision": 0,
-        "transition-system": {
-            "time": "discrete",
-            "#players": 1,
-            "#states": 3,
-            "#initial-states": 1,
-            "#choices": 4,
-            "#choice-actions": 2,
-            "#branches": 5,
-            "#branch-actions": 0,
-            "#observations": 0,
-            "branch-probability-type": DOUBLE,
-        },
-        "annotations": {
-            "aps": {"goal": {"applies-to": ["states"], "type": BOOL}, "x": {"applies-to": ["states"], "type": BOOL}},
-            "rewards": {"r0": {"alias": "time", "applies-to": ["states", "choices", "branches"], "type": DOUBLE}},
-        },
-    }
-    members = {
-        "state-to-choices.bin": whole(0, 2, 3, 4),
-        "choice-to-branches.bin": whole(0, 2, 3, 4, 5),
-        "branch-to-target.bin": whole(1, 2, 2, 2, 1),
-        "branch-to-probability.bin": real(0.25, 0.75, 1, 1, 1),
-        "state-is-initial.bin": whole(1),
-        "annotations/aps/goal/states/values.bin": whole(4),
-        "annotations/rewards/r0/states/values.bin": real(1, 2, 100),
-        "annotations/rewards/r0/choices/values.bin": real(10, 20, 30, 1000),
-        "annotations/rewards/r0/branches/values.bin": real(0.5, 0.25, 0, 0, 7),
-        "actions/choices/values.bin": whole(0, 0, 1, 1, dtype="<u4"),
-        "actions/choices/string-mapping.bin": whole(0, 2, 4),
-        "actions/choices/strings.bin": b"goup",
-    }
-    return index, members
-
-
-def load(tmp_path, index, members, **options):
-    path = tmp_path / "hand.umb"
-    path.write_bytes(packed({"index.json": json.dumps(index).encode(), **members}))
-    return prudent.load(path, **options)
 
 
 def test_what_a_file_by_hand_means(tmp_path):
@@ -271,219 +203,3 @@ def test_every_way_of_packing(tmp_path):
     for raw in (plain, gzip.compress(plain), lzma.compress(plain), long.getvalue()):
         (tmp_path / "m.umb").write_bytes(raw)
         assert_same(prudent.load(tmp_path / "m.umb"), model)
-
-
-def change(place, value):
-    def changed(index, members):
-        *path, last = place
-        part = index
-        for key in path:
-            part = part[key]
-        if value is None:
-            del part[last]
-        else:
-            part[last] = value
-
-    return changed
-
-
-def put(name, value):
-    return lambda index, members: members.pop(name, None) if value is None else members.__setitem__(name, value)
-
-
-TS, REWARD = "transition-system", ("annotations", "rewards", "r0")
-VALUATIONS = {
-    "states": {"unique": True, "classes": [{"variables": [{"name": "x", "type": {"type": "uint", "size": 8}}]}]}
-}
-BAD = [
-    (change(["format-version"], 2), "index.json: format-version is 2; this release reads 1"),
-    (change([TS], None), "index.json: transition-system is null"),
-    (change([TS, "time"], "stochastic"), 'time is "stochastic"; only Markov chains'),
-    (change([TS, "#players"], 2), "#players is 2"),
-    (change([TS, "#players"], 0), "state 0 has 2 choices; #players is 0"),
-    (change([TS, "#observations"], 1), "#observations is 1"),
-    (change([TS, "#states"], 10**18), "state-to-choices.bin: has 32 bytes; 1000000000000000001 entries"),
-    (change([TS, "#branches"], 2**62), "branch-to-probability.bin: has 40 bytes"),
-    (change([TS, "#choices"], -1), "#choices is -1"),
-    (change([TS, "#choices"], 2.5), "#choices is 2.5; it must be a whole number"),
-    (change([TS, "#initial-states"], 2), "1 states are initial, and #initial-states is 2"),
-    (change([TS, "branch-probability-type"], {"type": "double-interval"}), "intervals are not supported"),
-    (change([TS, "branch-probability-type"], {"type": "string"}), "it must be double or rational"),
-    (change([TS, "branch-probability-type"], {"type": "double", "size": 32}), "double numbers have 64 bits"),
-    (change([TS, "branch-probability-type"], None), "no branch-probability-type"),
-    (change([TS, "#choice-actions"], 1), "values.bin: entry 2 is 1; it must be below 1"),
-    (change(["annotations", "aps", "goal", "type"], DOUBLE), "must be of type bool"),
-    (change([*REWARD, "type"], BOOL), "r0: type.type is \"bool\""),
-    (change([*REWARD, "applies-to"], ["players"]), "applies to 'players'"),
-    (change([*REWARD, "probability-type"], DOUBLE), "random by itself"),
-    (change(["annotations", "rewards", "r1"], {"alias": "time"}), "'time' is the name of two"),
-    (change(["annotations", "rewards"], None), "no 'cost' among none"),
-    (change(["annotations", "aps", "goal"], None), "no 'goal' among 'x'"),
-    (change(["annotations"], []), "annotations is a list"),
-    (change(["valuations"], VALUATIONS), "valuations.bin: has 0 bytes; the index says 3"),
-    (put("branch-to-probability.bin", None), "branch-to-probability.bin: is missing"),
-    (put("branch-to-probability.bin", real(0.25, np.nan, 1, 1, 1)), "'go#0' has an outcome of probability nan"),
-    (put("branch-to-probability.bin", real(0.25, 0.5, 1, 1, 1)), "state 0, action 'go#0' sum to 0.75"),
-    (put("branch-to-probability.bin", real(0.25)), "has 8 bytes; 5 entries of 8"),
-    (put("state-to-choices.bin", whole(0, 3, 2, 4)), "state-to-choices.bin: must rise from 0 to 4"),
-    (put("state-to-choices.bin", whole(1, 2, 3, 4)), "must rise from 0"),
-    (put("state-to-choices.bin", whole(0, 2**63 + 2, 3, 4)), "must rise from 0"),
-    (put("state-to-choices.bin", whole(0, 3, 3, 4)), "state 1 has no choices, and not the label 'goal'"),
-    (put("state-to-choices.bin", None), "is left out, which means one each; but there are 3 and 4"),
-    (put("choice-to-branches.bin", whole(0, 2, 2, 4, 5)), "action 'go#1' has no outcomes"),
-    (put("branch-to-target.bin", whole(1, 2, 3, 2, 1)), "entry 2 is 3; it must be below 3"),
-    (put("branch-to-target.bin", whole(1, 2, 2**64 - 1, 2, 1)), "entry 2 is 18446744073709551615"),
-    (put("state-is-initial.bin", whole(8)), "bits beyond the last of 3"),
-    (put("state-is-initial.bin", whole(3)), "2 states are initial.*UMB gives no probabilities"),
-    (put("state-is-initial.bin", None), "0 states are initial"),
-    (put("annotations/aps/goal/states/values.bin", whole(0)), "no choices|no goal"),
-    (put("annotations/rewards/r0/branches/values.bin", real(np.inf, 0, 0, 0, 0)), "an outcome of cost inf"),
-    (put("annotations/rewards/r0/choices/values.bin", real(1)), "r0/choices/values.bin: has 8 bytes"),
-    (put("actions/choices/values.bin", whole(0, 0, 1, 2, dtype="<u4")), "entry 3 is 2; it must be below 2"),
-    (put("actions/choices/strings.bin", b"go\xff\xff"), "not UTF-8"),
-    (put("actions/choices/strings.bin", None), "actions/choices: must have both"),
-    (put("actions/choices/string-mapping.bin", whole(0, 5, 4)), "string-mapping.bin: must rise"),
-    (put("names/states/strings.bin", b""), "names/states: must have both"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("breaks", "problem"), BAD, ids=[problem[:40] for _, problem in BAD])
-def test_what_is_wrong_is_said_with_its_place(tmp_path, breaks, problem):
-    index, members = by_hand()
-    breaks(index, members)
-    with pytest.raises(prudent.PrudentError, match=f"hand.umb: .*({problem})"):
-        load(tmp_path, index, members)
-
-
-def test_fractions_that_are_no_numbers(tmp_path):
-    index, members = by_hand()
-    index["transition-system"]["branch-probability-type"] = {"type": "rational", "size": 4096}
-    one, huge, nothing = (n.to_bytes(256, "little") for n in (1, 2**2000, 0))
-    for above, below, problem in ((one, nothing, "entry 4 has the denominator 0"), (huge, one, "entry 4 is too large")):
-        members["branch-to-probability.bin"] = (one + one) * 4 + above + below
-        with pytest.raises(prudent.PrudentError, match=f"branch-to-probability.bin: {problem}"):
-            load(tmp_path, index, members)
-
-
-def test_auxiliary_states_are_folded_only_as_they_are_written(tmp_path):
-    model = prudent.build({"a": 0.5, "b": 0.5}, {s: {"go": [(0.5, "g", 1), (0.5, "g", 2)]} for s in "ab"})
-    members = members_of(model)
-    index = json.loads(members.pop("index.json"))
-    assert_same(load(tmp_path, index, members), model)
-    label, target, chance = (
-        "annotations/aps/prudent-auxiliary/states/values.bin",
-        "branch-to-target.bin",
-        "branch-to-probability.bin",
-    )
-    to, p = np.frombuffer(members[target], "<u8"), np.frombuffer(members[chance], "<f8")
-    for name, content in (
-        (label, whole(0b1001)),  # not last
-        (target, whole(*to[:-3], 3, *to[-2:])),  # passes on to itself
-        (target, whole(*to[:-1], 4)),  # the first leads to itself
-        (target, whole(4, *to[1:])),  # somebody leads to the first
-        (chance, real(*p[:-3], 0.5, *p[-2:])),  # not for certain
-        ("annotations/rewards/cost/branches/values.bin", real(*range(len(to)))),  # not free
-    ):
-        with pytest.raises(prudent.PrudentError, match="states with this label"):
-            load(tmp_path, index, members | {name: content})
-
-
-def test_indices_that_are_none(tmp_path):
-    path = tmp_path / "m.umb"
-    for text, problem in (
-        (b"{", "index.json: not valid JSON: line 1"),
-        (b"[" * 100_000, "index.json: is nested too deeply"),
-        (b'{"a": 1, "a": 2}', "index.json: an object has the field 'a' twice"),
-        (b"\xff", "index.json: is not UTF-8"),
-        (b'{"format-version": NaN}', "index.json: NaN is not a number"),
-        (b"1" * 5000, "thousands of digits"),
-        (b"[]", "the document is a list"),
-    ):
-        path.write_bytes(packed({"index.json": text}))
-        with pytest.raises(prudent.PrudentError, match=f"m.umb: .*{problem}"):
-            prudent.load(path)
-    path.write_bytes(packed({"other": b""}))
-    with pytest.raises(prudent.PrudentError, match=r"m\.umb: has no index\.json"):
-        prudent.load(path)
-
-
-def tar(*members: tarfile.TarInfo, content: bytes = b"", form: int = tarfile.USTAR_FORMAT) -> bytes:
-    return b"".join(m.tobuf(form) + content + bytes(-len(content) % 512) for m in members) + bytes(1024)
-
-
-def member(name: str, size: int = 0, kind: bytes = tarfile.REGTYPE, **more) -> tarfile.TarInfo:
-    found = tarfile.TarInfo(name)
-    found.size, found.type = size, kind
-    for key, value in more.items():
-        setattr(found, key, value)
-    return found
-
-
-EXTENDED = tar(member("p", size=10, kind=tarfile.XHDTYPE), content=b"10 size=-\n")[:-1024]
-GREEDY = [{"id": lzma.FILTER_LZMA2, "dict_size": 2**28}]
-
-
-@pytest.mark.parametrize(
-    ("raw", "problem"),
-    [
-        (b"", "has lost its end, or is not a tar file"),
-        (b"nothing of the kind", "is not a tar file, or is damaged at byte 0"),
-        (tar(member("/etc/passwd")), "'/etc/passwd': is not the name of a member"),
-        (tar(member("a/../b")), "not the name of a member"),
-        (tar(member("a\\b")), "not the name of a member"),
-        (tar(member("a", kind=tarfile.SYMTYPE, linkname="b")), "a: is neither a plain file nor a folder"),
-        (tar(member("a", kind=tarfile.LNKTYPE, linkname="b")), "neither a plain file"),
-        (tar(member("a", kind=tarfile.FIFOTYPE)), "neither a plain file"),
-        (tar(member("a", kind=tarfile.GNUTYPE_SPARSE)), "neither a plain file"),
-        (tar(member("a"), member("./a")), "a: is there twice"),
-        (tar(member("a", size=10**11), form=tarfile.GNU_FORMAT), "a: has 100000000000 bytes by its header, and 1,024"),
-        (tar(member("a", size=-1), form=tarfile.GNU_FORMAT), "a: has -1 bytes"),
-        (tar(member("a"))[:512], "has lost its end"),
-        (tar(member("a"))[:512] + b"x" * 512, "damaged at byte 512"),
-        (tar(member("p", size=5, kind=tarfile.XHDTYPE), content=b"9 a=b"), "extended header"),
-        (tar(member("p", size=5, kind=tarfile.XHDTYPE), content=b"0 a=\n"), "extended header"),
-        (tar(member("p", size=17, kind=tarfile.XHDTYPE), content=b"17 GNU.sparse=1\n\n"), "extended header"),
-        (EXTENDED + tar(member("a")), "damaged at byte 1,024"),
-        (gzip.compress(bytes(2**25), mtime=0), "inflates to more than 200 times"),
-        (lzma.compress(bytes(2**25)), "inflates to more than 200 times"),
-        (gzip.compress(tar(member("a")))[:-9], "cannot be unpacked"),
-        (gzip.compress(tar(member("a"))) + b"more", "cannot be unpacked"),
-        (lzma.compress(tar(member("a")))[:-9], "cannot be unpacked"),
-        (lzma.compress(tar(member("a"))) + b"more", "cannot be unpacked"),
-        (lzma.compress(tar(member("a")), filters=GREEDY), "cannot be unpacked: Memory"),
-    ],
-)  # fmt: skip
-def test_archives_that_do_harm_are_refused(raw, problem):
-    with pytest.raises(prudent.PrudentError, match=problem):
-        unpacked(raw)
-
-
-def test_a_small_file_cannot_ask_for_much_memory(tmp_path):
-    index, members = by_hand()
-    index["transition-system"] |= {"#states": 2**50, "#choices": 2**50, "#branches": 2**50}
-    long = {
-        "states": {
-            "unique": True,
-            "classes": [{"variables": [{"name": "x" * 10**6, "type": {"type": "uint", "size": 8}}]}],
-        }
-    }
-    wide, many = by_hand()
-    wide["valuations"], n = long, 3000
-    wide["transition-system"] |= {"#states": n, "#choices": n, "#branches": n, "#choice-actions": 0}
-    wide["annotations"]["rewards"]["r0"]["applies-to"] = ["states"]
-    many = {
-        "branch-to-probability.bin": real(*np.ones(n)),
-        "state-is-initial.bin": whole(1, *np.zeros(n // 64, int)),
-        "annotations/aps/goal/states/values.bin": whole(4, *np.zeros(n // 64, int)),
-        "valuations/states/valuations.bin": bytes(n),
-    }
-    tracemalloc.start()
-    for about, content, problem in (
-        (index, {}, "is missing"),
-        (index, members, "has 40 bytes"),
-        (wide, many, "far longer"),
-    ):
-        with pytest.raises(prudent.PrudentError, match=problem):
-            load(tmp_path, about, content)
-    assert tracemalloc.get_traced_memory()[1] < 5e7
-    tracemalloc.stop()
