@@ -49,7 +49,8 @@ class Agent:
     @property
     def done(self) -> bool:
         """Whether the run has reached a goal."""
-        return bool(self._policy.prepared.model.is_goal[self._state])
+        start = self._policy.prepared.model.action_start
+        return bool(start[self._state] == start[self._state + 1])
 
     @property
     def action(self) -> Hashable:
