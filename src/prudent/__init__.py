@@ -23,6 +23,9 @@ _HOME = {
     "domains": "prudent.domains",
     "evaluate": "prudent.evaluation",
     "from_arrays": "prudent.building",
+    "from_gymnasium": "prudent.bridges.gymnasium_tables",
+    "gymnasium_agent": "prudent.bridges.gymnasium_agents",
+    "to_gymnasium": "prudent.bridges.gymnasium_tables",
     "load": "prudent.files",
     "load_plan": "prudent.files",
     "save": "prudent.files",
@@ -46,6 +49,7 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "SSP",
     "build",
     "from_arrays",
+    "from_gymnasium",
     "load",
     "save",
     "amend",
@@ -70,6 +74,8 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "Distribution",
     "simulate",
     "Runs",
+    "gymnasium_agent",
+    "to_gymnasium",
     "PrudentError",
     "ModelError",
     "__version__",
@@ -79,6 +85,8 @@ if TYPE_CHECKING:
     from prudent import domains
     from prudent.alphas import Curve, curve
     from prudent.amending import amend
+    from prudent.bridges.gymnasium_agents import gymnasium_agent
+    from prudent.bridges.gymnasium_tables import from_gymnasium, to_gymnasium
     from prudent.building import build, from_arrays
     from prudent.checking import check
     from prudent.errors import ModelError, PrudentError
