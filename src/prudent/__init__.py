@@ -24,6 +24,8 @@ _HOME = {
     "evaluate": "prudent.evaluation",
     "from_arrays": "prudent.building",
     "from_gymnasium": "prudent.bridges.gymnasium_tables",
+    "from_mdptoolbox": "prudent.bridges.arrays",
+    "from_quantecon": "prudent.bridges.arrays",
     "gymnasium_agent": "prudent.bridges.gymnasium_agents",
     "to_gymnasium": "prudent.bridges.gymnasium_tables",
     "load": "prudent.files",
@@ -50,6 +52,8 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "build",
     "from_arrays",
     "from_gymnasium",
+    "from_mdptoolbox",
+    "from_quantecon",
     "load",
     "save",
     "amend",
@@ -85,6 +89,7 @@ if TYPE_CHECKING:
     from prudent import domains
     from prudent.alphas import Curve, curve
     from prudent.amending import amend
+    from prudent.bridges.arrays import from_mdptoolbox, from_quantecon
     from prudent.bridges.gymnasium_agents import gymnasium_agent
     from prudent.bridges.gymnasium_tables import from_gymnasium, to_gymnasium
     from prudent.building import build, from_arrays
