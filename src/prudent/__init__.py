@@ -25,6 +25,7 @@ _HOME = {
     "from_arrays": "prudent.building",
     "from_gymnasium": "prudent.bridges.gymnasium_tables",
     "from_mdptoolbox": "prudent.bridges.arrays",
+    "from_networkx": "prudent.bridges.graphs",
     "from_quantecon": "prudent.bridges.arrays",
     "gymnasium_agent": "prudent.bridges.gymnasium_agents",
     "to_gymnasium": "prudent.bridges.gymnasium_tables",
@@ -53,6 +54,7 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "from_arrays",
     "from_gymnasium",
     "from_mdptoolbox",
+    "from_networkx",
     "from_quantecon",
     "load",
     "save",
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
     from prudent.alphas import Curve, curve
     from prudent.amending import amend
     from prudent.bridges.arrays import from_mdptoolbox, from_quantecon
+    from prudent.bridges.graphs import from_networkx
     from prudent.bridges.gymnasium_agents import gymnasium_agent
     from prudent.bridges.gymnasium_tables import from_gymnasium, to_gymnasium
     from prudent.building import build, from_arrays

@@ -13,6 +13,7 @@ import prudent
 HEAVY = ("numba", "scipy", "matplotlib", "pandas", "gymnasium", "starlette", "plotly", "stormpy", "networkx")
 
 NEEDED = {  # by the examples of these modules
+    "prudent.bridges.graphs": "networkx",
     "prudent.bridges.gymnasium_agents": "gymnasium",
     "prudent.bridges.gymnasium_envs": "gymnasium",
     "prudent.bridges.gymnasium_tables": "gymnasium",

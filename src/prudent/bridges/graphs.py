@@ -1,0 +1,110 @@
+"""A route through a networkx graph whose edges take uncertain times."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from prudent.bridges.durations import Grid, durations
+from prudent.building import build
+from prudent.errors import PrudentError
+from prudent.extras import needed
+from prudent.model import SSP
+
+__all__ = ["from_networkx"]
+
+
+def from_networkx(
+    graph: Any,
+    start: Hashable | Mapping[Any, float],
+    goal: Hashable | Iterable[Hashable],
+    *,
+    time: str = "time",
+    step: float | None = None,
+    rounding: str = "up",
+    tail: float | None = None,
+    name: str = "route",
+) -> SSP:
+    """Return the problem of getting from one node of a graph to another; costs are times, added up along the way.
+
+    A state is a node, an action the next node (in a multigraph, the pair of next node and edge key); the time an edge
+    takes is known once it has been travelled, and independent of all others.  Edges to nodes that do not lead to the
+    goal are left out.
+
+    Parameters
+    ----------
+    graph : networkx graph
+        Directed or not, a multigraph or not.
+    start : node or mapping
+        Where the route begins, or ``{node: probability}``.
+    goal : node, or list or set of nodes
+        Where it ends.
+    time : str
+        The edge attribute that holds the travel time: a number; a histogram, ``{time: probability}`` or ``(times,
+        probabilities)``; or a distribution of ``scipy.stats``, such as ``scipy.stats.gamma(9, scale=2)``.
+    step : float, optional
+        The grid that durations of distributions are rounded to.  Numbers and histograms are taken as they are.
+    rounding : {"up", "down", "nearest"}
+        How they are rounded.  The optimal CVaR and the least mean of the true problem lie between those of the models
+        rounded ``"down"`` and ``"up"``, and no total is off by more than ``step`` (``"nearest"``: half of it) for each
+        edge taken.
+    tail : float, optional
+        Needed for distributions without an end: what lies beyond the quantile ``1 - tail`` counts as that quantile,
+        and what lies below 0, if it is no more than ``tail``, as 0.  The bounds above hold but for runs that see such
+        a time.
+    name : str
+        What messages call the model.
+
+    Examples
+    --------
+    >>> import networkx, prudent
+    >>> roads = networkx.DiGraph([("home", "work", {"time": {20: 0.9, 60: 0.1}}), ("home", "path", {"time": 15})])
+    >>> roads.add_edge("path", "work", time=15)
+    >>> prudent.solve(prudent.from_networkx(roads, "home", "work"), alpha=0.1).policy("home")
+    'path'
+    """
+    networkx = needed("networkx", "graph")
+    if not isinstance(graph, networkx.Graph):
+        raise PrudentError(f"graph is a {type(graph).__name__}; it must be a networkx graph")
+    grid = Grid(step, rounding, tail)
+    first = list(start) if isinstance(start, Mapping) else [start]
+    last = list(goal) if isinstance(goal, list | set) else [goal]
+    for what, nodes in (("start", first), ("goal", last)):
+        for node in nodes:
+            if node not in graph:
+                raise PrudentError(f"{what} is {node!r}, which is not a node of the graph")
+    goals = set(last)
+    if not goals:
+        raise PrudentError("goal is empty; name the node where the route ends")
+    leads = set(goals).union(*(networkx.ancestors(graph, node) for node in goals))
+    for node in first:
+        if node not in leads:
+            raise PrudentError(f"there is no way from start {node!r} to goal {goal!r}")
+
+    def actions(node: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
+        if node in goals:
+            return {}
+        return {
+            action: [(p, target, t) for t, p in durations(_time(data, time, where), grid, f"{time!r} of {where}")]
+            for action, target, data, where in _edges(graph, node)
+            if target in leads
+        }
+
+    return build(dict(start) if isinstance(start, Mapping) else start, actions, name=name, max_states=len(graph))
+
+
+def _edges(graph: Any, node: Hashable) -> Iterator[tuple[Hashable, Hashable, Mapping[str, Any], str]]:
+    """Yield action, next node, attributes and a name of each edge that leaves a node."""
+    for target, data in graph.adj[node].items():
+        if graph.is_multigraph():
+            for key, attributes in data.items():
+                yield (target, key), target, attributes, f"edge {(node, target, key)!r}"
+        else:
+            yield target, target, data, f"edge {(node, target)!r}"
+
+
+def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:
+    if attribute not in data:
+        some = ", ".join(map(repr, list(data)[:5])) or "none"
+        raise PrudentError(
+            f"{where} has no attribute {attribute!r}; it has {some}: name the one that holds times, time="
+        )
+    return data[attribute]
