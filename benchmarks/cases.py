@@ -1,6 +1,5 @@
 """The models that are timed, and what is known about them."""
 
-import inspect
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ TRAFFIC = Path(os.environ.get("PRUDENT_TRAFFIC", Path(__file__).parents[2] / "sh
 
 NO_TRAFFIC = "the paper's traffic file is not here; name it with PRUDENT_TRAFFIC=FILE"
 TRAFFIC_STEP = 0.02
-ONE_CORE: dict[str, int] = {"threads": 1} if "threads" in inspect.signature(prudent.solve).parameters else {}
+ONE_CORE = {"threads": 1}
 """Options for a solve on one core."""
 
 PAPER_SECONDS = {"IC": 48527.0, "BG": 6526.0, "DST": 10653.0, "AN": 23020.0}
@@ -124,6 +123,12 @@ def staged(stages: int, width: int, most: int = 20, actions: int = 3, outcomes: 
 
 
 def fifty_thousand(quick: bool) -> Case:
-    """Return the finite-horizon model of 50,000 states, or a tenth of it."""
+    """Return the finite-horizon model of 50,000 states, or a tenth of it: 5 actions of 10 outcomes in each."""
+    stages = 50 if quick else 500
+    return Case(f"staged {stages} x 100", staged(stages, 100, most=10, actions=5, outcomes=10), 0.05)
+
+
+def wide(quick: bool) -> Case:
+    """Return one that is harder on the caches: few but wide stages, 3 actions of 5 outcomes, a tenth of the budgets."""
     width = 100 if quick else 1000
     return Case(f"staged 50 x {width:,}", staged(50, width), 0.05)

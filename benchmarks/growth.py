@@ -7,7 +7,7 @@ drawn against the bytes of those rows, with the sizes of this machine's caches m
 from pathlib import Path
 
 import prudent
-from cases import ONE_CORE, Case, fifty_thousand, staged
+from cases import ONE_CORE, Case, fifty_thousand, staged, wide
 from table import Found, Row, Series
 from timing import Spread, interleaved
 
@@ -54,8 +54,7 @@ def run(quick: bool) -> Found:
                 Row.of(PART, f"{name}: {case.name}", "naive rate", rate, " G/s"),
             ]
         found.series += drawn(name, work, reads, seconds)
-    found.rows += threads(quick)
-    return found
+    return Found([*found.rows, *threads(fifty_thousand(quick), quick), *threads(wide(quick), quick)], found.series)
 
 
 def drawn(name: str, work: list[float], reads: list[float], seconds: list[Spread]) -> list[Series]:
@@ -79,11 +78,8 @@ def drawn(name: str, work: list[float], reads: list[float], seconds: list[Spread
     ]
 
 
-def threads(quick: bool) -> list[Row]:
+def threads(case: Case, quick: bool) -> list[Row]:
     """Measure two threads against one."""
-    case = fifty_thousand(quick)
-    if not ONE_CORE:
-        return [Row(PART, case.about, "two threads / one", None, note="solve takes no threads= yet")]
     tasks = {f"{n}": lambda n=n: prudent.solve(case.model, case.alpha, threads=n) for n in (1, 2)}
     seconds = interleaved(tasks, turns=3 if quick else 7)
     return [
