@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from prudent.chaining import chain_of
 from prudent.decisions import Decisions, decisions_of
 from prudent.errors import PrudentError
 from prudent.explaining import Explainer, Explanation
@@ -128,6 +129,25 @@ class Plan(Shown):
         s2     0 or more  b
         """
         return decisions_of(self.policy)
+
+    def chain(self) -> SSP:
+        """Return the Markov chain that the plan makes of the model: a model with one action in each state.
+
+        Its states are those of the model, with what is left of the budget where the plan looks at that, and its costs
+        are the model's, so anything else about the plan can be asked of it: ``prudent.save(plan.chain(), "chain.drn")``
+        writes it for Storm, goals with the label ``goal`` and costs as the reward model ``cost``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> chain = plan.chain()
+        >>> chain, chain.state_names
+        (<SSP figure-2-chain: 4 states, 3 actions, 5 outcomes>, ('s0, 9 left', 's2, budget gone', 's1, 9 left', 'g'))
+        >>> round(prudent.solve(chain, alpha=0.1).cvar, 9) == round(plan.cvar, 9)
+        True
+        """
+        return chain_of(self.policy)
 
     @cached_property
     def _explainer(self) -> Explainer:
