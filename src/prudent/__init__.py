@@ -29,6 +29,7 @@ _HOME = {
     "from_quantecon": "prudent.bridges.arrays",
     "gymnasium_agent": "prudent.bridges.gymnasium_agents",
     "to_gymnasium": "prudent.bridges.gymnasium_tables",
+    "from_storm": "prudent.files.storm",
     "load": "prudent.files",
     "load_plan": "prudent.files",
     "save": "prudent.files",
@@ -56,6 +57,7 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "from_mdptoolbox",
     "from_networkx",
     "from_quantecon",
+    "from_storm",
     "load",
     "save",
     "amend",
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from prudent.errors import ModelError, PrudentError
     from prudent.evaluation import evaluate
     from prudent.files import load, load_plan, save
+    from prudent.files.storm import from_storm
     from prudent.methods.cvar_expected import CvarEV
     from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP

@@ -42,6 +42,12 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
     )
+    @click.option(
+        "--property", "asked", metavar="TEXT", help='Which goals and costs a file means: R{"cost"}min=? [F "goal"].'
+    )
+    @click.option(
+        "--const", "constants", multiple=True, metavar="NAME=VALUE", help="A constant it leaves open; repeatable."
+    )
     @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
     @click.option("--horizon", type=int, help="End every run after so many actions.")
     @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
@@ -50,13 +56,15 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(
         model: str,
         settings: tuple[str, ...],
+        asked: str | None,
+        constants: tuple[str, ...],
         dead_end_cost: float | None,
         horizon: int | None,
         horizon_cost: float | None,
         **options: Any,
     ) -> Any:
         def make() -> "SSP":
-            made = _model(model, settings)
+            made = _model(model, settings, asked, constants)
             return prudent.amend(made, dead_end_cost=dead_end_cost, horizon=horizon, horizon_cost=horizon_cost)
 
         return verb(model=model, make=make, **options)
@@ -64,9 +72,12 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _model(name: str, settings: tuple[str, ...]) -> "SSP":
+def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...]) -> "SSP":
     """Return the domain or the file that a MODEL argument means."""
     if name in DOMAINS:
+        for option, given in (("--property", asked), ("--const", constants)):
+            if given not in (None, ()):
+                raise PrudentError(f"{option}: only files have these, and {name} is a domain; its options are --set")
         function = getattr(prudent.domains, DOMAINS[name])
         made: SSP = function(**_settings(function, name, settings))
         return made
@@ -76,7 +87,18 @@ def _model(name: str, settings: tuple[str, ...]) -> "SSP":
         near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near else ""
         raise PrudentError(f"{name}: neither a domain nor a file; {hint}domains are {', '.join(DOMAINS)}")
-    return prudent.load(name)
+    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None)
+
+
+def _constants(items: tuple[str, ...]) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for item in items:
+        key, equals, text = item.partition("=")
+        if not equals or not key or key in chosen:
+            problem = f"{key} is given twice" if key in chosen else "write NAME=VALUE"
+            raise PrudentError(f"--const {item}: {problem}")
+        chosen[key] = text
+    return chosen
 
 
 def _settings(function: Callable[..., Any], name: str, settings: tuple[str, ...]) -> dict[str, Any]:

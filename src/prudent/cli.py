@@ -44,7 +44,7 @@ def main() -> None:
     """Plan for the bad tail first, then for the average.
 
     MODEL is a domain (betting-game, inventory-control, deep-sea-treasure, autonomous-navigation, figure-2) or a
-    file (.json, .json.gz).
+    file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn).
 
     \b
     Examples:

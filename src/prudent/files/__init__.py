@@ -1,11 +1,13 @@
 """Files in and out, by suffix."""
 
+from collections.abc import Mapping
+from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prudent.errors import PrudentError
-from prudent.files import json_model, umb
+from prudent.files import drn, json_model, storm, umb
 from prudent.files.atomic import check_place
 from prudent.model import SSP
 
@@ -16,20 +18,41 @@ if TYPE_CHECKING:
 
 __all__ = ["MODEL_FORMATS", "load", "load_plan", "save"]
 
-MODEL_FORMATS = {".json": json_model, ".json.gz": json_model, ".umb": umb}
+MODEL_FORMATS: dict[str, Any] = {
+    ".json": json_model,
+    ".json.gz": json_model,
+    ".umb": umb,
+    ".drn": drn,
+    ".prism": storm,
+    ".nm": storm,
+    ".pm": storm,
+    ".jani": storm,
+}
+"""The module of each suffix: its ``read``, and its ``write`` where there is one."""
+
+NOT_TAKEN = {
+    "property": "itself says what its costs and goals are; leave out property= (--property)",
+    "constants": "leaves no constants open; leave out constants= (--const)",
+}
+"""What to say where a format does not take an option."""
+
 PLAN_SUFFIX = ".safetensors"
 
 
-def load(path: str | PathLike[str], *, property: str | None = None) -> SSP:
-    """Read a model from a file: ``.json``, ``.json.gz`` or ``.umb``.
+def load(path: str | PathLike[str], *, property: str | None = None, constants: Mapping[str, Any] | None = None) -> SSP:
+    """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``; with the extra ``storm`` what Storm reads.
 
     Parameters
     ----------
-    path : path
-        Its suffix says which kind of file it is.
+    path : str or path
+        The file: JSON or UMB, or, through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn``.
     property : str, optional
-        Which costs and which goals are meant, ``R{"time"}min=? [F "done"]``: of a ``.umb`` file, which may have
-        several.  Without it the goals are labelled "goal", and the costs are the reward "cost" or the only one.
+        Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not of JSON.  In files
+        through Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps.  Left out: the
+        property in a JANI file, if one alone fits; else the label ``"goal"``, and the reward structure ``"cost"`` or
+        the only one.
+    constants : mapping, optional
+        Values for constants that a PRISM or JANI file leaves open: ``{"N": 3}``.
 
     Examples
     --------
@@ -41,16 +64,18 @@ def load(path: str | PathLike[str], *, property: str | None = None) -> SSP:
     <SSP model: 4 states, 5 actions, 8 outcomes>
     """
     suffix = _suffix(path)
-    if property is None:
-        model: SSP = MODEL_FORMATS[suffix].read(Path(path))
-        return model
-    if suffix != ".umb":
-        raise PrudentError(f"{path}: a {suffix} file itself says what its costs and goals are; leave property= out")
-    return umb.read(Path(path), property)
+    reads = MODEL_FORMATS[suffix].read
+    given = {"property": property, "constants": constants}
+    options = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in signature(reads).parameters:
+            raise PrudentError(f"{path}: a {suffix} file {NOT_TAKEN[name]}")
+    model: SSP = reads(Path(path), **options)
+    return model
 
 
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
-    """Write a model (``.json``, ``.json.gz``, ``.umb``) or a plan (``.safetensors``) to a file, whole or not at all.
+    """Write a model (``.json``, ``.json.gz``, ``.umb``, ``.drn``) or a plan (``.safetensors``), whole or not at all.
 
     Examples
     --------
@@ -63,7 +88,11 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     'd'
     """
     if isinstance(content, SSP):
-        MODEL_FORMATS[_suffix(path)].write(content, Path(path))
+        form = MODEL_FORMATS[_suffix(path)]
+        if not hasattr(form, "write"):
+            written = ", ".join(suffix for suffix, each in MODEL_FORMATS.items() if hasattr(each, "write"))
+            raise PrudentError(f"{path}: such files are only read; models are written as {written}")
+        form.write(content, Path(path))
         return
     from prudent.files import plan_file
     from prudent.plan import Plan
@@ -97,4 +126,4 @@ def _suffix(path: str | PathLike[str]) -> str:
     for suffix in MODEL_FORMATS:
         if name.endswith(suffix):
             return suffix
-    raise PrudentError(f"{path}: unknown kind of file; models are read and written as {', '.join(MODEL_FORMATS)}")
+    raise PrudentError(f"{path}: unknown kind of file; models are {', '.join(MODEL_FORMATS)}")

@@ -6,13 +6,14 @@ A process killed while it writes leaves the old file or the new one, never a par
 
 import contextlib
 import os
+import stat
 import tempfile
 from os import PathLike
 from pathlib import Path
 
 from prudent.errors import PrudentError
 
-__all__ = ["check_place", "read_bytes", "write_bytes"]
+__all__ = ["check_place", "check_plain", "read_bytes", "write_bytes"]
 
 SHOWN = 50
 """How much of a file's name its temporary file repeats: names have a longest length, and the target may be near it."""
@@ -26,20 +27,28 @@ def check_place(path: str | PathLike[str], suffix: str, what: str) -> None:
         raise PrudentError(f"{path}: there is no folder {Path(path).parent}")
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a plain file; a folder, a pipe or a device is refused, since it may have no end."""
+def check_plain(path: Path) -> None:
+    """Refuse what is not a plain file: a folder, a pipe or a device may have no end."""
     try:
-        if path.exists() and not path.is_file():
-            raise PrudentError(f"{path}: cannot be read: it is not a plain file; give the path of one")
-        return path.read_bytes()
+        plain = stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:
         raise PrudentError(f"{path}: no such file") from None
     except OSError as error:
         raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # no path at all: it holds a zero byte
-        if isinstance(error, PrudentError):
-            raise
         raise PrudentError(f"{str(path)!r}: cannot be read: {error}") from None
+    if not plain:
+        raise PrudentError(f"{path}: cannot be read: it is not a plain file; give the path of one")
+
+
+def read_bytes(path: Path, most: int = -1) -> bytes:
+    """Return the content of a plain file, or so many bytes of its beginning."""
+    check_plain(path)
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -1,0 +1,76 @@
+"""Values for the constants that a PRISM or JANI file leaves open."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any
+
+from prudent.errors import PrudentError
+
+__all__ = ["define"]
+
+DIGITS = 400
+"""How many digits a value may have before or after its point; floating-point numbers have fewer."""
+
+
+def define(
+    stormpy: Any, described: Any, properties: Sequence[Any], constants: Mapping[str, Any], place: str
+) -> tuple[Any, Sequence[Any]]:
+    """Return a model and its properties with values for all constants; refuse any too few and any too many."""
+    if not isinstance(constants, Mapping):
+        raise PrudentError(f"{place}: constants is {constants!r}; it must be {{name: value}}")
+    known = {each.name: each for each in described.constants}
+    undefined = [name for name, each in known.items() if not each.defined]
+    for name in constants:
+        if name not in known:
+            raise PrudentError(f"{place}: constant {name} is given, but there is none of that name; {_open(undefined)}")
+        if name not in undefined:
+            raise PrudentError(
+                f"{place}: constant {name} is given, but the file says {known[name].definition}; leave it out"
+            )
+    missing = [name for name in undefined if name not in constants]
+    if missing:
+        shown = ", ".join(f'"{name}": ...' for name in missing)
+        options = " ".join(f"--const {name}=..." for name in missing)
+        raise PrudentError(f"{place}: leaves {', '.join(missing)} open; give constants={{{shown}}} ({options})")
+    if not constants:
+        return described, properties
+    values = {name: _value(stormpy, known[name].type, name, value, place) for name, value in constants.items()}
+    defined, instantiated = stormpy.instantiate_constants(described, values, list(properties))
+    return defined, instantiated
+
+
+def _open(undefined: Sequence[str]) -> str:
+    return f"the file leaves open {', '.join(undefined)}" if undefined else "the file leaves none open"
+
+
+def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
+    """Return a value as the constant's type wants it: from Python as a number, from a command as text."""
+    at = f"{place}: constant {name} is {value!r}; it must be"
+    if kind.is_boolean:
+        text = str(value).lower()
+        if text not in ("true", "false"):
+            raise PrudentError(f"{at} true or false")
+        return text == "true"
+    try:
+        number = _fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
+        raise PrudentError(f"{at} a number") from None
+    if not kind.is_integer:
+        return stormpy.Rational(str(number))
+    if number.denominator != 1:
+        raise PrudentError(f"{at} a whole number")
+    return int(number)
+
+
+def _fraction(value: Any) -> Fraction:
+    if isinstance(value, str):
+        if "/" not in value and abs(Decimal(value).adjusted()) > DIGITS:  # which would take forever
+            raise ValueError
+        return Fraction(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError
+    if isinstance(value, Integral | Rational):
+        return Fraction(value)
+    return Fraction(repr(float(value)))  # 0.1 means a tenth, as it does in the file

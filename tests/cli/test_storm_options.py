@@ -1,0 +1,94 @@
+"""--property and --const, for files through Storm and for what takes neither."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import prudent
+from prudent.cli import main
+
+MODELS = Path(__file__).parents[1] / "reference" / "models"
+ROBOT, GAMBLER = str(MODELS / "robot.prism"), str(MODELS / "gambler.prism")
+CONSTANTS = ["--const", "N=2", "--const", "slip=1/8"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["figure-2", "--property", "Tmin=? [F x=1]"], "--property: only files have these, and figure-2 is a domain"),
+        (["figure-2", "--const", "N=1"], "--const: only files have these, and figure-2 is a domain"),
+        (
+            ["model.json", "--property", "Tmin=? [F x=1]"],
+            "model.json: a .json file itself says what its costs and goals are",
+        ),
+        (
+            ["model.json", "--const", "N=1"],
+            "model.json: a .json file leaves no constants open; leave out constants= (--const)",
+        ),
+        (["model.prism", "--const", "N"], "--const N: write NAME=VALUE"),
+        (["model.prism", "--const", "N=1", "--const", "N=2"], "--const N=2: N is given twice"),
+        (["model.prism", "--const", "N=1"], "model.prism: no such file"),
+    ],
+)
+@pytest.mark.parametrize("verb", [["solve", "--alpha", "0.1"], ["curve"], ["compare", "--alpha", "0.1"]])
+def test_refused(arguments, words, verb):
+    result = run(*verb, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"prudent: {words}" in result.stderr
+
+
+class TestWithStorm:
+    @pytest.fixture(autouse=True)
+    def storm(self):
+        pytest.importorskip("stormpy")
+
+    def test_solve(self):
+        result = subprocess.run(
+            [sys.executable, "-m", "prudent.cli", "solve", ROBOT, *CONSTANTS, "--alpha", "0.1", "--json"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        answer = json.loads(result.stdout)  # one object, and nothing of Storm's
+        direct = prudent.solve(prudent.load(ROBOT, constants={"N": 2, "slip": 0.125}), 0.1)
+        assert (answer["cvar"], answer["expected"], answer["model"]) == (direct.cvar, direct.expected, "robot")
+
+    def test_a_plan_is_kept_evaluated_and_simulated(self, tmp_path):
+        plan = str(tmp_path / "plan.safetensors")
+        asked = ["--property", 'R{"cost"}min=? [F money=6]']
+        assert run("solve", GAMBLER, *asked, "--alpha", "0.1", "--save", plan).exit_code == 0
+        found = json.loads(run("evaluate", GAMBLER, plan, *asked, "--json").stdout)
+        assert found["mean"] == pytest.approx(prudent.solve(prudent.load(GAMBLER, property=asked[1]), 0.1).expected)
+        assert run("simulate", GAMBLER, plan, *asked, "--episodes", "100").exit_code == 0
+        other = run("evaluate", GAMBLER, plan, "--property", 'R{"rounds"}min=? [F money=6]')
+        assert other.exit_code == 2
+        assert "was made for another model" in other.stderr
+
+    def test_check_lists_what_is_wrong(self):
+        answer = json.loads(run("check", ROBOT, "--json").stdout)
+        assert not answer["ok"]
+        assert "leaves N, slip open; give constants=" in answer["problems"][0]
+        assert "--const N=... --const slip=..." in answer["problems"][0]
+        assert json.loads(run("check", ROBOT, *CONSTANTS, "--json").stdout)["ok"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ([ROBOT, *CONSTANTS, "--property", 'R{"cost"}max=? [F "goal"]'], "plans minimise: write min"),
+            ([ROBOT, "--const", "N=few", "--const", "slip=0.1"], "constant N is 'few'; it must be a number"),
+            ([GAMBLER], 'with property= (--property): there is no label "goal"'),
+            ([GAMBLER, "--property", "R{"], "Storm: Parsing error at 1:"),
+        ],
+    )
+    def test_refused_with_storm(self, arguments, words):
+        result = run("solve", *arguments, "--alpha", "0.1", "--json")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert words in result.stderr

@@ -1,0 +1,392 @@
+"""What files through Storm become, and what is refused, with the words that say why."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent import PrudentError
+
+stormpy = pytest.importorskip("stormpy")
+
+SHIPPED = Path(stormpy.__path__[0]) / "examples" / "files"
+WALK = """mdp
+const int N{n};
+module walk
+  x : [0..N] init 0;
+  late : bool init false;
+  [safe] x<N -> (x'=x+1);
+  [quick] x<N -> 0.8 : (x'=x+1) + 0.2 : (x'=x+1) & (late'=true);
+  [] x<N & late -> (late'=false);
+  [] x<N & late -> (x'=N);
+  [again] x=N -> (x'=0);
+endmodule
+rewards "cost"
+  late : 10;
+  [safe] true : 3;
+  [quick] true : 1;
+  [] true : 2;
+endrewards
+rewards "steps"
+  true : 1;
+endrewards
+label "goal" = x=N;
+"""
+DTMC = 'dtmc\nmodule m\n s : [0..2] init 0;\n {}\nendmodule\nrewards "cost" {} endrewards\nlabel "goal" = s=2;\n'
+STEP = "[] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2); [] s=1 -> (s'=2); [] s=2 -> true;"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="model.prism"):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def test_states_actions_and_costs_by_name(file):
+    model = prudent.load(file(WALK.format(n="")), constants={"N": 2})
+    assert model.state(int(model.initial_state[0])) == "late=false, x=0"
+    assert {model.state(s) for s in np.flatnonzero(model.is_goal)} == {"late=false, x=2", "late=true, x=2"}
+    late = model.index("late=true, x=1")
+    actions = range(model.action_start[late], model.action_start[late + 1])
+    assert [model.action(a) for a in actions] == ["safe", "quick", "#2", "#3"]
+    cost = {model.action(a): float(model.cost[model.outcome_start[a]]) for a in actions}
+    assert cost == {"safe": 13, "quick": 11, "#2": 12, "#3": 12}
+    assert model.name == "model"
+
+
+def test_goals_lead_nowhere_and_their_rewards_do_not_count(file):
+    model = prudent.load(file(DTMC.format(STEP, "s=0 : 1; s=1 : 2; s=2 : 70; [] s=2 : 70;")))
+    found = prudent.solve(model, 1.0, method="expected")
+    assert (model.n_actions, found.expected) == (2, 2.0)
+
+
+def test_steps_are_counted(file):
+    path = file(WALK.format(n=" = 4"))
+    found = prudent.solve(prudent.load(path, property='Tmin=? [F "goal"]'), 1.0)
+    # Quick each time: 1, 2, 1 + 0.8 * 2 + 0.2 and 1 + 0.8 * 2.8 + 0.2 steps from 1, 2, 3 and 4 away; once late, 1.
+    assert found.expected == pytest.approx(3.44, rel=1e-12)
+    steps = prudent.load(path, property='R{"steps"}min=? [F "goal"]')
+    assert (steps.cost == 1).all()
+
+
+def test_a_condition_may_combine_labels_and_variables(file):
+    path = file(WALK.format(n=" = 4"))
+    model = prudent.load(path, property='R{"cost"}min=? [F ("goal" | x>=3) & !late]')
+    assert {model.state(s) for s in np.flatnonzero(model.is_goal)} == {"late=false, x=3", "late=false, x=4"}
+
+
+def test_constants_are_exact_and_of_their_type(file):
+    text = "dtmc\nconst double p; const bool b; module m s : [0..1]; [] s=0 & b -> p : (s"
+    path = file(text + '\'=1) + 1-p : true; [] s=1 -> true; endmodule rewards s=0 : 1; endrewards label "goal" = s=1;')
+    for value in (0.1, "0.1", "1/10", np.float64(0.1)):
+        model = prudent.load(path, constants={"p": value, "b": "true"})
+        assert model.probability.max() == 0.9 and prudent.solve(model, 1.0).expected == pytest.approx(10, rel=1e-12)
+    for value in ("many", "nan", "1e999999999", True, None, "1/0", [1]):
+        with pytest.raises(PrudentError, match=r"constant p is .*; it must be a number"):
+            prudent.load(path, constants={"p": value, "b": True})
+    with pytest.raises(PrudentError, match="constant b is 1; it must be true or false"):
+        prudent.load(path, constants={"p": 0.1, "b": 1})
+
+
+OPEN = WALK.format(n="")
+CLOSED = WALK.format(n=" = 3")
+REFUSED = {
+    "undefined": (OPEN, {}, r'leaves N open; give constants=\{"N": ...\} \(--const N=...\)'),
+    "not whole": (OPEN, {"constants": {"N": 2.5}}, "constant N is 2.5; it must be a whole number"),
+    "unknown": (OPEN, {"constants": {"M": 2}}, "constant M is given, but there is none of that name; .* open N"),
+    "a variable": (CLOSED, {"constants": {"x": 2}}, "constant x is given, but there is none .*leaves none open"),
+    "defined": (CLOSED, {"constants": {"N": 2}}, "constant N is given, but the file says 3; leave it out"),
+    "no mapping": (OPEN, {"constants": ["N"]}, r"constants is \['N'\]; it must be \{name: value\}"),
+    "max": (CLOSED, {"property": 'R{"cost"}max=? [F "goal"]'}, "asks for the most; plans minimise"),
+    "bound": (CLOSED, {"property": 'R{"cost"}<=5 [F "goal"]'}, "asks whether a bound holds"),
+    "chance": (CLOSED, {"property": 'Pmin=? [F "goal"]'}, r'cannot be planned for; understood are R\{"cost"\}min'),
+    "total": (CLOSED, {"property": 'R{"cost"}min=? [C]'}, "cannot be planned for"),
+    "steps": (CLOSED, {"property": 'R{"cost"}min=? [F<=5 "goal"]'}, "cannot be planned for"),
+    "several": (CLOSED, {"property": 'Tmin=? [F "goal"]; Tmin=? [F x=2]'}, "holds 2 properties"),
+    "empty": (CLOSED, {"property": ""}, "holds 0 properties"),
+    "own constant": (CLOSED, {"property": "const int K; Tmin=? [F x=K]"}, "leaves a constant undefined"),
+    "no text": (CLOSED, {"property": 5}, "property is 5; it must be text"),
+    "which reward": (CLOSED, {"property": 'Rmin=? [F "goal"]'}, 'names no reward structure.*there is "cost", "steps"'),
+    "no such reward": (
+        CLOSED,
+        {"property": 'R{"gold"}min=? [F "goal"]'},
+        "Storm: Cannot build unknown reward model 'gold'",
+    ),
+    "no such label": (CLOSED, {"property": 'R{"cost"}min=? [F "end"]'}, "Storm: .* label 'end'"),
+    "no goal": (CLOSED, {"property": 'R{"cost"}min=? [F x>7]'}, r"there is no goal: no state satisfies \(x > 7\)"),
+    "bad property": (CLOSED, {"property": 'R{"cost"}min=? [F "goal"'}, r"property R.*: Storm: Parsing error at 1:25: "),
+    "bad syntax": (
+        CLOSED.replace("(x'=0);", "(x'=0)"),
+        {},
+        r'Storm: Parsing error at 11:1: expecting ";", here: endmodule$',
+    ),
+    "nothing usual": (
+        CLOSED.replace('"goal"', '"end"'),
+        {},
+        r'which goals and costs are meant, with property= \(--property\): there is no label "goal"',
+    ),
+    "outside": (
+        DTMC.format(STEP.replace("(s'=1)", "(s'=3)"), "s=0 : 1;"),
+        {},
+        r"out-of-bounds value \(3\) for the variable 's'",
+    ),
+    "sums": (
+        DTMC.format("[] s<2 -> 0.5 : (s'=2);", "s=0 : 1;"),
+        {},
+        "'s=0', action '#0' sum to 0.5; they must sum to 1",
+    ),
+    "overlap": (
+        DTMC.format("[] s=0 -> (s'=2); [] s<2 -> (s'=s+1);", "[] s=0 : 1;"),
+        {},
+        "in state 's=0' of this DTMC several commands are enabled",
+    ),
+    "transition rewards": (
+        DTMC.format(STEP, "[] s=0 -> s=1 : 4;"),
+        {},
+        "Storm: Unable to treat transition rewards. Let what",
+    ),
+    "starts": (
+        CLOSED.replace(" init 0", "").replace(" init false", "") + "init true endinit",
+        {},
+        "has 8 initial states",
+    ),
+    "continuous": (
+        'ctmc module m s : [0..1]; [] s=0 -> 2 : (s\'=1); endmodule rewards s=0 : 1; endrewards label "goal" = s=1;',
+        {},
+        "is a CTMC",
+    ),
+    "infinite": (DTMC.format(STEP, "s=0 : 1/(s-s);"), {}, "'s=0', action '#0' has an outcome of cost inf"),
+}
+
+
+@pytest.mark.parametrize(("text", "options", "words"), REFUSED.values(), ids=REFUSED)
+def test_refused(file, text, options, words):
+    path = file(text)
+    with pytest.raises(PrudentError, match=words) as caught:
+        prudent.load(path, **options)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+KINDS = {
+    "pomdp/maze_2.prism": "is of type POMDP",
+    "ma/simple.ma": "is of type MA",
+    "smg/example_smg.nm": "is of type SMG",
+    "idtmc/die-intervals.pm": "contains interval updates",
+    "imdp/tiny-01.drn": "Could not parse value",
+    "pdtmc/die.drn": "Value type 'parametric' in DRN file is not compatible",
+    "ctmc/dft.drn": "is of type CTMC",
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_other_kinds_of_models_are_refused(name, tmp_path):
+    path = tmp_path / (Path(name).name if name.endswith(("drn", "prism", "nm", "pm")) else "model.prism")
+    path.write_text((SHIPPED / name).read_text())
+    label = re.search(r'label "(\w+)"', path.read_text())
+    goal = {"ctmc/dft.drn": '"failed"'}.get(name, f'"{label[1]}"' if label else "s=4")
+    with pytest.raises(PrudentError, match=KINDS[name]):
+        prudent.load(path, property=f"Tmin=? [F {goal}]")
+
+
+def jani(destinations, exp="cost", accumulate=("steps", "exit"), more=()):
+    """A model of three states in a row, whose middle one costs 7 by itself."""
+    middle = {"op": "ite", "if": {"op": "=", "left": "s", "right": 1}, "then": 7, "else": 0}
+    asked = {"op": "Emin", "accumulate": list(accumulate), "exp": exp, "reach": {"op": "=", "left": "s", "right": 2}}
+    shown = {"op": "filter", "fun": "max", "states": {"op": "initial"}}
+    edges = [
+        ({"op": "=", "left": "s", "right": 0}, destinations),
+        ({"op": "=", "left": "s", "right": 1}, [(1, 2, 3)]),
+    ]
+    bounds = {"kind": "bounded", "base": "int", "lower-bound": 0, "upper-bound": 2}
+    document = {
+        "jani-version": 1,
+        "name": "row",
+        "type": "mdp",
+        "variables": [
+            {"name": "s", "type": bounds, "initial-value": 0},
+            {"name": "cost", "type": "real", "transient": True, "initial-value": 0},
+        ],
+        "automata": [
+            {
+                "name": "row",
+                "locations": [{"name": "l", "transient-values": [{"ref": "cost", "value": middle}]}],
+                "initial-locations": ["l"],
+                "edges": [
+                    {
+                        "location": "l",
+                        "guard": {"exp": guard},
+                        "destinations": [
+                            {
+                                "location": "l",
+                                "probability": {"exp": p},
+                                "assignments": [{"ref": "s", "value": to}, {"ref": "cost", "value": price}],
+                            }
+                            for p, to, price in outcomes
+                        ],
+                    }
+                    for guard, outcomes in edges
+                ],
+            }
+        ],
+        "system": {"elements": [{"automaton": "row"}]},
+        "properties": [
+            {"name": f"p{i}", "expression": {**shown, "values": {**asked, **change}}}
+            for i, change in enumerate([{}, *more])
+        ],
+    }
+    return json.dumps(document)
+
+
+ALIKE = [(0.25, 1, 4), (0.75, 2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("accumulate", "expected"),
+    [(("steps", "exit"), 4 + 0.25 * 10), (("steps",), 4 + 0.25 * 3), (("exit",), 0.25 * 7)],
+)
+def test_a_property_of_jani_says_which_rewards_count(file, accumulate, expected):
+    path = file(jani(ALIKE, accumulate=accumulate), "row.jani")
+    assert prudent.solve(prudent.load(path), 1.0, method="expected").expected == pytest.approx(expected, rel=1e-12)
+
+
+def test_outcomes_of_an_action_that_cost_differently_are_refused_in_jani(file):
+    """Storm would take the mean: the expected cost would be right, the risk not."""
+    path = file(jani([(0.25, 1, 1), (0.75, 2, 5)]), "row.jani")
+    with pytest.raises(
+        PrudentError, match=r"row.jani: Storm: Transition rewards are not .*\. Let what an outcome costs be"
+    ):
+        prudent.load(path)
+
+
+def test_of_several_properties_one_must_be_given(file):
+    path = file(jani(ALIKE, more=[{"op": "Emax"}]), "row.jani")
+    assert prudent.load(path).n_states == 3  # one of the two asks for the least
+    path = file(jani(ALIKE, more=[{"exp": 1, "accumulate": ["steps"]}]), "row.jani")
+    with pytest.raises(PrudentError, match=r"several of its properties fit: R.*, Tmin=\? \[F \(s = 2\)\]; understood"):
+        prudent.load(path)
+    steps = prudent.load(path, property="Tmin=? [F s=2]")
+    assert prudent.solve(steps, 1.0).expected == 1.25
+    with pytest.raises(PrudentError, match=r'which goals and costs are meant.*: there is no label "goal"'):
+        prudent.load(file(jani(ALIKE, accumulate=("time",)), "row.jani"))  # which is of no use for steps
+
+
+def test_not_json(file):
+    with pytest.raises(PrudentError, match=r"model.jani: Storm: "):
+        prudent.load(file("{", "model.jani"))
+
+
+def test_transition_rewards_of_a_model_in_memory():
+    """Each outcome keeps its own cost: Storm's mean, and a distribution that Storm does not tell."""
+    explicit = {
+        "transitions": SHIPPED / "dtmc/die.tra",
+        "labeling": SHIPPED / "dtmc/die.lab",
+        "transition_rewards": SHIPPED / "rew/die.coin_flips.trans.rew",
+    }
+    model = prudent.from_storm(stormpy.build_model_from_explicit(**explicit), 'Rmin=? [F "done"]')
+    assert prudent.solve(model, 1.0).expected == pytest.approx(11 / 3, rel=1e-12)
+    assert (model.state_names, model.action_names) == (None, None)
+
+
+def two_ways(kind=float):
+    """0 leads to 1 and to the goal 2 at different rewards; 1 leads on, or back."""
+    number = kind if kind is float else stormpy.Rational
+
+    def matrix(entries):
+        builder = stormpy.datastructures.SparseMatrixBuilder[kind](
+            rows=4, columns=3, entries=len(entries), has_custom_row_grouping=True, row_groups=3
+        )
+        for row, column, value in entries:
+            if row in (0, 1, 3) and (row, column) == min(e[:2] for e in entries if e[0] == row):
+                builder.new_row_group(row)
+            builder.add_next_value(row, column, number(value))
+        return builder.build()
+
+    labels = stormpy.models.StateLabeling(3)
+    for label, state in (("init", 0), ("goal", 2)):
+        labels.add_label(label)
+        labels.add_label_to_state(label, state)
+    rewards = stormpy.models.SparseRewardModel[kind](
+        optional_state_reward_vector=[number(value) for value in (1, 2, 50)],
+        optional_state_action_reward_vector=[number(value) for value in (10, 20, 30, 50)],
+        optional_transition_reward_matrix=matrix([(0, 1, 100), (0, 2, 200), (1, 2, 300), (2, 0, 400), (3, 2, 50)]),
+    )
+    parts = stormpy.models.SparseModelComponents[kind](
+        transition_matrix=matrix([(0, 1, 0.5), (0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (3, 2, 1.0)]),
+        state_labeling=labels,
+        reward_models={"all": rewards},
+    )
+    return stormpy.models.SparseMdp[kind](parts)
+
+
+@pytest.mark.parametrize("kind", [float, stormpy.Rational])
+def test_all_three_kinds_of_rewards_add_up(kind):
+    model = prudent.from_storm(two_ways(kind), name="two-ways")
+    assert model.cost.tolist() == [111, 211, 322, 432]
+    assert model.successor.tolist() == [1, 2, 2, 0]
+    assert model.action_start.tolist() == [0, 1, 3, 3]
+    assert (model.name, model.state(0), model.action(2)) == ("two-ways", 0, 1)
+
+
+def test_a_property_may_be_storms_own_and_exact_numbers_become_the_nearest():
+    program = stormpy.parse_prism_program(SHIPPED / "dtmc/die.pm")
+    asked = stormpy.parse_property('R{"coin_flips"}min=? [F s=7 & d>2]', program)
+    built = stormpy.build_model[stormpy.Rational](program, [asked])
+    model = prudent.from_storm(built, asked)
+    assert int(model.is_goal.sum()) == 4
+    with pytest.raises(PrudentError, match=r"property R.*: Storm: "):
+        prudent.from_storm(built, "Rmin=? [F s=7]")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (5, "model is a int; it must be a sparse DTMC or MDP that stormpy built"),
+        (None, "model is a NoneType"),
+        (stormpy.parse_prism_program(SHIPPED / "dtmc/die.pm"), "model is a PrismProgram; it must be a sparse DTMC"),
+    ],
+)
+def test_not_a_model(model, words):
+    with pytest.raises(PrudentError, match=words):
+        prudent.from_storm(model)
+
+
+def test_symbolic_and_parametric_models_are_refused():
+    program = stormpy.parse_prism_program(SHIPPED / "dtmc/die.pm")
+    with pytest.raises(PrudentError, match="symbolic"):
+        prudent.from_storm(stormpy.build_symbolic_model(program), 'Rmin=? [F "done"]')
+    with pytest.raises(PrudentError, match="has parameters for probabilities"):
+        prudent.from_storm(stormpy.build_model[stormpy.RationalFunction](program), 'Tmin=? [F "done"]')
+
+
+def test_storm_says_nothing_and_is_left_as_it_was(file, capfd):
+    from stormpy import developer
+
+    before = developer.get_log_level()
+    with pytest.raises(PrudentError):
+        prudent.load(file("dtmc nonsense"))
+    prudent.load(file(CLOSED))
+    assert capfd.readouterr() == ("", "")
+    assert developer.get_log_level() == before
+
+
+def test_a_folder_is_not_read(tmp_path):
+    (tmp_path / "folder.prism").mkdir()
+    with pytest.raises(PrudentError, match=r"folder.prism: cannot be read: it is not a plain file"):
+        prudent.load(tmp_path / "folder.prism")
+    with pytest.raises(PrudentError, match=r"none.jani: no such file"):
+        prudent.load(tmp_path / "none.jani")
+
+
+@pytest.mark.parametrize("size", [500, 10**9, 10**30])
+def test_a_file_that_claims_to_be_huge(file, size):
+    text = (Path(__file__).parents[1] / "reference/models/repair.drn").read_text()
+    path = file(text.replace("@nr_states\n4", f"@nr_states\n{size}"), "huge.drn")
+    with pytest.raises(PrudentError, match=r"huge.drn: declares \d+ states, more than its 4\d\d bytes can hold"):
+        prudent.load(path)
