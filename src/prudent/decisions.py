@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from prudent.atomic import check_place, write_bytes
 from prudent.chain import costs_of
 from prudent.errors import PrudentError
-from prudent.files.atomic import check_place, write_bytes
 from prudent.kernels.forwards import occupy
 from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.tables import Shown, Table, csv_text, frame, plain

@@ -74,7 +74,7 @@ def test_a_plan_is_the_old_one_or_the_new_one(tmp_path):
 # The same at every step of a write, on purpose.
 STEPS = """
 import json, os, pathlib, signal, sys, tempfile
-from prudent.files import atomic
+from prudent import atomic
 
 path, found = pathlib.Path(sys.argv[1]) / "note.json", {}
 for module, name in (

@@ -6,9 +6,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prudent.atomic import check_place
 from prudent.errors import PrudentError
 from prudent.files import drn, json_model, storm, umb
-from prudent.files.atomic import check_place
 from prudent.model import SSP
 
 if TYPE_CHECKING:

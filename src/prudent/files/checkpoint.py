@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from prudent.allowance import Arrays
+from prudent.atomic import read_bytes, write_bytes
 from prudent.errors import PrudentError
-from prudent.files.atomic import read_bytes, write_bytes
 from prudent.files.sealed import seal, unseal
 
 __all__ = ["Checkpoint"]

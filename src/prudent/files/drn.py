@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from prudent.atomic import write_bytes
 from prudent.building import merge_outcomes
 from prudent.errors import printable
-from prudent.files.atomic import write_bytes
 from prudent.files.storm import read_explicit as read
 from prudent.model import SSP, FloatArray, IntArray, owner, starts
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from prudent.atomic import read_bytes, write_bytes
 from prudent.errors import ModelError, PrudentError, printable
-from prudent.files.atomic import read_bytes, write_bytes
 from prudent.files.inflating import inflated
 from prudent.files.json_parts import checked, document, shown
 from prudent.files.json_plain import FORMAT, VERSION, plain_model, text_of

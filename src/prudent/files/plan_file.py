@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import prudent
+from prudent.atomic import read_bytes, write_bytes
 from prudent.errors import PrudentError, printable
-from prudent.files.atomic import read_bytes, write_bytes
 from prudent.files.sealed import Tensors, seal, unseal
 from prudent.graph import towards
 from prudent.methods.cvar_game import pack_unrolled, unpack_unrolled

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from prudent.atomic import check_plain, read_bytes
 from prudent.errors import PrudentError, printable
-from prudent.files.atomic import check_plain, read_bytes
 from prudent.files.storm_constants import define
 from prudent.files.storm_model import Question, convert, listening, refuse_unfit, rewards_of
 from prudent.model import SSP

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.atomic import read_bytes
 from prudent.errors import ModelError, PrudentError
 from prudent.extras import needed
-from prudent.files.atomic import read_bytes
 from prudent.files.umb_archive import unpacked
 from prudent.files.umb_arrays import Arrays
 from prudent.files.umb_names import SIZES, action_names, state_names

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.atomic import read_bytes, write_bytes
 from prudent.errors import ModelError, PrudentError
-from prudent.files.atomic import read_bytes, write_bytes
 from prudent.files.json_parts import checked, shown
 from prudent.files.properties import reward_property
 from prudent.files.umb_archive import packed, unpacked

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from prudent.atomic import write_bytes
 from prudent.errors import PrudentError
-from prudent.files.atomic import write_bytes
 from prudent.report.experiments import Results, run_experiments
 from prudent.report.figures import draw_figures
 from prudent.report.page import render_page
