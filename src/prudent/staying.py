@@ -55,7 +55,7 @@ class Chances(Shown):
         --------
         >>> import prudent
         >>> prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()["chance"]
-        [0.9, 0.99]
+        [0.855, 0.9]
         """
         names = ("budgets", "chance", "lower", "upper", "gap", "step", "seconds")
         content: dict[str, Any] = plain({"model": self.model.name, **{name: getattr(self, name) for name in names}})
