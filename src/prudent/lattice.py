@@ -55,7 +55,8 @@ class Lattice:
 
 def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     """Return the coarsest step that all costs share and each cost as a multiple of it, or None."""
-    whole, good = whole_numbers(np.array(cost, dtype=np.float64), LARGEST)
+    # Compiled code knows no arrays that cannot be written to: where there is one, it is copied.
+    whole, good = whole_numbers(cost if cost.flags.writeable else cost.copy(), LARGEST)
     if good:  # the common case, and no tolerance is needed
         common = max(int(common_divisor(whole)), 1)
         return Lattice(float(common), 0.0), whole if common == 1 else whole // common

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.graph import Blocks, BoolArray, ordered_blocks
-from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows, sort_outcomes
+from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows
 from prudent.kernels.stretches import Known, Work
 from prudent.model import FloatArray, IntArray, owner, starts
 from prudent.prepared import Prepared, once, restrict
@@ -63,7 +63,6 @@ class Tiling:
     row: IntArray  # (n_nodes,)  where each node's values are, while they are needed
     rows: int
     shares_rows: bool  # whether nodes hand their rows on to others; else each has its own
-    layer_start: IntArray  # groups of one layer do not wait for each other
     room: int  # rows of scratch
     back: int  # how many levels back an outcome looks at most
     sums: int  # at most so many sums along a run within a tile, or within the least cost of a step of a cycle
@@ -77,22 +76,11 @@ class Tiling:
         size = np.diff(work.outcome_start[work.action_start])[work.group_node]
         return np.asarray(np.append(0, np.cumsum(size))[work.group_start])
 
-    def loads(self, levels: int, spread: int) -> list[tuple[int, int, bool]]:
-        """Return stretches of groups, each with whether it is too little for more than one thread."""
-        found: list[tuple[int, int, bool]] = []
-        for begin, end in pairwise(self.layer_start.tolist()):
-            little = bool((self.weight[end] - self.weight[begin]) * levels < spread)
-            if little and found and found[-1][2]:
-                found[-1] = (found[-1][0], end, True)
-            else:
-                found.append((begin, end, little))
-        return found
-
-    def cuts(self, begin: int, end: int, parts: int) -> list[int]:
-        """Cut a stretch of groups into parts of about the same work."""
-        shares = np.linspace(self.weight[begin], self.weight[end], parts + 1)[1:-1]
-        inner = np.searchsorted(self.weight[begin:end], shares) + begin
-        return [begin, *inner.tolist(), end]
+    def parts(self, levels: int, size: int, most: int) -> list[tuple[int, int]]:
+        """Cut the groups, in their order, into parts of about the same work: outcomes times levels, about ``size``."""
+        count = int(np.clip(self.weight[-1] * levels // size, 1, most))
+        cuts = np.searchsorted(self.weight, np.linspace(0, self.weight[-1], count + 1)[1:-1])
+        return list(pairwise([0, *cuts.tolist(), len(self.weight) - 1]))
 
     def slip(self, levels: IntArray) -> FloatArray:
         """Return the relative error of values after so many levels."""
@@ -159,8 +147,7 @@ class _Nodes:
     def sharing(cls, prepared: Prepared) -> "_Nodes":
         """Find outcome lists that actions share up to a shift; such an action is one sure step to a node of its own."""
         n, start = prepared.n_actions, prepared.outcome_start
-        successor, cost, chance = prepared.successor.copy(), prepared.cost.copy(), prepared.probability.copy()
-        sort_outcomes(start, successor, cost, chance)
+        successor, cost, chance = prepared.successor, prepared.cost, prepared.probability
         like, shift = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
         alike(start, successor, cost, chance.view(np.uint64), like, shift)
         size, uses = np.diff(start), np.bincount(like, minlength=n)
@@ -190,9 +177,8 @@ def _long(prepared: Prepared, nodes: _Nodes) -> Tiling:
     layer = np.empty(n, dtype=np.int64)
     layers(*nodes.graph, UNREACHED, np.arange(n), layer)
     order = np.argsort(layer, kind="stable")
-    first = np.searchsorted(layer[order], np.arange(int(layer.max()) + 2))
-    alone = np.zeros(n, dtype=bool)
-    found = _tiling(prepared, nodes, LONG, np.arange(n + 1), order, alone, first, len(first), 0)
+    alone, depth = np.zeros(n, dtype=bool), int(layer.max()) + 2
+    found = _tiling(prepared, nodes, LONG, np.arange(n + 1), order, alone, depth, 0)
     if found.back > LONG:  # handing on would take longer than it saves
         return found
     row = np.empty(n, dtype=np.int64)
@@ -226,7 +212,6 @@ def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums:
     order = np.lexsort((rank, group_of, layer[group_of]))
     by_layer = np.argsort(layer, kind="stable")
     group_start = np.concatenate([[0], np.cumsum(size[by_layer])])
-    first = np.searchsorted(layer[by_layer], np.arange(int(layer.max()) + 2))
     outcome = np.lexsort((~late, prepared.outcome_action))
     ready = nodes.outcome_start[:-1] + np.bincount(prepared.outcome_action, weights=late, minlength=prepared.n_actions)
     sorted_nodes = _Nodes(
@@ -240,7 +225,7 @@ def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums:
     )
     least = int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED))
     found = _tiling(
-        prepared, sorted_nodes, tile, group_start, order, cyclic[by_layer], first, sums, least, ready.astype(np.int64)
+        prepared, sorted_nodes, tile, group_start, order, cyclic[by_layer], sums, least, ready.astype(np.int64)
     )
     return float(takes), found
 
@@ -256,7 +241,6 @@ def _tiling(
     group_start: IntArray,
     group_node: IntArray,
     cyclic: BoolArray,
-    layer_start: IntArray,
     sums: int,
     least: int,
     ready: IntArray | None = None,
@@ -309,7 +293,6 @@ def _tiling(
         row=np.arange(n),
         rows=n,
         shares_rows=False,
-        layer_start=layer_start.astype(np.int64),
         room=int((place + np.diff(nodes.action_start)).max(initial=1)),
         back=int(back.max(initial=0)),
         sums=sums,

@@ -52,6 +52,12 @@ class Window:
     def _carried(self) -> int:
         return self.tiling.back if self.tiling.shares_rows else 0
 
+    def beside(self) -> "Window":
+        """Return tables for another tile at the same time, to which rows are handed on."""
+        other = Window(self.tiling, self.most, self.plan)
+        other.before = self.before
+        return other
+
     def reach(self, first: int, end: int) -> None:
         """Make room for the levels ``first:end``, those before being settled."""
         tiling = self.tiling

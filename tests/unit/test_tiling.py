@@ -13,6 +13,7 @@ from prudent.allowance import Allowance
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import BOTH, BOUND, EXCESS, PLAN, budget_sweep
 from prudent.methods.exact import without_safety
+from prudent.methods.places import TilePlace
 from prudent.prepare import prepare
 from prudent.prepared import once
 from prudent.tiling import tiling_of
@@ -76,7 +77,7 @@ def test_random_models_with_short_tiles(case, tile, terms):
 
 
 def staged(rng, stages, width):
-    """A model without cycles, large enough for its layers to be shared out."""
+    """A model without cycles, large enough for tiles to be settled side by side."""
     n = stages * width
     outcomes = n * 3 * 5
     stage = np.repeat(np.arange(stages), width * 3 * 5)
@@ -90,16 +91,31 @@ def staged(rng, stages, width):
     )
 
 
-def test_threads_change_nothing():
-    model = staged(np.random.default_rng(1), 6, 1500)
+def test_threads_change_nothing(monkeypatch):
+    lanes = set()
+    side_by_side = TilePlace._settle_side_by_side
+    monkeypatch.setattr(
+        TilePlace, "_settle_side_by_side", lambda place, tiles, n: (lanes.add(n), side_by_side(place, tiles, n))
+    )
+    model = staged(np.random.default_rng(1), 60, 150)
     plans = [prudent.solve(model, 0.1, threads=threads) for threads in (1, 2, 3)]
+    assert lanes == {2, 3}
     for plan in plans[1:]:
         assert plan.to_dict() | {"seconds": 0} == plans[0].to_dict() | {"seconds": 0}
         assert np.array_equal(plan.policy.choice, plans[0].policy.choice)
-    tiling = tiling_of(plans[0].policy.prepared)
-    assert any(not alone for _, _, alone in tiling.loads(40, prudent.methods.places.SPREAD))
     with pytest.raises(prudent.PrudentError, match="threads is 0; it must be a whole number"):
         prudent.solve(model, 0.1, threads=0)
+
+
+def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):
+    def settle(*arguments):
+        raise MemoryError("no room")
+
+    model = staged(np.random.default_rng(1), 60, 150)
+    prudent.solve(model, 0.1, threads=1)
+    monkeypatch.setattr(prudent.methods.places, "settle", settle)
+    with pytest.raises(MemoryError, match="no room"):
+        prudent.solve(model, 0.1, threads=2)
 
 
 def test_numbers_of_the_sweep_are_those_of_an_evaluation():

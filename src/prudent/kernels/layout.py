@@ -7,20 +7,8 @@ from numba import njit
 
 
 @njit(cache=True)
-def sort_outcomes(outcome_start, successor, cost, probability):
-    """Sort each action's outcomes by successor and cost, in place."""
-    for a in range(len(outcome_start) - 1):
-        for i in range(outcome_start[a] + 1, outcome_start[a + 1]):
-            t, c, p, j = successor[i], cost[i], probability[i], i
-            while j > outcome_start[a] and (successor[j - 1] > t or (successor[j - 1] == t and cost[j - 1] > c)):
-                successor[j], cost[j], probability[j] = successor[j - 1], cost[j - 1], probability[j - 1]
-                j -= 1
-            successor[j], cost[j], probability[j] = t, c, p
-
-
-@njit(cache=True)
 def alike(outcome_start, successor, cost, bits, like, shift):
-    """Find actions whose outcomes are the same up to a shift of their costs; outcomes are sorted.
+    """Find actions whose outcomes are the same up to a shift of their costs; outcomes are sorted, by cost first.
 
     ``like[a]`` becomes the first action that is like ``a``, ``shift[a]`` the least cost of its outcomes.
     """
@@ -32,8 +20,6 @@ def alike(outcome_start, successor, cost, bits, like, shift):
     for a in range(n):
         first, last = outcome_start[a], outcome_start[a + 1]
         least = cost[first]
-        for o in range(first, last):
-            least = min(least, cost[o])
         shift[a] = least
         mixed = np.uint64(last - first)
         for o in range(first, last):

@@ -6,7 +6,7 @@ A place can be kept in a checkpoint and resumed; what does not fit is refused, w
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from threading import Condition
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,17 @@ HUGE = 1e100
 
 MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
 
-SPREAD = 500_000
-"""Outcomes times levels from which a part of a tile is worth more than one thread."""
+PART = 1_000_000
+"""Outcomes times levels between two looks at how far the tile before has come: a few tenths of a millisecond."""
+
+MOST_PARTS = 64
+"""More are not needed to keep threads busy."""
+
+LEAST = 8
+"""So many parts for each thread, or it is not worth it."""
+
+SHORT = 128
+"""So many levels for each thread, or tiles would be too short."""
 
 AT_FIRST = 2**30
 """States times levels that there is room for at first; beyond that, room grows as it is needed."""
@@ -215,6 +224,7 @@ class TilePlace(Place):
         super().__post_init__()
         task, work, prepared = self.task, self.tiling.work, self.task.prepared
         self._window = Window(self.tiling, self.most, task.aims.plan)
+        self._windows = [self._window]  # one for each tile that is settled at the same time
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         self._sure = 1.0
@@ -248,50 +258,84 @@ class TilePlace(Place):
 
     def advance(self, last: int) -> None:
         """Settle the levels up to ``last``."""
-        aims = self.task.aims
         self._widen(last)
-        while self.done < last:
-            end = min(self.done + self._window.tile, last)
-            self._reach(end)
-            self._settle(end)
-            excess, *mean = self._window.of_start(self.done, end)
-            here = slice(self.done, end)
-            self.found[0, here] = excess if aims.plan else 0.0
-            if aims.bound:
-                self.found[1, here] = excess * (self._sure * (1 - self.tiling.slip(np.arange(self.done, end))))
-            if aims.plan:
-                self.found[2, here] = mean[0]
-            self.done = end
+        self._make_room(last)
+        lanes = self._lanes(last - self.done)
+        tile = min(self._window.tile, -(-(last - self.done) // lanes))
+        tiles = [(first, min(first + tile, last)) for first in range(self.done, last, tile)]
+        if lanes > 1:
+            self._settle_side_by_side(tiles, lanes)
+        else:
+            groups = 0, len(self.tiling.work.group_start) - 1
+            for first, end in tiles:
+                self._window.reach(first, end)
+                self._settle(first, end, self._window, 0, groups)
+                self._note(first, end, self._window)
+        self.done = last
 
-    def _reach(self, end: int) -> None:
-        """Make room for the levels before ``end``."""
-        self._window.reach(self.done, end)
+    def _lanes(self, levels: int) -> int:
+        """Return how many tiles are worth settling at the same time: one where rows are not handed on."""
+        if not self.tiling.shares_rows:
+            return 1
+        work = int(self.tiling.weight[-1]) * levels // PART  # in parts
+        return int(max(min(self.task.threads, work // LEAST, levels // SHORT), 1))
+
+    def _settle_side_by_side(self, tiles: list[tuple[int, int]], lanes: int) -> None:
+        """Settle tiles in threads: each follows the one before through the model, part by part.
+
+        A part needs what the same part of the tile before hands on; every sum has its order, so nothing changes.
+        """
+        while len(self._windows) < lanes:
+            self._windows.append(self._window.beside())
+        parts = self.tiling.parts(tiles[0][1] - tiles[0][0], PART, MOST_PARTS)
+        done, changed = [0] * len(tiles), Condition()  # parts of each tile
+
+        def work(lane: int) -> None:
+            window = self._windows[lane]
+            for i in range(lane, len(tiles), lanes):
+                window.reach(*tiles[i])
+                for n, groups in enumerate(parts):
+                    with changed:
+                        while i > 0 and done[i - 1] <= n:
+                            changed.wait()
+                    self._settle(*tiles[i], window, lane, groups)
+                    with changed:
+                        done[i] += 1
+                        changed.notify_all()
+                self._note(*tiles[i], window)
+
+        def run(lane: int) -> None:
+            try:
+                work(lane)
+            except BaseException:
+                with changed:  # let the others come to an end
+                    done[:] = [len(parts)] * len(tiles)
+                    changed.notify_all()
+                raise
+
+        for each in [_pool(lanes).submit(run, lane) for lane in range(lanes)]:
+            each.result()
+
+    def _settle(self, first: int, end: int, window: Window, lane: int, groups: tuple[int, int]) -> None:
+        task, values = self.task, window.values(self._choice)
+        about = self.tiling.work, self._known, task.terms, TIE, task.aims.plan, first, end, values
+        settle(*about, self._scratch[lane], self._free, *groups)
+
+    def _note(self, first: int, end: int, window: Window) -> None:
+        """Take down what a tile has found."""
+        aims, (excess, *mean) = self.task.aims, window.of_start(first, end)
+        self.found[0, first:end] = excess if aims.plan else 0.0
+        if aims.bound:
+            self.found[1, first:end] = excess * (self._sure * (1 - self.tiling.slip(np.arange(first, end))))
+        if aims.plan:
+            self.found[2, first:end] = mean[0]
+
+    def _make_room(self, last: int) -> None:
         levels, n = self._choice.shape
-        if self.task.aims.plan and end > levels:
-            longer = np.zeros((min(max(2 * levels, end), self.most + 1), n), dtype=self._choice.dtype)
+        if self.task.aims.plan and last > levels:
+            longer = np.zeros((min(max(2 * levels, last), self.most + 1), n), dtype=self._choice.dtype)
             longer[:levels] = self._choice
             self._choice = longer
-
-    def _settle(self, end: int) -> None:
-        task, work, tiling = self.task, self.tiling.work, self.tiling
-        values = self._window.values(self._choice)
-        about = work, self._known, task.terms, TIE, task.aims.plan, self.done, end, values
-        # Cycles at no cost share their room.
-        spread = tiling.loads(end - self.done, SPREAD) if task.threads > 1 and not tiling.free else None
-        if spread is None:
-            settle(*about, self._scratch[0], self._free, 0, len(work.group_start) - 1)
-            return
-        for begin, stop, alone in spread:
-            if alone:
-                settle(*about, self._scratch[0], self._free, begin, stop)
-                continue
-            cuts = tiling.cuts(begin, stop, task.threads)
-            parts = [
-                _pool(task.threads).submit(settle, *about, scratch, self._free, one, other)
-                for scratch, (one, other) in zip(self._scratch, pairwise(cuts), strict=True)
-            ]
-            for part in parts:
-                part.result()
 
     @property
     def choice(self) -> NDArray[Any]:
