@@ -52,6 +52,11 @@ class Window:
     def _carried(self) -> int:
         return self.tiling.back if self.tiling.shares_rows else 0
 
+    @property
+    def fits(self) -> int:
+        """How many such tables there may be at the same time."""
+        return TABLES // (16 * self.tiling.rows * self.width)
+
     def beside(self) -> "Window":
         """Return tables for another tile at the same time, to which rows are handed on."""
         other = Window(self.tiling, self.most, self.plan)

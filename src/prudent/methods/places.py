@@ -278,7 +278,7 @@ class TilePlace(Place):
         if not self.tiling.shares_rows:
             return 1
         work = int(self.tiling.weight[-1]) * levels // PART  # in parts
-        return int(max(min(self.task.threads, work // LEAST, levels // SHORT), 1))
+        return int(max(min(self.task.threads, work // LEAST, levels // SHORT, self._window.fits), 1))
 
     def _settle_side_by_side(self, tiles: list[tuple[int, int]], lanes: int) -> None:
         """Settle tiles in threads: each follows the one before through the model, part by part.
