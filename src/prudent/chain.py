@@ -144,7 +144,8 @@ def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, m
         for first in range(1, levels, window.tile):
             last = min(first + window.tile, levels)
             window.reach(first, last)
-            follow_in_tiles(work, known, first, last, window.values(policy.choice))
+            values = window.values(policy.choice, first=first == 1, last=last == levels)
+            follow_in_tiles(work, known, first, last, values)
             found[0, first:last], found[2, first:last] = window.of_start(first, last)
             progress.at(last)
     whole = base[0] > 0

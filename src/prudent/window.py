@@ -81,11 +81,12 @@ class Window:
                 slide(table, self.width, by, first - self.origin - by)
             self.origin += by
 
-    def values(self, choice: NDArray[Any]) -> Values:
-        """Return the tables for a kernel."""
-        work = self.tiling.work
-        row = self.tiling.row * self.width + work.delay - self.origin
-        return Values(row, self.tables[0], self.tables[1], self._carried, self.before[0], self.before[1], choice)
+    def values(self, choice: NDArray[Any], *, first: bool, last: bool) -> Values:
+        """Return the tables for a kernel; whether its tile is the first one, or the last."""
+        row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
+        before = self._carried
+        taken, handed = 0 if first else before, 0 if last else before
+        return Values(row, self.tables[0], self.tables[1], before, taken, handed, *self.before, choice)
 
     def of_start(self, first: int, end: int) -> list[FloatArray]:
         """Return U and M of the start for the levels ``first:end``, which were the last to be settled."""

@@ -61,6 +61,8 @@ class Values(NamedTuple):
     excess: np.ndarray  # U
     mean: np.ndarray  # M
     before: int  # so many levels before a tile are handed on to it; none where rows are not shared
+    taken: int  # that many again, or none where nothing comes before
+    handed: int  # that many again, or none where nothing follows
     excess_before: np.ndarray  # (n_nodes * before,)
     mean_before: np.ndarray  # (n_nodes * before,)
     choice: np.ndarray  # (n_budgets, n_states)  the action's number within its state

@@ -27,7 +27,8 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_start, group_node = work.action_start, work.group_start, work.group_node
     delay, rows, means, excesses, choices = work.delay, values.row, values.mean, values.excess, values.choice
-    before, excess_before, mean_before = values.before, values.excess_before, values.mean_before
+    before, taken, handed = values.before, values.taken, values.handed
+    excess_before, mean_before = values.excess_before, values.mean_before
     mean_cost, base, base_mean, base_choice = work.mean_cost, known.excess, known.mean, known.choice
     worst, action_worst, all_calm = known.worst, known.action_worst, known.calm
     k, tile, next_least, m, chosen = scratch.k, len(scratch.m), scratch.next_least, scratch.m, scratch.chosen
@@ -41,7 +42,7 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
             continue
         here = rows[s] + b
         front = rows[s] + first - delay[s] - before
-        copy(excesses, front, before, excess_before, s * before)
+        copy(excesses, front, taken, excess_before, s * before)
         # First objective: U(s, b) = min over a of the expected U of what follows.
         unsafe = min(max(worst[s] - b, 0), n)
         fill(excesses, here + unsafe, here + n, 0.0)
@@ -54,10 +55,10 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
             )  # fmt: skip
             lower_to(k, row, excesses, here, next_least, chosen, a - start, unsafe)
             row += tile
-        copy(excess_before, s * before, before, excesses, front + last - first)
+        copy(excess_before, s * before, handed, excesses, front + last - first)
         if not plan:
             continue
-        copy(means, front, before, mean_before, s * before)
+        copy(means, front, taken, mean_before, s * before)
         # Second objective: M over A*(s, b), the actions that attain U.  Mostly there is one.
         calm = min(max(all_calm[s] - b, 0), n)
         unsafe = min(unsafe, calm)
@@ -96,7 +97,7 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
             if excesses[here + i] > 0.0:
                 lost = max(lost, k[chosen[i] * tile + i] / excesses[here + i] - 1.0)
         fill(means, here + calm, here + n, base_mean[s])
-        copy(mean_before, s * before, before, means, front + last - first)
+        copy(mean_before, s * before, handed, means, front + last - first)
         for i in range(calm, n):
             chosen[i] = base_choice[s]
         if s < choices.shape[1]:
@@ -184,7 +185,8 @@ def follow(work, known, first, last, values):
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_node, mean_cost = work.action_start, work.group_node, work.mean_cost
     delay, rows, means, excesses, choice = work.delay, values.row, values.mean, values.excess, values.choice
-    before, excess_before, mean_before = values.before, values.excess_before, values.mean_before
+    before, taken, handed = values.before, values.taken, values.handed
+    excess_before, mean_before = values.excess_before, values.mean_before
     base, base_mean, never = known.excess, known.mean, known.worst[:0]
     for g in range(len(group_node)):
         s = group_node[g]
@@ -194,8 +196,8 @@ def follow(work, known, first, last, values):
         if n <= 0 or start == action_start[s + 1]:
             continue
         here, front = rows[s] + b, rows[s] + first - delay[s] - before
-        copy(excesses, front, before, excess_before, s * before)
-        copy(means, front, before, mean_before, s * before)
+        copy(excesses, front, taken, excess_before, s * before)
+        copy(means, front, taken, mean_before, s * before)
         i = 0
         while i < n:
             j, a = n, start
@@ -213,8 +215,8 @@ def follow(work, known, first, last, values):
                 0.0, means, never,
             )  # fmt: skip
             i = j
-        copy(excess_before, s * before, before, excesses, front + last - first)
-        copy(mean_before, s * before, before, means, front + last - first)
+        copy(excess_before, s * before, handed, excesses, front + last - first)
+        copy(mean_before, s * before, handed, means, front + last - first)
 
 
 @njit(cache=True, nogil=True)

@@ -131,7 +131,7 @@ def budget_sweep(
                     announce(str(error))  # there is an answer to return all the same
             if stopped:
                 break
-            place.advance(last)
+            place.advance(last, final=last > end)
             progress.at(place.done, min(most, best))
     whole = place.choice
     excess, low, mean = place.found[:, : place.done]

@@ -155,8 +155,8 @@ class LevelPlace(Place):
     def _furthest(self) -> int:
         return UNREACHED if self.task.keep else int(self.task.prepared.cost.max(initial=0))
 
-    def advance(self, last: int) -> None:
-        """Settle the levels up to ``last``."""
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
         task = self.task
         self._widen(last)
         self._reach(last)
@@ -225,6 +225,7 @@ class TilePlace(Place):
         task, work, prepared = self.task, self.tiling.work, self.task.prepared
         self._window = Window(self.tiling, self.most, task.aims.plan)
         self._windows = [self._window]  # one for each tile that is settled at the same time
+        self._end: int | None = None  # the end of all levels, once it is known
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         self._sure = 1.0
@@ -256,8 +257,9 @@ class TilePlace(Place):
         """What is lost in U, relatively, by taking actions that are as good but for rounding; if it is known."""
         return np.nan if self.tiling.least > 0 else max(float(scratch.lost[0]) for scratch in self._scratch)
 
-    def advance(self, last: int) -> None:
-        """Settle the levels up to ``last``."""
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
+        self._end = last if final else None
         self._widen(last)
         self._make_room(last)
         lanes = self._lanes(last - self.done)
@@ -317,7 +319,7 @@ class TilePlace(Place):
             each.result()
 
     def _settle(self, first: int, end: int, window: Window, lane: int, groups: tuple[int, int]) -> None:
-        task, values = self.task, window.values(self._choice)
+        task, values = self.task, window.values(self._choice, first=first == 1, last=end == self._end)
         about = self.tiling.work, self._known, task.terms, TIE, task.aims.plan, first, end, values
         settle(*about, self._scratch[lane], self._free, *groups)
 
