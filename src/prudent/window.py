@@ -86,7 +86,8 @@ class Window:
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
         before = self._carried
         taken, handed = 0 if first else before, 0 if last else before
-        return Values(row, self.tables[0], self.tables[1], before, taken, handed, *self.before, choice)
+        (excess, mean), (excess_before, mean_before) = self.tables, self.before
+        return Values(row, excess, mean, before, taken, handed, excess_before, mean_before, choice)
 
     def of_start(self, first: int, end: int) -> list[FloatArray]:
         """Return U and M of the start for the levels ``first:end``, which were the last to be settled."""
