@@ -20,10 +20,10 @@ from prudent.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, Va
 from prudent.plan import Plan
 from prudent.planned import plan_of
 from prudent.policy import BudgetPolicy
-from prudent.prepared import Prepared, restrict
+from prudent.prepared import Prepared
 from prudent.refining import Stage
 from prudent.values.expected import least_expected_cost
-from prudent.values.worst_case import least_worst_case, true_worst_case
+from prudent.values.worst_case import true_worst_case, worst_case_of
 
 __all__ = ["level_of", "solve_for"]
 
@@ -94,7 +94,7 @@ def level_of(prepared: Prepared, budget: float) -> int:
 def _exceedance(prepared: Prepared, budget: float, allowance: Allowance) -> tuple[BudgetPolicy, Achieved]:
     w = level_of(prepared, budget)
     choice = least_expected_cost(prepared).choice
-    most = least_worst_case(restrict(prepared, choice)).at(prepared.start)
+    most = worst_case_of(prepared, choice)[prepared.start]  # beyond all levels where nothing bounds it
     if w < 0 or w >= most:  # less than the best of luck takes, or never less than the cheapest policy does
         chance = float(w < 0)
         return BudgetPolicy.of_states(prepared, choice), Achieved("exceedance", chance, chance, chance, budget)

@@ -13,6 +13,7 @@ import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray, ordered_blocks, towards
+from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import mean_costs
 from prudent.kernels.layout import least_costs
 from prudent.lattice import Lattice
@@ -86,6 +87,8 @@ class Prepared:
     @cached_property
     def free_blocks(self) -> Blocks:
         """The components of the zero-cost graph, successors first."""
+        if self.acyclic:
+            return self.blocks
         free = self.cost == 0
         free_start = np.concatenate([[0], np.cumsum(free)])[self.arc_start]
         return ordered_blocks(free_start, self.successor[free])[0]
@@ -113,7 +116,11 @@ class Prepared:
         up = self.rounded and bool((self.cost * self.stride >= self.fine).all())
         least = np.full(self.n_states, np.iinfo(np.int64).max // 2)
         far = int(least[0])
-        least_costs(self.arc_start, self.successor, self.fine if up else self.cost, self.start, least)
+        rows = self.arc_start, self.successor, self.fine if up else self.cost, self.start
+        if self.acyclic:
+            least_behind(self.blocks[1], *rows, least)
+        else:
+            least_costs(*rows, least)
         least[least == far] = least[least < far].max()  # no run is there: as far as any
         return -(-least // self.stride) if up else least
 

@@ -24,9 +24,9 @@ from prudent.graph import Blocks, BoolArray, ordered_blocks
 from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows
 from prudent.kernels.stretches import Known, Work
 from prudent.model import FloatArray, IntArray, owner, starts
-from prudent.prepared import Prepared, once, restrict
+from prudent.prepared import Prepared, once
 from prudent.values.rounds import rounding
-from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
+from prudent.values.worst_case import UNREACHED, WorstCase, worst_case_of
 
 __all__ = ["SURE", "Tiling", "clear_waste", "known_of", "tiling_of"]
 
@@ -309,7 +309,7 @@ def known_of(
     goals = np.diff(prepared.action_start) == 0
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
     if choice is not None:
-        never = least_worst_case(restrict(prepared, choice)).value  # it costs no more than that
+        never = worst_case_of(prepared, choice)
         calm = np.minimum(never + int(worst.value[goals].max(initial=0)), UNREACHED)
         number = np.where(goals, 0, choice - prepared.action_start[:-1])
     if len(tiling.heads) == 0:

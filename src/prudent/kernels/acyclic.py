@@ -19,6 +19,25 @@ def luck_ahead(backwards, arc_start, successor, cost, least):
 
 
 @njit(cache=True)
+def least_behind(backwards, arc_start, successor, cost, start, least):
+    """Find the least cost of reaching each state from the start; ``least`` enters with large numbers."""
+    least[start] = 0
+    for s in backwards[::-1]:
+        for o in range(arc_start[s], arc_start[s + 1]):
+            least[successor[o]] = min(least[successor[o]], least[s] + cost[o])
+
+
+@njit(cache=True)
+def worst_of(backwards, action_start, choice, outcome_start, successor, cost, worst):
+    """Fill ``worst`` with the most that a choice of one action for each state can cost."""
+    for s in backwards:
+        worst[s] = 0
+        if action_start[s] < action_start[s + 1]:
+            for o in range(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
+                worst[s] = max(worst[s], cost[o] + worst[successor[o]])
+
+
+@njit(cache=True)
 def worst_ahead(backwards, action_start, outcome_start, successor, cost, worst, action_worst):
     """Fill ``worst`` with the least cost that some policy never exceeds, and what it is once an action is played."""
     for s in backwards:

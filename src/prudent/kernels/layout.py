@@ -23,10 +23,10 @@ def alike(outcome_start, successor, cost, bits, like, shift):
         shift[a] = least
         mixed = np.uint64(last - first)
         for o in range(first, last):
-            mixed = (mixed ^ np.uint64(successor[o])) * np.uint64(0x9E3779B97F4A7C15)
-            mixed = (mixed ^ np.uint64(cost[o] - least)) * np.uint64(0xC2B2AE3D27D4EB4F)
-            mixed = (mixed ^ bits[o]) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(29)
+            # Each outcome on its own, then added up: so that one need not wait for the other.
+            part = bits[o] ^ (np.uint64(successor[o]) * np.uint64(0x9E3779B97F4A7C15))
+            part ^= np.uint64(cost[o] - least) * np.uint64(0xC2B2AE3D27D4EB4F)
+            mixed += (part ^ (part >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
         slot = np.int64(mixed >> np.uint64(20)) & (size - 1)
         while True:
             other = slots[slot]

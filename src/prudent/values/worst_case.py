@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.graph import entering
-from prudent.kernels.acyclic import worst_ahead
+from prudent.kernels.acyclic import worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, worst_case
 from prudent.model import IntArray
-from prudent.prepared import Prepared, once
+from prudent.prepared import Prepared, once, restrict
 
-__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case"]
+__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case", "worst_case_of"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,16 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
     )
     total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
     return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
+
+
+def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
+    """Return the most that playing one action in each state can cost from every state, in levels."""
+    if not prepared.acyclic:
+        return least_worst_case(restrict(prepared, choice)).value
+    value = np.empty(prepared.n_states, dtype=np.int64)
+    rows = prepared.outcome_start, prepared.successor, prepared.cost
+    worst_of(prepared.blocks[1], prepared.action_start, choice, *rows, value)
+    return value
 
 
 def true_worst_case(prepared: Prepared) -> float:
