@@ -1,5 +1,7 @@
 """Sweeps in tiles, against sweeps level by level: the same numbers, whatever the layout."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,6 +107,13 @@ def test_threads_change_nothing(monkeypatch):
         assert np.array_equal(plan.policy.choice, plans[0].policy.choice)
     with pytest.raises(prudent.PrudentError, match="threads is 0; it must be a whole number"):
         prudent.solve(model, 0.1, threads=0)
+
+
+def test_solves_at_the_same_time_do_not_wait_for_each_other():
+    model = staged(np.random.default_rng(1), 60, 150)
+    alone = prudent.solve(model, 0.1, threads=2).cvar
+    with ThreadPoolExecutor(4) as pool:
+        assert {plan.cvar for plan in pool.map(lambda _: prudent.solve(model, 0.1, threads=2), range(8))} == {alone}
 
 
 def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):

@@ -5,7 +5,6 @@ A place can be kept in a checkpoint and resumed; what does not fit is refused, w
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from threading import Condition
 from typing import Any
 
@@ -315,8 +314,9 @@ class TilePlace(Place):
                     changed.notify_all()
                 raise
 
-        for each in [_pool(lanes).submit(run, lane) for lane in range(lanes)]:
-            each.result()
+        with ThreadPoolExecutor(lanes, thread_name_prefix="prudent") as pool:  # its own: lanes wait for each other
+            for each in [pool.submit(run, lane) for lane in range(lanes)]:
+                each.result()
 
     def _settle(self, first: int, end: int, window: Window, lane: int, groups: tuple[int, int]) -> None:
         task, values = self.task, window.values(self._choice, first=first == 1, last=end == self._end)
@@ -388,8 +388,3 @@ class TilePlace(Place):
             self._scratch[0].lost[0] = np.nan  # it was not kept
         self._choice = kept["choice"]
         self.done, self.found = done, kept["found"]
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="prudent")
