@@ -33,6 +33,7 @@ __all__ = [
     "backward_from_each",
     "costs_of",
     "expected_steps",
+    "followed",
     "forward",
     "forward_counting",
     "spent_budget",
@@ -228,32 +229,9 @@ def forward_counting(
 ) -> tuple[Distribution, float]:
     """Return the same, and a bound on the expected number of actions, free moves included."""
     prepared = policy.prepared
-    window = _largest_played(policy) + 1
     layers = 2 if prepared.rounded and not charged else 1
-    room = layers * window * prepared.n_states
-    if room > ROOM:
-        raise PrudentError(
-            f"following the policy takes room for {room:,} numbers; {ROOM:,} are the most: use prudent.simulate"
-        )
-    Allowance.of(None, None).check(8 * room, "following the policy", "use prudent.simulate")
-    arcs = free_round(prepared)
-    costs = costs_of(prepared, arcs)
-    mass = np.zeros((layers, prepared.n_states, window))
-    mass[0, prepared.start, 0] = 1.0
-    chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
-    if most is None:
-        most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
-    row = np.zeros(prepared.n_states)
-    total, levels, missing, steps = np.zeros((layers, 0)), 0, 1.0, 0.0
-    rows = max(BATCH // max(len(prepared.cost), 1), 1)
-    with Progress("following the policy", unit="levels") as progress:
-        while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
-            more = min(most - levels, max(levels, 1024), rows)
-            total = np.append(total, np.zeros((layers, more)), axis=1)
-            about = policy.choice, policy.level, tolerance, prepared.shift, prepared.plays
-            levels, missing, played = distribute(arcs, costs, *about, levels, mass, total, chosen, k, row)
-            steps += played
-            progress.at(levels)
+    total, levels, missing, mass, played = followed(policy, layers, most, tolerance)
+    window, steps = mass.shape[2], float(played @ prepared.plays)
     ended = np.flatnonzero(total[0, :levels])
     spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
     ahead = 0.0 if tail is None else tail.value
@@ -278,3 +256,40 @@ def forward_counting(
         grouped=layers > 1,
     )
     return found, 1.01 * steps * (1 + longest_detour(prepared))
+
+
+def followed(
+    policy: BudgetPolicy, layers: int, most: int | None, tolerance: float
+) -> tuple[FloatArray, int, float, FloatArray, FloatArray]:
+    """Follow a policy forwards until little is under way, or for ``most`` levels.
+
+    Returns what ended by (layer, level), the number of levels, the probability still under way, where it is by (layer,
+    state, level modulo their number there), and how often each action was played on average.
+    """
+    prepared = policy.prepared
+    window = _largest_played(policy) + 1
+    room = layers * window * prepared.n_states
+    if room > ROOM:
+        raise PrudentError(
+            f"following the policy takes room for {room:,} numbers; {ROOM:,} are the most: use prudent.simulate"
+        )
+    Allowance.of(None, None).check(8 * room, "following the policy", "use prudent.simulate")
+    arcs = free_round(prepared)
+    costs = costs_of(prepared, arcs)
+    mass = np.zeros((layers, prepared.n_states, window))
+    mass[0, prepared.start, 0] = 1.0
+    chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
+    if most is None:
+        most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
+    row = np.zeros(prepared.n_states)
+    played = np.zeros(prepared.n_actions)
+    total, levels, missing = np.zeros((layers, 0)), 0, 1.0
+    rows = max(BATCH // max(len(prepared.cost), 1), 1)
+    with Progress("following the policy", unit="levels") as progress:
+        while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
+            more = min(most - levels, max(levels, 1024), rows)
+            total = np.append(total, np.zeros((layers, more)), axis=1)
+            about = policy.choice, policy.level, tolerance, prepared.shift
+            levels, missing = distribute(arcs, costs, *about, levels, mass, total, chosen, k, row, played)
+            progress.at(levels)
+    return total, levels, missing, mass, played

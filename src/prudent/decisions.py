@@ -1,17 +1,19 @@
 """A plan as a table for people: state, range of cost so far -> action."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.atomic import check_place, write_bytes
 from prudent.chain import costs_of
 from prudent.errors import PrudentError
 from prudent.kernels.forwards import occupy
+from prudent.model import IntArray
 from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.tables import Shown, Table, csv_text, frame, plain
 from prudent.values.rounds import free_round
@@ -20,7 +22,7 @@ from prudent.values.worst_case import UNREACHED
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Decision", "Decisions", "check_csv_path", "decisions_of"]
+__all__ = ["Decision", "Decisions", "bands_of", "check_csv_path", "decisions_of"]
 
 SHOWN = 50
 """The most rows that a notebook, or rich, shows; as text, the table is whole."""
@@ -134,16 +136,13 @@ def check_csv_path(path: str | PathLike[str]) -> None:
 
 def decisions_of(policy: BudgetPolicy) -> Decisions:
     """Return the decisions that a run of the policy can meet."""
-    if isinstance(policy, UnrolledPolicy):
-        raise PrudentError("a plan that remembers more than the cost so far is no table of it; use method='exact'")
-    if isinstance(policy, MixedPolicy):
-        raise PrudentError("a plan that draws one of two policies is no table; take those of policy.parts")
+    _refuse_memory(policy)
     prepared, model = policy.prepared, policy.prepared.model
     arcs = free_round(prepared)
     seen = np.zeros(policy.choice.shape, dtype=bool)
     least = np.full(prepared.n_states, UNREACHED, dtype=np.int64)
     occupy(arcs, costs_of(prepared, arcs), policy.choice, prepared.start, seen, least)
-    table, rows = policy.model_actions, []
+    table, rows = policy.model_actions, list[Decision]()
     for state in np.flatnonzero((prepared.state_of >= 0) & ~model.is_goal).tolist():
         inside = prepared.state_of[state]
         level = np.flatnonzero(seen[:, inside])[::-1]  # falling budget: rising cost
@@ -151,13 +150,42 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
             continue
         if prepared.rounded:  # true costs reach the levels in between, too
             level = np.arange(level[0], level[-1] - 1, -1)
-        used = np.where(level > 0, policy.level - level, least[inside])
-        spent, action = prepared.totals(used, state), table[level, state]
-        first = np.flatnonzero(np.append(True, action[1:] != action[:-1]))
-        last = np.append(first[1:] - 1, len(level) - 1)
-        for i, j in zip(first.tolist(), last.tolist(), strict=True):
-            begin, end = float(spent[i]), np.inf if level[j] == 0 else float(spent[j])
-            if prepared.rounded:  # a level stands for what rounds up to it
-                begin = float(prepared.totals(np.maximum(used[i] - 1, 0), state))
-            rows.append(Decision(model.state(state), begin, end, model.action(int(action[i]))))
+        rows += _rows(policy, state, level, int(least[inside]), table[level, state])
     return Decisions(tuple(rows))
+
+
+def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
+    """Return the decisions in a state for every cost so far, from the least that any policy's run can have spent."""
+    _refuse_memory(policy)
+    prepared, index = policy.prepared, policy.prepared.model.index(state)
+    if prepared.model.is_goal[index]:
+        raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
+    policy.check_covered(index)
+    inside = int(prepared.state_of[index])
+    least = int(prepared.least_spent[inside])
+    level = np.arange(max(policy.level - least, 0), -1, -1)
+    chosen = prepared.model_action[prepared.action_start[inside] + policy.choice[level, inside].astype(np.int64)]
+    played, which = np.unique(chosen, return_inverse=True)
+    action = np.array([prepared.route(index, a) for a in played.tolist()])[which]
+    return tuple(_rows(policy, index, level, max(policy.level, least), action))
+
+
+def _rows(policy: BudgetPolicy, state: int, level: IntArray, least: int, action: NDArray[Any]) -> Iterator[Decision]:
+    """Yield ranges of cost so far by falling levels left; ``least``: what is spent at least with none left."""
+    prepared, model = policy.prepared, policy.prepared.model
+    used = np.where(level > 0, policy.level - level, least)
+    spent = prepared.totals(used, state)
+    first = np.flatnonzero(np.append(True, action[1:] != action[:-1]))
+    last = np.append(first[1:] - 1, len(level) - 1)
+    for i, j in zip(first.tolist(), last.tolist(), strict=True):
+        begin, end = float(spent[i]), np.inf if level[j] == 0 else float(spent[j])
+        if prepared.rounded:  # a level stands for what rounds up to it
+            begin = float(prepared.totals(np.maximum(used[i] - 1, 0), state))
+        yield Decision(model.state(state), begin, end, model.action(int(action[i])))
+
+
+def _refuse_memory(policy: BudgetPolicy) -> None:
+    if isinstance(policy, UnrolledPolicy):
+        raise PrudentError("a plan that remembers more than the cost so far is no table of it; use method='exact'")
+    if isinstance(policy, MixedPolicy):
+        raise PrudentError("a plan that draws one of two policies is no table; take those of policy.parts")

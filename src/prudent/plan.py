@@ -7,13 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from prudent.chaining import chain_of
-from prudent.decisions import Decisions, decisions_of
+from prudent.decisions import Decision, Decisions, bands_of, decisions_of
 from prudent.errors import PrudentError
 from prudent.explaining import Explainer, Explanation
 from prudent.model import SSP
 from prudent.objectives import Achieved
 from prudent.policy import BudgetPolicy
 from prudent.tables import Shown, Table, at_least, frame, number, plain
+from prudent.visiting import Visits, visits_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -148,6 +149,30 @@ class Plan(Shown):
         True
         """
         return chain_of(self.policy)
+
+    def bands(self, state: Hashable) -> tuple[Decision, ...]:
+        """Return what the plan plays in a state for every cost so far, whether or not its runs meet it.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> [(band.at_least, band.at_most, band.action) for band in plan.bands("s1")]
+        [(0.0, 0.0, 'd'), (1.0, 2.0, 'e'), (3.0, inf, 'c')]
+        """
+        return bands_of(self.policy, state)
+
+    def visits(self) -> Visits:
+        """Return how often each action is played in a run, on average: exact, and 0 where no run comes.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> visits = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits()
+        >>> visits.of("s1"), visits.of("s1", "d"), visits.of("s1", "c")
+        (0.9, 0.9, 0.0)
+        """
+        return visits_of(self.policy)
 
     @cached_property
     def _explainer(self) -> Explainer:

@@ -69,12 +69,16 @@ class BudgetPolicy:
 
     def level_left(self, state: int, spent: float) -> int:
         """Return the budget left, in levels, in a model state that the plan covers, having spent so much."""
+        self.check_covered(state)
+        return max(self.level - self.used(state, spent), 0)
+
+    def check_covered(self, state: int) -> None:
+        """Refuse a model state that no run can be in, or from which no plan can be sure of a goal."""
         if self.prepared.state_of[state] < 0:
             raise PrudentError(
                 f"state {self.prepared.model.state(state)!r} is outside the plan: the start cannot reach it, or from "
                 "there no goal is reached with probability 1"
             )
-        return max(self.level - self.used(state, spent), 0)
 
     def used(self, state: int, spent: float) -> int:
         """Return how many levels a run has used in a model state having spent so much; refuse what no run can."""

@@ -85,6 +85,22 @@ class Distribution(Shown):
             excess += self.missing * (self.missing_mean - w)
         return w + excess / alpha
 
+    def tail(self, alpha: float) -> FloatArray:
+        """Return how much of each value's probability belongs to the worst alpha fraction; the value at VaR is split.
+
+        With what is ``missing`` it adds up to alpha, and CVaR is the mean of that part.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+        >>> result.tail(0.25).tolist()
+        [0.15, 0.1]
+        """
+        above = self._above
+        return np.asarray(np.clip(check_alpha(alpha) - above[1:], 0.0, self.probabilities))
+
     @property
     def _above(self) -> FloatArray:
         """P(C > z) for z below all values, then at each of them."""

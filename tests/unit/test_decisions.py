@@ -70,3 +70,41 @@ def test_on_rounded_costs_rows_leave_no_gap_and_say_what_the_policy_says(seed, s
             end = row.at_least + 1.0 if np.isinf(row.at_most) else row.at_most
             for share in (0.01, 0.5, 0.99):
                 assert plan.policy(state, row.at_least + share * (end - row.at_least)) == row.action
+
+
+@settings(max_examples=examples(60))
+@given(cases())
+def test_bands_say_what_the_policy_says_at_every_cost(case):
+    plan = solved(case, 0.3)
+    step = plan.policy.prepared.level_size
+    for state in {row.state for row in plan.decisions().rows}:
+        bands = plan.bands(state)
+        assert bands[-1].at_most == np.inf
+        for band, after in pairwise(bands):
+            assert after.at_least == pytest.approx(band.at_most + step)
+            assert after.action != band.action
+        for band in bands:
+            for spent in (band.at_least, band.at_least + step if np.isinf(band.at_most) else band.at_most):
+                assert plan.policy(state, spent) == band.action
+        for row in plan.decisions().of(state):  # what is met is part of it
+            assert any(b.at_least - 1e-9 <= row.at_least <= b.at_most + 1e-9 and b.action == row.action for b in bands)
+
+
+def test_bands_are_refused_where_there_is_nothing_to_play():
+    plan = prudent.solve(prudent.domains.figure_2(), 0.1)
+    with pytest.raises(prudent.PrudentError, match="'g' is a goal"):
+        plan.bands("g")
+    with pytest.raises(prudent.PrudentError, match="not a state"):
+        plan.bands("nowhere")
+    memory = prudent.solve(prudent.domains.figure_2(), 0.1, method="cvar-ev")
+    with pytest.raises(prudent.PrudentError, match="use method='exact'"):
+        memory.bands("s1")
+
+
+def test_bands_without_a_budget_and_with_rounded_costs():
+    plan = prudent.solve(prudent.domains.figure_2(), 0.1, method="expected")
+    assert [(b.at_least, b.at_most, b.action) for b in plan.bands("s1")] == [(0, np.inf, "c")]
+    rounded = prudent.solve(prudent.build(0, noisy_table(np.random.default_rng(3))), 0.2, step=0.13)
+    for state in {row.state for row in rounded.decisions().rows}:
+        for band, after in pairwise(rounded.bands(state)):
+            assert band.at_most == after.at_least

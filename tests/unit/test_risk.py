@@ -22,6 +22,15 @@ def test_tail(alpha, var, cvar):
     assert COIN.cvar(alpha) == pytest.approx(brute)
 
 
+@pytest.mark.parametrize("alpha", [1, 0.5, 0.4, 0.2, 0.1, 1e-6])
+def test_the_tail_is_the_worst_alpha_and_its_mean_is_cvar(alpha):
+    part = COIN.tail(alpha)
+    assert part.sum() == pytest.approx(alpha)
+    assert part @ COIN.values / alpha == pytest.approx(COIN.cvar(alpha))
+    cut = Distribution(np.array([1.0, 2.0]), np.array([0.5, 0.3]), mean=3.1, missing=0.2, missing_mean=10.0)
+    assert cut.tail(alpha) == pytest.approx(part[:2])
+
+
 def test_exceeds_and_quantile():
     assert [COIN.exceeds(x) for x in (0, 1, 1.5, 2, 9.9, 10)] == pytest.approx([1, 0.5, 0.5, 0.2, 0.2, 0])
     assert [COIN.quantile(q) for q in (0, 0.5, 0.51, 0.8, 1)] == [1, 1, 2, 2, 10]

@@ -7,10 +7,10 @@ from prudent.kernels.blocks import eliminate, place_block, visits
 
 
 @njit(cache=True)
-def distribute(arcs, costs, choice, level, tolerance, shift, plays, first, mass, total, chosen, k, row):
-    """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way, steps).
+def distribute(arcs, costs, choice, level, tolerance, shift, first, mass, total, chosen, k, row, played):
+    """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way).
 
-    Steps are the expected number of actions on the way, each counted as often as ``plays`` says.
+    To ``played[a]`` is added how often the action is played on the way, on average.
 
     ``mass[0, s, t % window]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives what ends
     there.  Where they have a second layer, it is that mass times the mean of what ``shift`` adds up to on the way.
@@ -22,7 +22,7 @@ def distribute(arcs, costs, choice, level, tolerance, shift, plays, first, mass,
     layers, _, window = mass.shape
     pause = window // 8 + 1  # adding up what is under way takes as long as so many levels
     n_blocks = len(block_start) - 1
-    ended, steps = total[0, :first].sum(), 0.0
+    ended = total[0, :first].sum()
     for t in range(first, total.shape[1]):
         here = t % window
         b = max(level - t, 0)
@@ -58,7 +58,7 @@ def distribute(arcs, costs, choice, level, tolerance, shift, plays, first, mass,
                 if m == 0.0:
                     continue
                 a = chosen[s]
-                steps += m * plays[a]
+                played[a] += m
                 for o in range(inner_start[a], outcome_start[a + 1]):
                     r = successor[o]
                     p = probability[o]
@@ -76,8 +76,8 @@ def distribute(arcs, costs, choice, level, tolerance, shift, plays, first, mass,
         if 1.0 - ended <= 2.0 * tolerance + 1e-12 and (t % pause == 0 or t + 1 == total.shape[1]):
             left = mass[0].sum()
             if left <= tolerance and (t >= level or left == 0.0):
-                return t + 1, left, steps
-    return total.shape[1], mass[0].sum(), steps
+                return t + 1, left
+    return total.shape[1], mass[0].sum()
 
 
 @njit(cache=True)
