@@ -48,6 +48,7 @@ _HOME = {
     "Frontier": "prudent.tradeoff",
     "chances": "prudent.staying",
     "Chances": "prudent.staying",
+    "plot": "prudent.plot",
 }
 __all__ = [  # noqa: RUF022 (the order of a first visit)
     "SSP",
@@ -84,13 +85,14 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
     "Runs",
     "gymnasium_agent",
     "to_gymnasium",
+    "plot",
     "PrudentError",
     "ModelError",
     "__version__",
 ]
 
 if TYPE_CHECKING:
-    from prudent import domains
+    from prudent import domains, plot
     from prudent.alphas import Curve, curve
     from prudent.amending import amend
     from prudent.bridges.arrays import from_mdptoolbox, from_quantecon
@@ -119,7 +121,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'prudent' has no attribute {name!r}")
     home = import_module(_HOME[name])
-    value = globals()[name] = home if name == "domains" else getattr(home, name)
+    value = globals()[name] = home if name in ("domains", "plot") else getattr(home, name)
     return value
 
 

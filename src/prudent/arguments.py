@@ -14,10 +14,12 @@ import prudent
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
 
-__all__ = ["DOMAINS", "METHODS", "as_method", "with_model"]
+__all__ = ["DOMAINS", "METHODS", "as_method", "keep_picture", "with_model", "with_plot"]
 
 DOMAINS = {
     "betting-game": "betting_game",
@@ -70,6 +72,28 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         return verb(model=model, make=make, **options)
 
     return wrapped
+
+
+def with_plot(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a verb the option ``--plot FILE``, refused before anything is computed; it draws ``what``."""
+
+    def checked(ctx: click.Context, param: click.Parameter, plot: str | None) -> str | None:
+        if plot is not None:
+            from prudent.plot.canvas import check_picture_path
+
+            check_picture_path(plot)
+        return plot
+
+    about = f"Draw {what} (.png, .svg, .pdf; needs matplotlib)."
+    return click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", callback=checked, help=about)
+
+
+def keep_picture(ax: "Axes", plot: str) -> None:
+    """Write a picture for ``--plot``, and say so."""
+    from prudent.plot.canvas import write_picture
+
+    write_picture(ax, plot)
+    click.echo(f"prudent: picture written to {plot}", err=True)
 
 
 def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...]) -> "SSP":

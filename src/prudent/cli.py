@@ -13,7 +13,7 @@ from click.shell_completion import get_completion_class
 
 import prudent
 from prudent import overviews
-from prudent.arguments import DOMAINS, METHODS, as_method, with_model
+from prudent.arguments import DOMAINS, METHODS, as_method, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def main() -> None:
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
 @click.option("--decisions-csv", type=click.Path(dir_okay=False), metavar="FILE", help="Write that table (.csv).")
 @click.option("--save", type=click.Path(dir_okay=False), metavar="PLAN", help="Write the plan (.safetensors).")
+@with_plot("the distribution of the total cost")
 def solve(
     ctx: click.Context,
     model: str,
@@ -116,6 +117,7 @@ def solve(
     decisions: bool,
     decisions_csv: str | None,
     save: str | None,
+    plot: str | None,
     as_json: bool,
 ) -> None:
     """Find a plan for MODEL.
@@ -167,6 +169,8 @@ def solve(
         prudent.save(plan, save)
     if table is not None and decisions_csv is not None:
         table.to_csv(decisions_csv)
+    if plot is not None:
+        keep_picture(prudent.plot.distribution(plan), plot)
     if as_json:
         print_json(plan.to_dict() | (table.to_dict() if table is not None and decisions else {}))
     else:
@@ -185,17 +189,20 @@ def solve(
 @main.command()
 @with_model
 @click.argument("plan", type=click.Path(dir_okay=False))
-def evaluate(model: str, make: "Callable[[], SSP]", plan: str, as_json: bool) -> None:
+@with_plot("the distribution")
+def evaluate(model: str, make: "Callable[[], SSP]", plan: str, plot: str | None, as_json: bool) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
     \b
     Example:
-      prudent evaluate betting-game plan.safetensors
+      prudent evaluate betting-game plan.safetensors --plot tail.png
     """
     from prudent.terminal import print_distribution, print_json
 
     loaded = prudent.load_plan(plan, make())
     result = prudent.evaluate(loaded.model, loaded.policy)
+    if plot is not None:
+        keep_picture(prudent.plot.distribution(result, alpha=loaded.alpha), plot)
     if as_json:
         print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 import prudent
-from prudent.arguments import METHODS, as_method, with_model
+from prudent.arguments import METHODS, as_method, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def compare(model: str, make: "Callable[[], SSP]", alpha: float, points: int, as
 @click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
 @click.option("--step", type=float, help="Round the costs to multiples of this.")
 @click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+@with_plot("the curve")
 def curve(
     model: str,
     make: "Callable[[], SSP]",
@@ -55,19 +56,22 @@ def curve(
     alpha_min: float,
     step: float | None,
     memory: str | None,
+    plot: str | None,
     as_json: bool,
 ) -> None:
     """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
 
     \b
     Examples:
-      prudent curve betting-game
+      prudent curve betting-game --plot curve.pdf
       prudent curve betting-game --alphas 0.02,0.1,0.2 --json
     """
     from prudent.terminal import print_json, show
 
     asked = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
     found = prudent.curve(make(), alpha_min=min([alpha_min, *(asked or [])]), step=step, memory=memory)
+    if plot is not None:
+        keep_picture(prudent.plot.curve(found), plot)
     if as_json:
         print_json(found.to_dict(asked))
     else:
@@ -87,6 +91,7 @@ def curve(
 @click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
 @click.option("--step", type=float, help="Round the costs to multiples of this.")
 @click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+@with_plot("the trade-off")
 def frontier(
     model: str,
     make: "Callable[[], SSP]",
@@ -95,6 +100,7 @@ def frontier(
     most: int,
     step: float | None,
     memory: str | None,
+    plot: str | None,
     as_json: bool,
 ) -> None:
     """Print the trade-off between expected cost and CVaR of MODEL.
@@ -106,6 +112,8 @@ def frontier(
     from prudent.terminal import print_json, show
 
     found = prudent.frontier(make(), alpha, tolerance=tolerance, most=most, step=step, memory=memory)
+    if plot is not None:
+        keep_picture(prudent.plot.frontier(found), plot)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -15,7 +15,7 @@ def mean_cost(model):
 
 
 def check_flow(visits):
-    """What leaves a state has come into it: the visits solve the equations of the chain, whatever the plan remembers."""
+    """What leaves a state has come into it: visits solve the equations of the chain, whatever the plan remembers."""
     model = visits.model
     entered = np.zeros(model.n_states)
     entered[model.initial_state] = model.initial_probability

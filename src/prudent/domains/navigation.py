@@ -14,7 +14,7 @@ from prudent.domains.checks import whole
 from prudent.errors import PrudentError, printable
 from prudent.model import SSP, FloatArray
 
-__all__ = ["autonomous_navigation", "parse_traffic", "read_traffic", "synthetic_roads"]
+__all__ = ["autonomous_navigation", "parse_traffic", "place_of_junctions", "read_traffic", "synthetic_roads"]
 
 START, GOAL = "717554", "774827"
 DIGITS = 7  # a duration is the first so many characters of its text
@@ -152,6 +152,20 @@ def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tup
                 )
         roads[name] = edges
     return roads, place
+
+
+def place_of_junctions(model: SSP) -> dict[str, tuple[float, float]] | None:
+    """Return where the junctions of the invented network lie if the model is of it, with the usual seed; else None."""
+    if model.name != "autonomous-navigation" or not isinstance(model.state(0), str):
+        return None
+    roads, place = synthetic_roads()
+    for index in range(model.n_states):
+        junction, actions = model.state(index), range(model.action_start[index], model.action_start[index + 1])
+        if junction not in roads or (
+            actions and {model.action(a) for a in actions} != {to for to, _, _ in roads[junction]}
+        ):
+            return None
+    return place
 
 
 def _cut(minutes: FloatArray, weight: FloatArray) -> dict[float, float]:

@@ -1,0 +1,34 @@
+"""Pictures of results, with matplotlib (extra ``plot``): each function takes results and returns the axes it drew on.
+
+Without ``ax=`` a figure of its own is made, which pyplot knows nothing of: no global state is touched.  In a notebook
+the axes show themselves; a script keeps the picture with ``ax.figure.savefig("tails.png")``.  For a window, or for
+several pictures in one figure, pass axes of your own::
+
+    figure, axes = matplotlib.pyplot.subplots(1, 2)
+    prudent.plot.distribution(plan, ax=axes[0])
+    prudent.plot.curve(curve, ax=axes[1])
+    matplotlib.pyplot.show()
+
+Colours are safe for the colour-blind, and nothing is told by colour alone: line styles, hatches, numbers and names read
+in black and white too.
+"""
+
+from prudent.plot.heat import heat_map
+from prudent.plot.maps import policy
+from prudent.plot.network import routes
+from prudent.plot.overall import curve, frontier
+from prudent.plot.sea import sea_map
+from prudent.plot.strips import budget_strip
+from prudent.plot.tails import cdf, distribution
+
+__all__ = [
+    "budget_strip",
+    "cdf",
+    "curve",
+    "distribution",
+    "frontier",
+    "heat_map",
+    "policy",
+    "routes",
+    "sea_map",
+]

@@ -1,0 +1,162 @@
+"""What all pictures share: axes that pyplot knows nothing of, colours, and files written whole or not at all.
+
+Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; what is ordered is shown in cividis.
+"""
+
+import io
+from collections.abc import Hashable, Sequence
+from functools import cache
+from numbers import Real
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prudent.errors import PrudentError, printable
+from prudent.extras import needed
+from prudent.atomic import check_place, write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "axes_for",
+    "check_picture_path",
+    "hues",
+    "in_order",
+    "ink_on",
+    "is_number",
+    "light",
+    "name_of",
+    "ordered",
+    "png",
+    "quiet",
+    "short",
+    "write_picture",
+]
+
+BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
+SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
+STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
+HATCHES = ("////", "\\\\\\\\", "xxxx", "....", "++++", "oooo")
+BODY, TAIL, INK, FAINT = SKY, "#D55E00", "#222222", "#B8B8B8"
+
+SUFFIXES = (".png", ".svg", ".pdf")
+DPI = 150
+
+
+@cache
+def _kinds() -> tuple[Any, Any]:
+    """Return a figure and axes that show themselves in a notebook without pyplot."""
+    Figure, Axes = needed("matplotlib.figure", "plot").Figure, needed("matplotlib.axes", "plot").Axes
+
+    class Picture(Figure):  # type: ignore[misc, valid-type]
+        """A figure of its own."""
+
+        def _repr_png_(self) -> bytes:
+            return png(self)
+
+    class PictureAxes(Axes):  # type: ignore[misc, valid-type]
+        """Axes that show the figure they are on."""
+
+        def _repr_png_(self) -> bytes:
+            return png(self.figure)
+
+    return Picture, PictureAxes
+
+
+def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes":
+    """Return the axes to draw on: those given, or new ones on a figure of their own."""
+    kind: type[Any] = needed("matplotlib.axes", "plot").Axes
+    if ax is None:
+        Picture, PictureAxes = _kinds()
+        found: Axes = Picture(figsize=size, layout="constrained").add_subplot(axes_class=PictureAxes)
+        return found
+    if not issubclass(type(ax), kind):
+        raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or nothing for a figure of its own")
+    return ax
+
+
+def quiet(ax: "Axes") -> None:
+    """Leave out the lines that say nothing."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def hues(n: int) -> list[str]:
+    """Return n colours that differ in lightness, or where there are too many, along cividis."""
+    if n <= len(SERIES):
+        return list(SERIES[:n])
+    return [ordered(i / (n - 1)) for i in range(n)]
+
+
+def ordered(share: float) -> str:
+    """Return the colour of a share between 0 and 1 along cividis, from dark to light."""
+    colours = needed("matplotlib.colors", "plot")
+    return str(colours.to_hex(needed("matplotlib", "plot").colormaps["cividis"](share)))
+
+
+def light(colour: Any) -> float:
+    """Return the relative luminance of a colour, 0 for black and 1 for white."""
+    rgb: tuple[float, ...] = needed("matplotlib.colors", "plot").to_rgb(colour)
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def ink_on(colour: Any) -> str:
+    """Return the colour of text that reads on another."""
+    return "white" if light(colour) < 0.3 else "black"
+
+
+def short(value: float) -> str:
+    """Return a cost with the digits that a picture has room for."""
+    return f"{value:,.5g}" if abs(value) < 1e5 else f"{value:,.0f}"
+
+
+def name_of(name: Hashable, most: int = 24) -> str:
+    """Return the name of a state or an action for a picture: cut short, and never read as mathematics."""
+    text = printable(name)
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return text.replace("$", r"\$")
+
+
+def in_order(names: Sequence[Hashable]) -> list[Hashable]:
+    """Return names without repetition: numbers by size, others as they come."""
+    once = list(dict.fromkeys(names))
+    if all(is_number(name) for name in once):
+        return sorted(once, key=float)  # type: ignore[arg-type]
+    return once
+
+
+def is_number(name: object) -> bool:
+    """Return whether a name is a number."""
+    return isinstance(name, Real) and not isinstance(name, bool)
+
+
+def png(figure: Any) -> bytes:
+    """Return a figure as a PNG file's content."""
+    return _content(figure, "png")
+
+
+def _content(figure: Any, kind: str) -> bytes:
+    file = io.BytesIO()
+    nothing = {
+        "png": {"Software": None},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }  # same picture, same file
+    figure.savefig(file, format=kind, dpi=DPI, metadata=nothing[kind])
+    return file.getvalue()
+
+
+def check_picture_path(path: str | PathLike[str]) -> None:
+    """Refuse a path that is not a picture's, before anything is computed for it; and a matplotlib that is not there."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise PrudentError(f"{path}: pictures are written as {', '.join(SUFFIXES)}")
+    check_place(path, Path(path).suffix, "pictures are written")
+    needed("matplotlib.figure", "plot")
+
+
+def write_picture(ax: "Axes", path: str | PathLike[str]) -> None:
+    """Write the figure that axes are on, by its suffix, whole or not at all."""
+    check_picture_path(path)
+    write_bytes(Path(path), _content(ax.figure, Path(path).suffix.lower()[1:]))

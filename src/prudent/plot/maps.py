@@ -1,0 +1,59 @@
+"""The map of a policy that suits its model."""
+
+from typing import TYPE_CHECKING, Any
+
+from prudent.errors import PrudentError
+from prudent.plan import Plan
+from prudent.plot.heat import has_tuples, heat_map
+from prudent.plot.network import routes
+from prudent.plot.sea import sea_map
+from prudent.plot.strips import budget_strip, check_plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["policy"]
+
+
+def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw what a plan plays where, in the way that suits its model.
+
+    Deep Sea Treasure is a map with arrows (:func:`sea_map`), the Betting Game and Inventory Control are heat maps over
+    stage and money or stock (:func:`heat_map`), Autonomous Navigation is a network with routes (:func:`routes`); any
+    other model is shown as strips along the budget left, one for each of the states met most (:func:`budget_strip`).
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    budget : float, optional
+        What is left of the budget; without it, what runs of the plan do on average.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.inventory_control(stages=3), alpha=0.02)
+    >>> ax = prudent.plot.policy(plan, budget=40)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('stage', 'stock')
+    """
+    check_plan(plan)
+    model = plan.model
+    if model.name == "deep-sea-treasure" and has_tuples(model, 3):
+        return sea_map(plan, budget, ax=ax)
+    if model.name == "betting-game" and has_tuples(model, 2):
+        return heat_map(plan, budget, names=("stage", "money", "bet"), ax=ax)
+    if model.name == "inventory-control" and has_tuples(model, 3):
+        first: Any = model.state(int(model.initial_state[0]))
+        where = None if budget is None else {2: first[2]}
+        return heat_map(plan, budget, where=where, names=("stage", "stock", "units bought", "previous demand"), ax=ax)
+    if model.name == "autonomous-navigation":
+        return routes(plan, budget=budget, ax=ax)
+    if budget is not None:
+        raise PrudentError(
+            f"budget is {budget!r}; {model.name} is drawn for all budgets at once: leave it out, or use heat_map or "
+            "routes"
+        )
+    return budget_strip(plan, ax=ax)

@@ -1,0 +1,230 @@
+"""A network and the routes of a plan through it."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
+
+from prudent.domains.navigation import place_of_junctions
+from prudent.errors import PrudentError
+from prudent.extras import needed
+from prudent.model import SSP, FloatArray, IntArray, owner
+from prudent.plan import Plan
+from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, axes_for, name_of
+from prudent.plot.strips import check_plan, played_at
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["place_states", "routes"]
+
+MOST = 600
+"""The most states that are laid out."""
+
+FEW = 12
+"""So few states are all named."""
+
+SHOWN = 0.005
+"""Ways that are gone less often than this are left out."""
+
+
+def routes(
+    plan: Plan,
+    *,
+    budget: float | None = None,
+    positions: Mapping[Hashable, tuple[float, float]] | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the model as a network, with the ways that a plan's runs go as thick as they go them often.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan; its model has at most 600 states, unless positions are given.
+    budget : float, optional
+        Draw what the plan plays in each state with so much of the budget left instead.
+    positions : mapping, optional
+        Where each state lies, (x, y).  By default the invented road network's own, or else states are as far apart as
+        it costs to get from one to the other, as nearly as a plane allows, with the start on the left.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> ax = prudent.plot.routes(plan, positions={"s0": (0, 0), "s1": (1, 1), "s2": (1, -1), "g": (2, 0)})
+    >>> len(ax.patches)  # s0 to s1, s0 to s2, and from both to the goal
+    4
+    """
+    check_plan(plan)
+    model = plan.model
+    place = _places(model, positions)
+    way = _ways(model)
+    if budget is None:
+        times = plan.visits().played[way.action] * way.share
+    else:
+        times = np.isin(way.action, _played(plan, budget)) * way.share
+    tall, wide = np.ptp(place[:, 1]), max(np.ptp(place[:, 0]), 1e-9)
+    ax = axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
+    lines = needed("matplotlib.collections", "plot").LineCollection
+    grey = lines(place[np.column_stack([way.source, way.target])], colors="#D9D9D9", linewidths=0.5, zorder=1)
+    ax.add_collection(grey)
+    ax.plot(place[:, 0], place[:, 1], "o", color=FAINT, markersize=2.5, zorder=2)
+    pairs = np.column_stack([way.source, way.target])
+    once, which = np.unique(pairs, axis=0, return_inverse=True)
+    total = np.bincount(which.ravel(), weights=times, minlength=len(once)).astype(np.float64)
+    arrow = needed("matplotlib.patches", "plot").FancyArrowPatch
+    for (source, target), often in sorted(zip(once.tolist(), total.tolist(), strict=True), key=lambda each: each[1]):
+        if often < SHOWN or source == target:
+            continue
+        often = min(often, 1.0) if budget is None else 0.15
+        how: dict[str, Any] = {"linewidth": _width(often), "alpha": 0.4 + 0.6 * often, "mutation_scale": 6 + 4 * often}
+        how |= {"arrowstyle": "-|>", "shrinkA": 0.5, "shrinkB": 0.5, "connectionstyle": "arc3,rad=0.05"}
+        drawn = arrow(place[source], place[target], **how)
+        drawn.set(color=BLUE if budget is None else INK, zorder=3 + often)
+        ax.add_patch(drawn)
+    _name_places(ax, model, place, once, total, budget)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.06)
+    ax.set_axis_off()
+    if budget is None:
+        _key(ax)
+        ax.set_title("width: how often runs take a way", fontsize=9.5, loc="left")
+    else:
+        ax.set_title(f"what is played with {budget:g} of the budget left", fontsize=9.5, loc="left")
+    return ax
+
+
+def place_states(model: SSP) -> FloatArray:
+    """Return where states lie, (n_states, 2): as far apart as it costs to get there, as nearly as a plane allows.
+
+    Classical scaling of the costs of shortest ways, turned so that the start is on the left of the goal.
+    """
+    if model.n_states > MOST:
+        raise PrudentError(f"{model.name} has {model.n_states:,} states; {MOST} are laid out at most: give positions=")
+    way = _ways(model)
+    length = np.maximum(way.cost, 1e-3 * max(float(np.abs(way.cost).max(initial=0.0)), 1e-9))
+    n = model.n_states
+    order = np.lexsort((length, way.target, way.source))
+    keep = np.append(True, np.diff(way.source[order] * n + way.target[order]) != 0)
+    order = order[keep]
+    arcs = csr_array((length[order], (way.source[order], way.target[order])), shape=(n, n))
+    far = shortest_path(arcs, directed=False)
+    far = np.where(np.isfinite(far), far, 1.2 * far[np.isfinite(far)].max(initial=1.0))
+    middle = np.eye(n) - 1 / n
+    value, vector = np.linalg.eigh(-0.5 * middle @ far**2 @ middle)
+    flat = vector[:, -2:][:, ::-1] * np.sqrt(np.maximum(value[-2:][::-1], 0.0))
+    if flat.shape[1] < 2:
+        flat = np.column_stack([flat, np.zeros(n)])
+    across = flat[np.flatnonzero(model.is_goal)[0]] - flat[model.initial_state[0]]
+    angle = np.arctan2(across[1], across[0])
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    flat = flat @ turn
+    if flat[np.argmax(np.abs(flat[:, 1]).round(6)), 1] < 0:  # one of two mirror images, always the same
+        flat[:, 1] *= -1
+    return np.asarray(flat)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Pairs of states that an action may lead between, (n_ways,) each."""
+
+    source: IntArray
+    target: IntArray
+    action: IntArray
+    share: FloatArray  # the chance that the action leads there
+    cost: FloatArray  # the mean cost if it does
+
+
+def _ways(model: SSP) -> _Ways:
+    """Return the ways of each action, with the chance of each and its mean cost."""
+    action = owner(model.outcome_start)
+    key = action * model.n_states + model.successor
+    once, which = np.unique(key[model.probability > 0], return_inverse=True)
+    chance = model.probability[model.probability > 0]
+    share = np.bincount(which, weights=chance, minlength=len(once)).astype(np.float64)
+    cost = np.bincount(which, weights=chance * model.cost[model.probability > 0], minlength=len(once)) / share
+    a = once // model.n_states
+    return _Ways(owner(model.action_start)[a], once % model.n_states, a, share, cost)
+
+
+def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None) -> FloatArray:
+    given: Mapping[Any, Any] | None = place_of_junctions(model) if positions is None else positions
+    if given is None:
+        return place_states(model)
+    if not isinstance(given, Mapping):
+        raise PrudentError(f"positions is a {type(given).__name__}; it must be a mapping from states to (x, y)")
+    found = np.zeros((model.n_states, 2))
+    for index in range(model.n_states):
+        state = model.state(index)
+        if state not in given:
+            raise PrudentError(f"positions has no place for state {state!r}; give (x, y) for every state")
+        try:
+            across, up = given[state]
+            found[index] = float(across), float(up)
+        except (TypeError, ValueError):
+            raise PrudentError(f"positions has {given[state]!r} for state {state!r}; it must be (x, y)") from None
+    if not np.isfinite(found).all():
+        raise PrudentError("positions must be finite numbers")
+    return found
+
+
+def _played(plan: Plan, budget: float) -> list[int]:
+    """Return the actions played with so much of the budget left, where a run can have it."""
+    model, found = plan.model, []
+    for index in np.flatnonzero(~model.is_goal & (plan.policy.prepared.state_of >= 0)).tolist():
+        action = played_at(plan, model.state(index), budget)
+        if action is not None:
+            found.append(model.find_action(index, action[0]))
+    return found
+
+
+def _name_places(
+    ax: Any, model: SSP, place: FloatArray, once: IntArray, total: FloatArray, budget: float | None
+) -> None:
+    """Name the start, the goal, and where routes part, as far as there is room."""
+    size = np.ptp(place, axis=0).max()
+    named: list[FloatArray] = []
+    start, goal = model.initial_state.tolist(), np.flatnonzero(model.is_goal).tolist()
+    for index, marker, colour in (*((s, "s", ORANGE) for s in start), *((g, "*", ORANGE) for g in goal)):
+        ax.plot(
+            *place[index], marker, color=colour, markersize=9 if marker == "s" else 15, markeredgecolor=INK, zorder=6
+        )
+    few = range(model.n_states) if model.n_states <= FEW else []
+    forks = few or ([] if budget is not None else _forks(once, total))
+    for index in [*start, *goal, *forks]:
+        spot = place[index]
+        if any(abs(spot[0] - x) < 0.11 * size and abs(spot[1] - y) < 0.05 * size for x, y in named):
+            continue
+        named.append(spot)
+        bold = index in start or index in goal
+        ax.annotate(
+            name_of(model.state(index), 14), spot, xytext=(0, 9 if bold else 7), textcoords="offset points",
+            ha="center", fontsize=9.5 if bold else 8, fontweight="bold" if bold else "normal", zorder=7,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
+        )  # fmt: skip
+
+
+def _forks(once: IntArray, total: FloatArray) -> list[int]:
+    """Return where a plan's routes part, the busiest first."""
+    used = total >= 0.02
+    source, count = np.unique(once[used, 0], return_counts=True)
+    busy = {int(s): float(total[used & (once[:, 0] == s)].sum()) for s in source[count > 1]}
+    return sorted(busy, key=lambda s: -busy[s])[:12]
+
+
+def _width(often: float) -> float:
+    return 0.7 + 2.8 * often
+
+
+def _key(ax: Any) -> None:
+    Line = needed("matplotlib.lines", "plot").Line2D
+    handles = [
+        Line([0], [0], color=BLUE, linewidth=_width(often), alpha=0.4 + 0.6 * often, label=f"{often:.0%} of runs")
+        for often in (1.0, 0.5, 0.1)
+    ]
+    ax.legend(handles=handles, loc="best", frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5, handlelength=3)

@@ -1,0 +1,153 @@
+"""What can be had at all: every alpha, and the trade-off between mean and CVaR."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.alphas import Curve
+from prudent.errors import PrudentError
+from prudent.plan import Plan
+from prudent.plot.canvas import BLACK, BLUE, FAINT, INK, ORANGE, TAIL, axes_for, quiet, short
+from prudent.tradeoff import Frontier, FrontierPoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["curve", "frontier"]
+
+POINTS = 40
+"""Besides its breakpoints, a curve is drawn through so many alphas."""
+
+
+def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw the optimal CVaR, its VaR and the least mean that goes with it against alpha.
+
+    Parameters
+    ----------
+    curve : Curve
+        What :func:`prudent.curve` returned.
+    alpha : float, optional
+        An alpha to mark, with its numbers.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> ax = prudent.plot.curve(prudent.curve(prudent.domains.betting_game()), alpha=0.2)
+    >>> ax.get_title(loc="left")
+    'α = 0.2:  CVaR 91.338, VaR 86, mean 75.486'
+    """
+    if not isinstance(curve, Curve):
+        raise PrudentError(f"curve is a {type(curve).__name__}; give what prudent.curve returned")
+    marked = None if alpha is None else curve.at(alpha)
+    ax = axes_for(ax)
+    alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
+    even = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
+    # Where costs are rounded breakpoints are many and each takes a while, and between them little changes.
+    points = even if curve.notes else sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
+    x = [point.alpha for point in points]
+    if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
+        bounds = [p.lower for p in points], [p.upper for p in points]
+        ax.fill_between(x, *bounds, color=FAINT, alpha=0.6, linewidth=0, label="bounds on the optimal CVaR")
+    for name, what, colour, style in (
+        ("CVaR", "cvar", BLACK, "-"),
+        ("VaR", "var", BLUE, "--"),
+        ("mean", "expected", ORANGE, "-."),
+    ):
+        y = [getattr(point, what) for point in points]
+        how = "default" if what == "cvar" or curve.notes else "steps-post"
+        ax.plot(x, y, color=colour, linestyle=style, linewidth=1.8, label=name, drawstyle=how)
+        if marked is not None:
+            ax.plot([marked.alpha], [getattr(marked, what)], "o", color=colour, markersize=6, zorder=4)
+    if marked is not None:
+        numbers = f"CVaR {short(marked.cvar)}, VaR {short(marked.var)}, mean {short(marked.expected)}"
+        ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":")
+        ax.set_title(f"\N{GREEK SMALL LETTER ALPHA} = {marked.alpha:g}:  {numbers}", fontsize=9.5, loc="left")
+    if curve.alpha_min < 1:
+        ax.set_xscale("log")
+        ax.set_xlim(curve.alpha_min, 1)
+        ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= x[0]]
+        ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.set_xticks([], minor=True)
+    ax.set_xlabel("\N{GREEK SMALL LETTER ALPHA}, the fraction of worst runs")
+    ax.set_ylabel("total cost")
+    quiet(ax)
+    ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
+    return ax
+
+
+def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw the trade-off between mean and CVaR, and where no plan can be.
+
+    Parameters
+    ----------
+    frontier : Frontier
+        What :func:`prudent.frontier` returned.
+    chosen : Plan or point, optional
+        A plan, or one of the frontier's points, to mark.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.betting_game()
+    >>> frontier, plan = prudent.frontier(model, 0.2), prudent.solve(model, 0.2, slack=0.01)
+    >>> ax = prudent.plot.frontier(frontier, chosen=plan)
+    >>> ax.get_xlabel()
+    'mean of all runs'
+    """
+    if not isinstance(frontier, Frontier):
+        raise PrudentError(f"frontier is a {type(frontier).__name__}; give what prudent.frontier returned")
+    _check_chosen(frontier, chosen)
+    ax = axes_for(ax)
+    x, y = [point.expected for point in frontier.points], [point.cvar for point in frontier.points]
+    every_x, every_y = [*x, *([chosen.expected] if chosen else [])], [*y, *([chosen.cvar] if chosen else [])]
+    wide, high = (max((max(v) - min(v)), 1e-3 * abs(v[0]), 1e-9) for v in (every_x, every_y))
+    low_x, top_y = min(every_x) - 0.12 * wide, max(every_y) + 0.1 * high
+    low_y = min(every_y) - 0.16 * high
+    cvar = np.unique(np.concatenate([np.linspace(frontier.lower, top_y, 200), y]))
+    least = np.array([frontier.least_expected(float(c)) for c in cvar])
+    edge = np.concatenate([[max(every_x) + 0.1 * wide], least, [low_x]]), np.concatenate([cvar[:1], cvar, [top_y]])
+    ax.fill(
+        np.concatenate([edge[0], [low_x, edge[0][0]]]), np.concatenate([edge[1], [low_y, low_y]]),
+        facecolor="#EEEEEE", edgecolor=FAINT, hatch="...", linewidth=0, zorder=0,
+    )  # fmt: skip
+    ax.plot(x, y, "-o", color=BLACK, linewidth=1.4, markersize=5, zorder=3)
+    ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=_paper())
+    if len(x) > 1:
+        ends = (0, f"least mean {short(x[0])}", (8, 2), "left"), (-1, f"least CVaR {short(y[-1])}", (4, -15), "right")
+        for i, name, offset, side in ends:
+            ax.annotate(
+                name, (x[i], y[i]), xytext=offset, textcoords="offset points", ha=side, fontsize=9, bbox=_paper()
+            )  # fmt: skip
+    if chosen is not None:
+        text = f"chosen: mean {short(chosen.expected)}, CVaR {short(chosen.cvar)}"
+        how: dict[str, Any] = {"color": TAIL, "markersize": 15, "markeredgecolor": INK, "linestyle": "none"}
+        ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
+        ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier falls, and ever less
+    ax.set_xlim(low_x, max(every_x) + 0.1 * wide)
+    ax.set_ylim(low_y, top_y)
+    ax.set_xlabel("mean of all runs")
+    ax.set_ylabel(f"CVaR: mean of the worst {frontier.alpha:g}")
+    quiet(ax)
+    return ax
+
+
+def _paper() -> dict[str, Any]:
+    return {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
+
+
+def _check_chosen(frontier: Frontier, chosen: object) -> None:
+    if chosen is None:
+        return
+    if not isinstance(chosen, Plan | FrontierPoint):
+        raise PrudentError(f"chosen is a {type(chosen).__name__}; give a plan or one of the frontier's points")
+    if isinstance(chosen, Plan):
+        if chosen.alpha != frontier.alpha:
+            raise PrudentError(
+                f"chosen is a plan for alpha {chosen.alpha:g}; the frontier is for {frontier.alpha:g}: solve for that"
+            )
+        chosen.policy.check_model(frontier.model)

@@ -1,0 +1,138 @@
+"""Deep Sea Treasure as a map."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
+from prudent.errors import PrudentError, as_number
+from prudent.extras import needed
+from prudent.plan import Plan
+from prudent.plot.canvas import FAINT, INK, axes_for
+from prudent.plot.heat import has_tuples
+from prudent.plot.strips import check_plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["sea_map"]
+
+
+def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw a plan for Deep Sea Treasure as arrows on the map.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    budget : float, optional
+        What is left of the budget, which tells how many moves have been made; grey arrows are where the plan's runs
+        cannot be by then.  Without it, all moves of its runs, as dark and thick as they are made often.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.deep_sea_treasure(horizon=6), alpha=0.02)
+    >>> ax = prudent.plot.sea_map(plan, budget=plan.policy.budget - 10)
+    >>> ax.get_title(loc="left").partition(":")[0]
+    'after 2 moves'
+    """
+    check_plan(plan)
+    model = plan.model
+    actions = {model.action(index) for index in range(model.n_actions)}
+    if not has_tuples(model, 3) or not actions <= {"stop", *DIRECTIONS}:
+        raise PrudentError(f"{model.name} is not Deep Sea Treasure; use policy, heat_map, routes or budget_strip")
+    arrows = _sailed(plan) if budget is None else _steered(plan, budget)
+    ax = axes_for(ax, (6.0, 5.4))
+    _draw_sea(ax)
+    spots = [(column, row, *DIRECTIONS[action], often) for (column, row, action), often in arrows.items()]
+    often = np.array([spot[4] for spot in spots])
+    column, row, right, down = (np.array([spot[i] for spot in spots], dtype=float) for i in range(4))
+    size = np.hypot(right, down)
+    order = np.argsort(often, kind="stable")
+    colours, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
+    shade = maps["cividis_r"](0.15 + 0.85 * np.sqrt(np.clip(often, 0, 1)))
+    if budget is not None:
+        shade = np.where(often[:, None] > 0, colours.to_rgba(INK), colours.to_rgba(FAINT))
+    # Several moves from one cell fan out from its middle; a single one sits there.
+    scale, pivot, width = (1.9, "tail", 0.07) if budget is None else (1.25, "mid", 0.09)
+    ax.quiver(
+        column[order], row[order], (right / size)[order], (down / size)[order], color=shade[order], angles="xy",
+        scale_units="xy", scale=scale, pivot=pivot, units="xy", width=width, headwidth=4, headlength=4.5,
+        headaxislength=4, zorder=4,
+    )  # fmt: skip
+    if budget is None:
+        figure: Any = ax.figure
+        bar = figure.colorbar(
+            needed("matplotlib.cm", "plot").ScalarMappable(colours.PowerNorm(0.5, 0, 1), maps["cividis_r"]),
+            ax=ax, label="moves in a run, mean", ticks=[0, 0.02, 0.1, 0.3, 0.6, 1], shrink=0.85,
+        )  # fmt: skip
+        bar.outline.set_visible(False)
+    else:
+        moves = round((plan.policy.budget - budget) / MOVE_COST)
+        ax.set_title(
+            f"after {moves} move{'' if moves == 1 else 's'}: {budget:g} of the budget of {plan.policy.budget:g} left; "
+            "grey: not met",
+            fontsize=9.5, loc="left",
+        )  # fmt: skip
+    return ax
+
+
+def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
+    """Return how often runs make each move in each cell."""
+    found: dict[tuple[int, int, str], float] = {}
+    visits = plan.visits()
+    for row in np.flatnonzero(visits.played).tolist():
+        state: Any = plan.model.state(plan.model.state_of_action(row))
+        action: Any = plan.model.action(row)
+        if action != "stop":
+            key = state[0], state[1], action
+            found[key] = found.get(key, 0.0) + float(visits.played[row])
+    return found
+
+
+def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
+    """Return the move in each cell with so much of the budget left: 1 where runs can be, else 0."""
+    budget = as_number("budget", budget, "a finite number", np.isfinite)
+    model, whole = plan.model, plan.policy.budget
+    states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
+    moves, horizon = (whole - budget) / MOVE_COST, max(state[2] for state in states) - 1
+    if abs(moves - round(moves)) > 1e-9 or not 0 <= round(moves) <= horizon:
+        raise PrudentError(
+            f"budget is {budget:g}; a move costs {MOVE_COST}, so {whole:g} is left at the start, "
+            f"{whole - MOVE_COST:g} after a move, ..., {whole - MOVE_COST * horizon:g} before the last one"
+        )
+    visits, found = plan.visits(), {}
+    for state in states:
+        if state[2] == round(moves) and state[:2] not in TREASURE:
+            action: Any = plan.policy(state, float(MOVE_COST * state[2]))
+            found[state[0], state[1], action] = 1.0 if visits.of(state) > 0 else 0.0
+    return found
+
+
+def _draw_sea(ax: Any) -> None:
+    Rectangle = needed("matplotlib.patches", "plot").Rectangle
+    for column, depth in DEPTH.items():
+        ax.add_patch(
+            Rectangle(
+                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor="#9A9A9A", edgecolor="#7A7A7A",
+                hatch="////", linewidth=0, zorder=1,
+            )
+        )  # fmt: skip
+    for (column, row), value in TREASURE.items():
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F0E442", edgecolor=INK, lw=0.5, zorder=2))
+        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5)
+    ax.set_facecolor("#EEF6FC")
+    ax.set_xlim(-0.5, SIZE - 0.5)
+    ax.set_ylim(SIZE - 0.5, -0.5)
+    ax.set_xticks(range(SIZE))
+    ax.set_yticks(range(SIZE))
+    ax.set_xticks(np.arange(SIZE) - 0.5, minor=True)
+    ax.set_yticks(np.arange(SIZE) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=0.8)
+    ax.tick_params(which="both", length=0, labelsize=8)
+    ax.set_aspect("equal")
+    ax.set_xlabel("column")
+    ax.set_ylabel("row")

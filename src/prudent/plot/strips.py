@@ -1,0 +1,166 @@
+"""Strips along the budget left: what a plan plays in a state, depending on what is left."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.decisions import Decision
+from prudent.errors import PrudentError, as_number
+from prudent.extras import needed
+from prudent.plan import Plan
+from prudent.plot.canvas import HATCHES, INK, axes_for, in_order, ink_on, is_number, name_of, ordered
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["budget_strip", "check_plan", "most_visited", "played_at"]
+
+MOST = 20
+"""The most states that are drawn unless they are named."""
+
+FILLS = ("#0072B2", "#F0E442", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
+"""Okabe and Ito's colours for bars, neighbours far apart in lightness."""
+
+NAMED = 12
+"""The most actions of a legend."""
+
+
+def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Axes":
+    """Draw what a plan plays in a state for every budget left; the line below shows where its runs can be.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    *states : hashable
+        The states, a strip for each; by default those that the plan's runs meet most often and have a choice in.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> ax = prudent.plot.budget_strip(plan, "s1")
+    >>> [text.get_text() for text in ax.texts]
+    ['d', 'e', 'c']
+    """
+    check_plan(plan)
+    decisions = plan.decisions()
+    chosen = list(states) or most_visited(plan)
+    strips = [(state, plan.bands(state), [row for row in decisions.rows if row.state == state]) for state in chosen]
+    ax = axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
+    budget, step = plan.policy.budget, plan.policy.prepared.level_size
+    actions = in_order([band.action for _, bands, _ in strips for band in bands])
+    colour, hatch = _looks(actions)
+    low, high = _range(strips, budget, step)
+    ax.set_xlim(high, low)  # spent by and by, from left to right
+    ax.set_ylim(len(strips) - 0.4, -0.6)
+    width = ax.bbox.width * 72 / ax.figure.dpi / (high - low)  # points for one unit of cost, about
+    spelt = set()
+    for row, (_, bands, met) in enumerate(strips):
+        for begin, end, action in _spans(bands, budget, step, low, high):
+            ax.broken_barh(
+                [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour[action], edgecolor="white", linewidth=0.6,
+                hatch=hatch[action], zorder=2,
+            )  # fmt: skip
+            text = name_of(action)
+            if (begin - end) * width > 6.5 * len(text) + 6:
+                ax.text(
+                    (begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3,
+                    color="black" if hatch[action] else ink_on(colour[action]),
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if hatch[action] else None,
+                )  # fmt: skip
+                spelt.add(action)
+        for begin, end, _ in _spans(met, budget, step, low, high, apart=True):
+            ax.plot([begin, end], [row + 0.39] * 2, color=INK, linewidth=2.2, solid_capstyle="butt", zorder=3)
+    ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    if low < 0 < high:
+        ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
+    ax.set_xlabel("budget left" + (" (below 0: the run is in the bad tail)" if low < 0 else ""))
+    if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
+        Patch = needed("matplotlib.patches", "plot").Patch
+        handles = [
+            Patch(facecolor=colour[action], edgecolor="white", hatch=hatch[action], label=name_of(action))
+            for action in actions
+        ]
+        ax.legend(
+            handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(actions), 6), frameon=False,
+            fontsize=9, borderaxespad=0.2,
+        )  # fmt: skip
+    return ax
+
+
+def _looks(actions: list[Hashable]) -> tuple[dict[Hashable, str], dict[Hashable, str]]:
+    """Return a colour and a hatch for each action; numbers, and names too many for hatches, go along cividis."""
+    few = len(actions) <= len(FILLS) and not all(map(is_number, actions))
+    fills = FILLS if few else [ordered(i / max(len(actions) - 1, 1)) for i in range(len(actions))]
+    hatches = ("", *HATCHES) if few else [""] * len(actions)
+    return dict(zip(actions, fills, strict=False)), dict(zip(actions, hatches, strict=False))
+
+
+def check_plan(plan: object) -> None:
+    """Refuse what is no plan."""
+    if not isinstance(plan, Plan):
+        raise PrudentError(f"plan is a {type(plan).__name__}; give what prudent.solve returned")
+
+
+def played_at(
+    plan: Plan, state: Hashable, budget: float, met: Mapping[Hashable, list[Decision]] | None = None
+) -> tuple[Hashable, bool] | None:
+    """Return what is played with so much of the budget left, and whether a run of the plan can be there.
+
+    None where no run of any plan can have so much left.  What is no multiple of the cost step is rounded: down.
+    """
+    budget = as_number("budget", budget, "a finite number", np.isfinite)
+    spent, near = plan.policy.budget - budget, 1e-9 * max(1.0, abs(plan.policy.budget))
+    bands = plan.bands(state)
+    if spent < bands[0].at_least - near:
+        return None
+    action = next(band.action for band in bands if spent <= band.at_most + near)
+    rows = () if met is None else met.get(state, ())
+    return action, any(row.at_least - near <= spent <= row.at_most + near for row in rows)
+
+
+def most_visited(plan: Plan) -> list[Hashable]:
+    """Return the states that the plan's runs meet most often, in the model's order.
+
+    Those in which it depends on the budget what is played, if there are any, else those with a choice.
+    """
+    model, played = plan.model, plan.visits().played
+    met = np.add.reduceat(np.append(played, 0.0), model.action_start[:-1]) * (np.diff(model.action_start) > 1)
+    most = np.argsort(-met, kind="stable")[: 10 * MOST]
+    most = most[met[most] > 0]
+    turning = [s for s in most.tolist() if len(plan.bands(model.state(s))) > 1]
+    found: list[Hashable] = [model.state(s) for s in sorted((turning or most.tolist())[:MOST])]
+    if not found:
+        raise PrudentError(f"no state of {model.name} that the plan meets has a choice: there is nothing to draw")
+    return found
+
+
+def _range(strips: Sequence[Any], budget: float, step: float) -> tuple[float, float]:
+    """Return the least and the largest budget left to draw: what is met, and where actions change."""
+    met = [budget - x for _, _, rows in strips for row in rows for x in (row.at_least, row.at_most) if np.isfinite(x)]
+    turns = [budget - after.at_least for _, bands, _ in strips for after in bands[1:]]
+    low, high = min([*met, *turns, 0.0]), max([*met, *turns])
+    room = max(0.06 * (high - low), step)
+    return low - room, high + room
+
+
+def _spans(
+    rows: Sequence[Decision], budget: float, step: float, low: float, high: float, *, apart: bool = False
+) -> list[tuple[float, float, Hashable]]:
+    """Return (largest budget, least budget, action); a value stands for half a step to either side."""
+    ends = [(row.at_most + after.at_least) / 2 for row, after in pairwise(rows)]
+    spans = []
+    for i, row in enumerate(rows):
+        first = row.at_least - step / 2 if apart or i == 0 else ends[i - 1]
+        last = row.at_most + step / 2 if apart or i == len(rows) - 1 else ends[i]
+        begin, end = min(budget - first, high), max(budget - last, low)
+        if begin > end:
+            spans.append((begin, end, row.action))
+    return spans

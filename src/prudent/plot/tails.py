@@ -1,0 +1,277 @@
+"""Distributions of the total cost: histograms with the tail shaded, and cumulative ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.evaluation import evaluate
+from prudent.extras import needed
+from prudent.model import FloatArray
+from prudent.plan import Plan
+from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, axes_for, hues, name_of, quiet, short
+from prudent.risk import Distribution, check_alpha
+from prudent.simulation import Runs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["cdf", "common_bins", "distribution"]
+
+BINS = 60
+"""The most bars."""
+
+BEYOND = 1e-4
+"""Of the probability, so much may be gathered in the last bar if the picture would be mostly empty without that."""
+
+Result = Plan | Distribution | Runs
+
+MEAN, VAR, CVAR = r"$\bullet$", r"$\vert$", r"$\blacksquare$"  # mathtext: in every installation, whatever the font
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """One result to be drawn."""
+
+    found: Distribution
+    alpha: float | None
+    label: str
+
+    @property
+    def marks(self) -> dict[str, float]:
+        """What is marked, by its sign."""
+        marks = {MEAN: self.found.mean}
+        if self.alpha is not None:
+            marks |= {VAR: self.found.var(self.alpha), CVAR: self.found.cvar(self.alpha)}
+        return marks
+
+    @property
+    def text(self) -> str:
+        """What the legend says."""
+        names = {MEAN: "mean", VAR: "VaR", CVAR: "CVaR"}
+        words = [
+            f"{sign} {names[sign]} {short(x) if np.isfinite(x) else 'unbounded'}" for sign, x in self.marks.items()
+        ]
+        return (f"{self.label}:  " if self.label else "") + "   ".join(words)
+
+
+def distribution(
+    *results: Result,
+    alpha: float | None = None,
+    labels: Sequence[str] | None = None,
+    bins: int | Sequence[float] | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the distribution of the total cost as a histogram, with the worst alpha of runs shaded.
+
+    Above it mean, VaR and CVaR are marked, in a row for each result.
+
+    Parameters
+    ----------
+    *results : Plan, Distribution or Runs
+        What to draw; a plan is evaluated.
+    alpha : float, optional
+        The fraction of worst runs to shade.  By default a plan's own, and that of the first plan for what is not one.
+    labels : sequence of str, optional
+        Names for the legend; by default the methods of plans.
+    bins : int or sequence of float, optional
+        How many bars at most, or their edges; what lies outside them goes into the first and the last.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.betting_game(), alpha=0.2)
+    >>> ax = prudent.plot.distribution(plan)  # ax.figure.savefig("tail.pdf") keeps it
+    >>> ax.get_xlabel()
+    'total cost'
+    """
+    shown = _shown(results, alpha, labels)
+    edges = common_bins([each.found for each in shown], bins)
+    ax = axes_for(ax)
+    peak = 0.0
+    for i, each in enumerate(shown):
+        mass = _binned(each.found, each.found.probabilities, edges, each.found.missing)
+        _draw_bars(ax, each, mass, edges, i if len(shown) > 1 else None)
+        peak = max(peak, float(mass.max()))
+    _mark_rows(ax, shown, edges, peak)
+    ax.set_xlim(edges[0], edges[-1])
+    _name_axes(ax, edges, [each.found for each in shown])
+    ax.set_ylabel("probability")
+    return ax
+
+
+def cdf(
+    *results: Result, alpha: float | None = None, labels: Sequence[str] | None = None, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the probability of costing at most so much, with VaR and CVaR marked; takes what :func:`distribution` takes.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> ax = prudent.plot.cdf(plan, prudent.simulate(plan.model, plan.policy))
+    >>> ax.get_ylabel()
+    'probability of at most this'
+    """
+    shown = _shown(results, alpha, labels)
+    edges = common_bins([each.found for each in shown], None)
+    ax = axes_for(ax)
+    colours = hues(len(shown))
+    for i, each in enumerate(shown):
+        values, rises = each.found.values, np.cumsum(each.found.probabilities)
+        x, y = np.concatenate([[edges[0]], values, [edges[-1]]]), np.concatenate([[0.0], rises, [rises[-1]]])
+        style = STYLES[i % len(STYLES)]
+        ax.step(x, y, where="post", color=colours[i], linestyle=style, linewidth=1.6, label=each.text, zorder=3)
+    for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
+        ax.axhline(level, color=FAINT, linewidth=1, linestyle=":", zorder=1)
+        ax.annotate(
+            f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}", (0.01, level),
+            xycoords=("axes fraction", "data"), xytext=(0, -3), textcoords="offset points", va="top", fontsize=8.5,
+        )  # fmt: skip
+    ax.set_xlim(edges[0], edges[-1])
+    _mark_rows(ax, shown, edges, 1.0)
+    ax.set_yticks(np.linspace(0, 1, 6))
+    ax.set_xlabel("total cost")
+    ax.set_ylabel("probability of at most this")
+    quiet(ax)
+    return ax
+
+
+def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | None = None) -> FloatArray:
+    """Return edges of bars that suit several distributions: a whole number of cost steps wide, where there is one."""
+    if bins is not None and not isinstance(bins, int | np.integer):
+        try:
+            edges = np.asarray(bins, dtype=np.float64)
+        except (TypeError, ValueError):
+            edges = np.zeros(0)
+        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
+            raise PrudentError(f"bins is {bins!r}; it must be a number of bars, or their edges, rising")
+        return edges
+    most = BINS if bins is None else int(bins)
+    if most < 1 or isinstance(bins, bool):
+        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, at least 1, or their edges, rising")
+    low = min(float(each.values[0]) for each in found)
+    high = max(float(each.values[-1]) for each in found)
+    near = max(each.quantile(1 - BEYOND) if each.missing < BEYOND else float(each.values[-1]) for each in found)
+    if high - low > 1.5 * (near - low) > 0:
+        high = near
+    values = np.unique(np.concatenate([each.values for each in found]))
+    values = values[values <= high]
+    gap = float(np.diff(values).min(initial=np.inf))
+    steps = (values - low) / gap
+    if not np.isfinite(gap):  # one value
+        return np.array([low - 0.5, low + 0.5])
+    if steps[-1] < 1e5 and np.abs(steps - steps.round()).max() < 1e-6:
+        width = gap * max(-(-int(round(steps[-1]) + 1) // most), 1)
+        n = int(np.ceil((high - low + gap) / width - 1e-9))
+        return np.asarray(low - gap / 2 + width * np.arange(n + 1))
+    return np.linspace(low, high + 1e-9 * max(1.0, abs(high)), most + 1)
+
+
+def _binned(found: Distribution, weights: FloatArray, edges: FloatArray, missing: float) -> FloatArray:
+    """Return probability by bar; what lies beyond the bars goes into the last, and what lies before into the first."""
+    place = np.clip(np.searchsorted(edges, found.values, side="right") - 1, 0, len(edges) - 2)
+    mass = np.bincount(place, weights=weights, minlength=len(edges) - 1).astype(np.float64)
+    mass[-1] += missing
+    return mass
+
+
+def _shown(results: tuple[Result, ...], alpha: float | None, labels: Sequence[str] | None) -> list[_Shown]:
+    if not results:
+        raise PrudentError("there is nothing to draw: give plans, distributions or simulated runs")
+    for i, result in enumerate(results):
+        if not isinstance(result, Result):
+            raise PrudentError(
+                f"result {i + 1} is a {type(result).__name__}; give plans, distributions or simulated runs"
+            )
+        if isinstance(result, Distribution) and len(result.values) == 0:
+            raise PrudentError(f"result {i + 1} is a distribution without values: there is nothing to draw")
+    if labels is not None and (not isinstance(labels, list | tuple) or len(labels) != len(results)):
+        raise PrudentError(f"labels is {labels!r}; it must be a list with one for each of the {len(results)} results")
+    alpha = None if alpha is None else check_alpha(alpha)
+    plans = [result for result in results if isinstance(result, Plan)]
+    usual = plans[0].alpha if plans else None
+    names = [_label(result) for result in results] if labels is None else [name_of(label, 40) for label in labels]
+    if labels is None and len(results) == 1:
+        names = [""]
+    methods = [plan.method for plan in plans]
+    if labels is None and len(set(methods)) < len(methods):  # plans of one method differ in alpha, perhaps
+        alphas = [
+            f", \N{GREEK SMALL LETTER ALPHA} = {each.alpha:g}" if isinstance(each, Plan) else "" for each in results
+        ]
+        names = [name + more for name, more in zip(names, alphas, strict=True)]
+    shown = []
+    for result, name in zip(results, names, strict=True):
+        if isinstance(result, Plan):
+            shown.append(_Shown(evaluate(result.model, result.policy), alpha or result.alpha, name))
+        else:
+            shown.append(_Shown(result.distribution if isinstance(result, Runs) else result, alpha or usual, name))
+    return shown
+
+
+def _label(result: Result) -> str:
+    if isinstance(result, Plan):
+        return result.method
+    return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
+
+
+def _draw_bars(ax: Any, each: _Shown, mass: FloatArray, edges: FloatArray, series: int | None) -> None:
+    """Draw a histogram with the tail on top: filled if it is alone, else as an outline, of a colour and a style."""
+    worst = np.zeros(len(mass))
+    if each.alpha is not None:
+        worst = _binned(each.found, each.found.tail(each.alpha), edges, min(each.found.missing, each.alpha))
+    if series is None:
+        ax.stairs(mass - worst, edges, fill=True, facecolor=BODY, linewidth=0, zorder=2)
+        tail, colour, style, hatch, clear = TAIL, INK, STYLES[0], HATCHES[0], 1.0
+    else:
+        tail = colour = hues(series + 1)[series]
+        style, hatch, clear = STYLES[series % len(STYLES)], HATCHES[series % len(HATCHES)], 0.4
+    part = {"baseline": mass - worst, "fill": True, "linewidth": 0}
+    ax.stairs(mass, edges, **part, facecolor=tail, alpha=clear, zorder=2)
+    ax.stairs(mass, edges, **part, facecolor="none", edgecolor=colour, hatch=hatch, zorder=2.1)
+    ax.stairs(mass, edges, color=colour, linestyle=style, linewidth=1.2, zorder=2.2, label=each.text)
+
+
+def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float) -> None:
+    """Draw a row for each result above the rest, with its mean, VaR and CVaR, and the legend that names them.
+
+    What lies outside sits at the edge.
+    """
+    row, alone, on_bars = 0.075, len(shown) == 1, bool(ax.patches)
+    lines, patches = needed("matplotlib.lines", "plot"), needed("matplotlib.patches", "plot")
+    handles = []
+    for i, each in enumerate(shown):
+        height = 1 - row * (i + 0.5)  # of the axes: they may share an axis with others
+        colour = INK if alone and on_bars else hues(len(shown))[i]
+        style = STYLES[i % len(STYLES)]
+        at = {sign: float(np.clip(x, edges[0], edges[-1])) for sign, x in each.marks.items()}
+        above = {"color": colour, "transform": ax.get_xaxis_transform(), "clip_on": False}
+        ax.plot([min(at.values()), max(at.values())], [height] * 2, **above, linewidth=1, zorder=3)
+        for sign, marker, size in ((MEAN, "o", 5.5), (VAR, "|", 12), (CVAR, "s", 5.5)):
+            if sign in at:
+                ax.plot([at[sign]], [height], marker, **above, markersize=size, markeredgewidth=1.6, zorder=4)
+        if on_bars:
+            shade = (*needed("matplotlib.colors", "plot").to_rgb(TAIL if alone else colour), 1.0 if alone else 0.4)
+            how = {"edgecolor": colour, "linestyle": style, "hatch": HATCHES[i % len(HATCHES)]}
+            handles.append(patches.Patch(facecolor=shade if each.alpha else "none", **how, label=each.text))
+        else:
+            handles.append(lines.Line2D([], [], color=colour, linestyle=style, linewidth=1.6, label=each.text))
+    ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
+    alphas = {each.alpha for each in shown} - {None}
+    shaded = f"shaded: the worst {alphas.pop():g} of runs" if len(alphas) == 1 and on_bars else None
+    ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, frameon=False, fontsize=9,
+        handlelength=2.4, title=shaded, title_fontsize=9, alignment="left",
+    )  # fmt: skip
+
+
+def _name_axes(ax: Any, edges: FloatArray, found: Sequence[Distribution]) -> None:
+    values = np.concatenate([each.values for each in found])
+    beyond = values.max() >= edges[-1] or any(each.missing > 0 for each in found)
+    last = values[values >= edges[-2]]
+    ax.set_xlabel("total cost" + (f" (last bar: {short(float(last.min()))} or more)" if beyond and len(last) else ""))
+    quiet(ax)
