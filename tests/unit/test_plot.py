@@ -293,7 +293,7 @@ def test_a_heat_map_at_a_budget_hatches_what_runs_do_not_meet(betting):
         assert betting.policy((int(stage), int(money))) == bet
     hatched = [each for each in ax.collections if isinstance(each, PolyCollection) and each.get_hatch()]
     met = {row["state"] for row in visited(betting) if row["state"][0] < 10}
-    assert values.count() - hatched[0].get_array().count() == len(met)
+    assert values.count() - np.ma.asarray(hatched[0].get_array()).count() == len(met)
 
 
 def test_the_mean_purchase_is_that_of_simulated_runs(inventory):
@@ -384,8 +384,12 @@ def test_a_strip_says_what_the_policy_says(commute, state):
 def test_other_models_are_strips_of_states_in_which_the_budget_matters(commute):
     ax = drawn(PLOT.policy(commute))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["station"]
+    longer = prudent.amend(prudent.domains.deep_sea_treasure(), horizon=3, horizon_cost=600)
+    assert "budget left" in PLOT.policy(prudent.solve(longer, 0.1)).get_xlabel()  # its name, but not its states
     expected = solved("figure_2", 0.1, method="expected")
-    assert [label.get_text() for label in PLOT.policy(expected).get_yticklabels()] == ["s1"]
+    ax = drawn(PLOT.policy(expected))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["s1"]
+    assert "looks at the state alone" in ax.get_xlabel()
 
 
 def test_many_actions_have_a_legend(betting):

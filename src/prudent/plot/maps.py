@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from prudent.errors import PrudentError
 from prudent.plan import Plan
 from prudent.plot.heat import has_tuples, heat_map
-from prudent.plot.network import routes
+from prudent.plot.network import MOST, routes
 from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip, check_plan
 
@@ -49,7 +49,7 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
         first: Any = model.state(int(model.initial_state[0]))
         where = None if budget is None else {2: first[2]}
         return heat_map(plan, budget, where=where, names=("stage", "stock", "units bought", "previous demand"), ax=ax)
-    if model.name == "autonomous-navigation":
+    if model.name == "autonomous-navigation" and model.n_states <= MOST:
         return routes(plan, budget=budget, ax=ax)
     if budget is not None:
         raise PrudentError(

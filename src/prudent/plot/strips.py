@@ -79,9 +79,12 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    if low < 0 < high:
+    if plan.policy.level == 0:
+        ax.set_xticks([])
+        ax.set_xlabel("whatever is left: this plan looks at the state alone")
+    else:
         ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
-    ax.set_xlabel("budget left" + (" (below 0: the run is in the bad tail)" if low < 0 else ""))
+        ax.set_xlabel("budget left (below 0: the run is in the bad tail)")
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
         handles = [

@@ -128,13 +128,10 @@ def cdf(
         ax.step(x, y, where="post", color=colours[i], linestyle=style, linewidth=1.6, label=each.text, zorder=3)
     for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
         ax.axhline(level, color=FAINT, linewidth=1, linestyle=":", zorder=1)
-        ax.annotate(
-            f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}", (0.01, level),
-            xycoords=("axes fraction", "data"), xytext=(0, -3), textcoords="offset points", va="top", fontsize=8.5,
-        )  # fmt: skip
+        name = f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}"  # outside: nothing is in its way there
+        ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
     ax.set_xlim(edges[0], edges[-1])
     _mark_rows(ax, shown, edges, 1.0)
-    ax.set_yticks(np.linspace(0, 1, 6))
     ax.set_xlabel("total cost")
     ax.set_ylabel("probability of at most this")
     quiet(ax)
@@ -261,6 +258,8 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
         else:
             handles.append(lines.Line2D([], [], color=colour, linestyle=style, linewidth=1.6, label=each.text))
     ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
+    if ax.get_ylim()[1] > 1:  # no probability is
+        ax.set_yticks(np.linspace(0, 1, 6))
     alphas = {each.alpha for each in shown} - {None}
     shaded = f"shaded: the worst {alphas.pop():g} of runs" if len(alphas) == 1 and on_bars else None
     ax.legend(
