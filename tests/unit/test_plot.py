@@ -175,6 +175,19 @@ def test_a_cumulative_distribution_is_its_sums(betting):
     assert [text.get_text() for text in ax.texts] == ["1 − α = 0.8"]  # noqa: RUF001
 
 
+def test_more_than_there_are_colours(betting):
+    """Bars, marks and legend agree for any number of results."""
+    parts = [Distribution(np.array([i, i + 1.0]), np.array([0.5, 0.5]), mean=i + 0.5) for i in range(8)]
+    ax = drawn(PLOT.distribution(*parts, alpha=0.3))
+    bars = [to_rgba(outline.get_edgecolor()) for outline in steps(ax)[2::3]]
+    assert len(set(bars)) == 8
+    assert [to_rgba(line.get_color()) for line in ax.lines if line.get_marker() == "s"] == bars
+    assert [to_rgba(patch.get_edgecolor()) for patch in ax.get_legend().get_patches()] == bars
+    far = Distribution(np.array([1.0, 2.0, 1e6]), np.array([0.5, 0.49999, 1e-5]), mean=11.5)
+    x = PLOT.cdf(far).lines[0].get_xdata()
+    assert (np.diff(x) >= 0).all()
+
+
 # Curve and frontier
 
 
@@ -384,7 +397,7 @@ def test_a_strip_says_what_the_policy_says(commute, state):
 def test_other_models_are_strips_of_states_in_which_the_budget_matters(commute):
     ax = drawn(PLOT.policy(commute))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["station"]
-    longer = prudent.amend(prudent.domains.deep_sea_treasure(), horizon=3, horizon_cost=600)
+    longer = prudent.amend(prudent.domains.deep_sea_treasure(), horizon=6, horizon_cost=600)
     assert "budget left" in PLOT.policy(prudent.solve(longer, 0.1)).get_xlabel()  # its name, but not its states
     expected = solved("figure_2", 0.1, method="expected")
     ax = drawn(PLOT.policy(expected))

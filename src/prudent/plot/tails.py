@@ -95,7 +95,7 @@ def distribution(
     peak = 0.0
     for i, each in enumerate(shown):
         mass = _binned(each.found, each.found.probabilities, edges, each.found.missing)
-        _draw_bars(ax, each, mass, edges, i if len(shown) > 1 else None)
+        _draw_bars(ax, each, mass, edges, i, len(shown))
         peak = max(peak, float(mass.max()))
     _mark_rows(ax, shown, edges, peak)
     ax.set_xlim(edges[0], edges[-1])
@@ -123,7 +123,8 @@ def cdf(
     colours = hues(len(shown))
     for i, each in enumerate(shown):
         values, rises = each.found.values, np.cumsum(each.found.probabilities)
-        x, y = np.concatenate([[edges[0]], values, [edges[-1]]]), np.concatenate([[0.0], rises, [rises[-1]]])
+        end = max(edges[-1], values[-1])
+        x, y = np.concatenate([[edges[0]], values, [end]]), np.concatenate([[0.0], rises, [rises[-1]]])
         style = STYLES[i % len(STYLES)]
         ax.step(x, y, where="post", color=colours[i], linestyle=style, linewidth=1.6, label=each.text, zorder=3)
     for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
@@ -216,17 +217,17 @@ def _label(result: Result) -> str:
     return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
 
 
-def _draw_bars(ax: Any, each: _Shown, mass: FloatArray, edges: FloatArray, series: int | None) -> None:
+def _draw_bars(ax: Any, each: _Shown, mass: FloatArray, edges: FloatArray, i: int, of: int) -> None:
     """Draw a histogram with the tail on top: filled if it is alone, else as an outline, of a colour and a style."""
     worst = np.zeros(len(mass))
     if each.alpha is not None:
         worst = _binned(each.found, each.found.tail(each.alpha), edges, min(each.found.missing, each.alpha))
-    if series is None:
+    if of == 1:
         ax.stairs(mass - worst, edges, fill=True, facecolor=BODY, linewidth=0, zorder=2)
         tail, colour, style, hatch, clear = TAIL, INK, STYLES[0], HATCHES[0], 1.0
     else:
-        tail = colour = hues(series + 1)[series]
-        style, hatch, clear = STYLES[series % len(STYLES)], HATCHES[series % len(HATCHES)], 0.4
+        tail = colour = hues(of)[i]
+        style, hatch, clear = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)], 0.4
     part = {"baseline": mass - worst, "fill": True, "linewidth": 0}
     ax.stairs(mass, edges, **part, facecolor=tail, alpha=clear, zorder=2)
     ax.stairs(mass, edges, **part, facecolor="none", edgecolor=colour, hatch=hatch, zorder=2.1)
