@@ -247,6 +247,18 @@ def test_the_sea_has_an_arrow_for_every_move_that_runs_make(treasure):
     (arrows,) = [each for each in ax.collections if isinstance(each, Quiver)]
     moves = {(*row["state"][:2], row["action"]) for row in visited(treasure) if row["action"] != "stop"}
     assert arrows.N == len(moves)
+    often = {}
+    for row in visited(treasure):
+        if row["action"] != "stop":
+            across, down = prudent.domains.treasure.DIRECTIONS[row["action"]]
+            key = (*row["state"][:2], across, down)
+            often[key] = often.get(key, 0.0) + row["times"]
+    spots = zip(arrows.X, arrows.Y, np.sign(arrows.U.round(9)), np.sign(arrows.V.round(9)), strict=True)
+    by_spot = [often[tuple(map(int, spot))] for spot in spots]
+    light = [canvas.light(colour) for colour in arrows.get_facecolor()]
+    darkest_last = np.array(light)[np.argsort(by_spot)]
+    assert (np.diff(darkest_last) <= 1e-9).all()
+    assert darkest_last[0] - darkest_last[-1] > 0.4
     labels = [text.get_text() for text in ax.texts]
     assert labels == [str(value) for value in prudent.domains.treasure.TREASURE.values()]
 

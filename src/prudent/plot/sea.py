@@ -27,7 +27,7 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
         The plan.
     budget : float, optional
         What is left of the budget, which tells how many moves have been made; grey arrows are where the plan's runs
-        cannot be by then.  Without it, all moves of its runs, as dark and thick as they are made often.
+        cannot be by then.  Without it, all moves of its runs, the darker the more often they are made.
     ax : Axes, optional
         Where to draw.
 
@@ -53,7 +53,9 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     size = np.hypot(right, down)
     order = np.argsort(often, kind="stable")
     colours, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
-    shade = maps["cividis_r"](0.15 + 0.85 * np.sqrt(np.clip(often, 0, 1)))
+    dark = colours.ListedColormap(maps["cividis_r"](np.linspace(0.15, 1, 256)))  # what is rare is still to be seen
+    scaled = needed("matplotlib.cm", "plot").ScalarMappable(colours.PowerNorm(0.5, 0, max(1.0, often.max())), dark)
+    shade = scaled.to_rgba(often)
     if budget is not None:
         shade = np.where(often[:, None] > 0, colours.to_rgba(INK), colours.to_rgba(FAINT))
     # Several moves from one cell fan out from its middle; a single one sits there.
@@ -66,9 +68,8 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     if budget is None:
         figure: Any = ax.figure
         bar = figure.colorbar(
-            needed("matplotlib.cm", "plot").ScalarMappable(colours.PowerNorm(0.5, 0, 1), maps["cividis_r"]),
-            ax=ax, label="moves in a run, mean", ticks=[0, 0.02, 0.1, 0.3, 0.6, 1], shrink=0.85,
-        )  # fmt: skip
+            scaled, ax=ax, label="moves in a run, mean", ticks=[0, 0.02, 0.1, 0.3, 0.6, 1], shrink=0.85
+        )
         bar.outline.set_visible(False)
     else:
         moves = round((plan.policy.budget - budget) / MOVE_COST)
