@@ -87,6 +87,7 @@ def test_a_row_says_whether_its_aim_is_met():
 
 
 def test_the_page_holds_the_table_and_the_plots():
+    pytest.importorskip("matplotlib", reason="the page has plots")
     rows = [Row("a part", "model", "seconds < 1", 0.5, " s", aim=1.0), Row("a part", "model", "ratio", 2.0, "x")]
     line = Series("Plot", "line", "x", "y", [1.0, 10.0], [2.0, 3.0], marks={"L1": 3.0})
     text = page({"cores": 2}, rows, [line])

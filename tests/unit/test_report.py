@@ -16,6 +16,7 @@ FIELDS = (
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """The report of two domains, with few episodes."""
+    pytest.importorskip("matplotlib", reason="the report has figures")
     patch = pytest.MonkeyPatch()
     two = {"betting-game": "Betting Game", "deep-sea-treasure": "Deep Sea Treasure"}
     for module in (experiments, page):
