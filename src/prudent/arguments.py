@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prudent.methods.cvar_game import CvarWC
     from prudent.model import SSP
 
-__all__ = ["DOMAINS", "METHODS", "as_method", "keep_picture", "with_model", "with_plot"]
+__all__ = ["DOMAINS", "METHODS", "as_method", "domain", "keep_picture", "with_model", "with_plot"]
 
 DOMAINS = {
     "betting-game": "betting_game",
@@ -102,16 +102,23 @@ def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: t
         for option, given in (("--property", asked), ("--const", constants)):
             if given not in (None, ()):
                 raise PrudentError(f"{option}: only files have these, and {name} is a domain; its options are --set")
-        function = getattr(prudent.domains, DOMAINS[name])
-        made: SSP = function(**_settings(function, name, settings))
-        return made
+        return domain(name, settings)
     if settings:
         raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
     if not Path(name).exists() and not Path(name).suffix:
+        return domain(name, settings)
+    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None)
+
+
+def domain(name: str, settings: tuple[str, ...]) -> "SSP":
+    """Return a domain, its parameters set as by ``--set``."""
+    if name not in DOMAINS:
         near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near else ""
         raise PrudentError(f"{name}: neither a domain nor a file; {hint}domains are {', '.join(DOMAINS)}")
-    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None)
+    function = getattr(prudent.domains, DOMAINS[name])
+    made: SSP = function(**_settings(function, name, settings))
+    return made
 
 
 def _constants(items: tuple[str, ...]) -> dict[str, str]:

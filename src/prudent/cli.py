@@ -309,7 +309,7 @@ def _objective(text: str) -> "Objective":
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
-for verb in (overviews.compare, overviews.curve, overviews.frontier, overviews.reproduce):
+for verb in (overviews.compare, overviews.curve, overviews.frontier, overviews.reproduce, overviews.serve):
     main.add_command(verb)
 
 

@@ -1,4 +1,4 @@
-"""The verbs that show more than one plan: compare, curve, frontier, reproduce."""
+"""The verbs that show more than one plan: compare, curve, frontier, reproduce, serve."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from prudent.errors import PrudentError
 if TYPE_CHECKING:
     from prudent.model import SSP
 
-__all__ = ["compare", "curve", "frontier", "reproduce"]
+__all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
 
 
 @click.command()
@@ -148,3 +148,22 @@ def _alpha(text: str) -> float:
         return float(text)
     except ValueError:
         raise PrudentError(f"--alphas {text!r}: must be numbers with commas between them") from None
+
+
+@click.command()
+@click.option("--port", type=int, default=8000, show_default=True, help="Where to listen; 0 takes any free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen here instead: others can use it then.")
+def serve(port: int, host: str) -> None:
+    """Serve a page on this machine: drag alpha and watch the plan change.
+
+    \b
+    Example:
+      prudent serve --port 8080
+    """
+    from prudent.extras import needed
+
+    for module in ("starlette", "uvicorn", "plotly"):
+        needed(module, "web")
+    from prudent.web.server import serve as listen
+
+    listen(host, port)

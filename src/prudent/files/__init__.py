@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # What plans need is imported with the first of them: a model alone is read without numba and SciPy.
 
-__all__ = ["MODEL_FORMATS", "load", "load_plan", "save"]
+__all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
 
 MODEL_FORMATS: dict[str, Any] = {
     ".json": json_model,
@@ -71,6 +71,12 @@ def load(path: str | PathLike[str], *, property: str | None = None, constants: M
         if name not in signature(reads).parameters:
             raise PrudentError(f"{path}: a {suffix} file {NOT_TAKEN[name]}")
     model: SSP = reads(Path(path), **options)
+    return model
+
+
+def parse(raw: bytes, name: str) -> SSP:
+    """Return the model that the bytes of a file of this name are; no file is opened."""
+    model: SSP = MODEL_FORMATS[_suffix(name)].parse(raw, Path(name))
     return model
 
 

@@ -32,7 +32,7 @@ from prudent.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy, choice_typ
 from prudent.prepare import prepare
 from prudent.prepared import Prepared, restrict
 
-__all__ = ["parse", "read", "write"]
+__all__ = ["content_of", "parse", "read", "write"]
 
 FORMAT, VERSION = "prudent-plan", 1
 METHODS = ("exact", "cvar-ev", "cvar-wc", "expected", "worst-case")
@@ -75,6 +75,11 @@ DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
 def write(plan: Plan, path: Path) -> None:
     """Write a plan."""
+    write_bytes(path, content_of(plan))
+
+
+def content_of(plan: Plan) -> bytes:
+    """Return the bytes of a plan's file."""
     policy = plan.policy
     tensors = {"choice": policy.choice}
     if isinstance(policy, UnrolledPolicy):
@@ -94,7 +99,7 @@ def write(plan: Plan, path: Path) -> None:
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
-    write_bytes(path, seal(FORMAT, content, tensors))
+    return seal(FORMAT, content, tensors)
 
 
 def read(path: Path, model: SSP) -> Plan:

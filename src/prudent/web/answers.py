@@ -1,0 +1,60 @@
+"""Answers that were given, kept for the next who asks; and questions that are being answered, shared by who waits."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+__all__ = ["Answers"]
+
+
+@dataclass
+class _Question:
+    work: "asyncio.Task[bytes]"
+    waiting: int = 0
+
+
+class Answers:
+    """Bodies by question, no more than so many bytes of them.
+
+    Work is cancelled when nobody waits for it any more.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.size = most, 0
+        self.kept: OrderedDict[str, bytes] = OrderedDict()
+        self.open: dict[str, _Question] = {}
+
+    async def get(self, question: str, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Return the answer to a question: kept, being worked out, or worked out now."""
+        if (body := self.kept.get(question)) is not None:
+            self.kept.move_to_end(question)
+            return body
+        found = self.open.get(question)
+        if found is None:
+            found = self.open[question] = _Question(asyncio.ensure_future(self._worked(question, work)))
+        found.waiting += 1
+        try:
+            return await asyncio.shield(found.work)
+        finally:
+            found.waiting -= 1
+            if not found.waiting and not found.work.done():
+                self.open.pop(question, None)
+                found.work.cancel()
+
+    async def _worked(self, question: str, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        this = asyncio.current_task()
+        try:
+            body = await work()
+        finally:
+            if question in self.open and self.open[question].work is this:
+                del self.open[question]
+        if len(body) <= self.most // 4:
+            self._keep(question, body)
+        return body
+
+    def _keep(self, question: str, body: bytes) -> None:
+        self.size += len(body) - len(self.kept.pop(question, b""))
+        self.kept[question] = body
+        while self.size > self.most:
+            self.size -= len(self.kept.popitem(last=False)[1])

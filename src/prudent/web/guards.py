@@ -1,0 +1,104 @@
+"""What stands between a request and the app: who is asked for, where it comes from, and what every answer says.
+
+*Host.*  A page elsewhere may let its own name point to 127.0.0.1 and then read what is answered there (DNS rebinding);
+such a request names that host.  So only names of this machine are answered; an address is no name, and is safe.
+
+*Content-Security-Policy.*  Scripts are our own files alone: nothing inline, nothing evaluated, no other host.  Plotly
+works under that; it adds an empty style element and fills it by rules, so style-src names the digest of nothing, and
+saves pictures by way of data: and blob: addresses.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Guard", "allowed_hosts"]
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+LONGEST = 2000  # characters of a query
+
+
+def allowed_hosts(host: str) -> frozenset[str]:
+    """Return the names under which a server that listens at a host may be asked."""
+    names = {"localhost", "127.0.0.1", "::1"}
+    if not _is_loopback(host):
+        names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
+    return frozenset(names)
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guard:
+    """Middleware: refuse strange hosts, other sites and long queries; add the headers."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], open_to_all: bool) -> None:
+        self.app, self.hosts, self.open_to_all = app, frozenset(hosts), open_to_all
+        self.headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it here."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *self.headers]}
+            await send(message)
+
+        wrong = self._wrong(scope)
+        if wrong is not None:
+            status, text = wrong
+            await JSONResponse({"error": text}, status)(scope, receive, guarded)
+            return
+        await self.app(scope, receive, guarded)
+
+    def _wrong(self, scope: Scope) -> tuple[int, str] | None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        name = _name(headers.get(b"host", ""))
+        if name not in self.hosts and not (self.open_to_all and _is_address(name)):
+            return 421, f"this server is not {name[:100]!r}; ask for one of {', '.join(sorted(self.hosts))}"
+        if headers.get(b"sec-fetch-site", "none") in ("cross-site", "same-site") and scope["path"] != "/":
+            return 403, "another site may link to the page, not use what it is made of"
+        if len(scope.get("query_string", b"")) > LONGEST:
+            return 414, f"the address has more than {LONGEST} characters behind its question mark"
+        return None
+
+
+def _name(host: str) -> str:
+    """Return the name of a Host header, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()

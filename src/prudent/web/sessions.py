@@ -1,0 +1,105 @@
+"""What a worker keeps of a model: the model itself, one sweep for every alpha, and the plans it made last."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any
+
+import prudent
+from prudent.allowance import cores
+from prudent.alphas import Curve
+from prudent.arguments import as_method, domain
+from prudent.errors import PrudentError
+from prudent.files import parse
+from prudent.lattice import find_lattice
+from prudent.model import SSP
+from prudent.plan import Plan
+from prudent.risk import Distribution
+
+__all__ = ["ALPHA_MIN", "Bounded", "Session", "open_session"]
+
+ALPHA_MIN = 0.005
+"""The smallest alpha of the slider; one sweep serves every alpha from here on."""
+
+POINTS = 30  # grid points of the paper's methods, as by command
+PLANS = 12  # of one model, kept by a worker
+FILES = ("traffic",)  # parameters that are paths: requests open no files
+
+
+class Bounded(OrderedDict[Hashable, Any]):
+    """The values asked for last, no more than so many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def get_or_make(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what is kept under a key, or make it and keep it."""
+        if key not in self:
+            value = make()
+            self[key] = value
+            while len(self) > self.most:
+                self.popitem(last=False)
+        self.move_to_end(key)
+        return self[key]
+
+
+class Session:
+    """A model and what was computed of it."""
+
+    def __init__(self, model: SSP, kind: str, settings: dict[str, str], memory: int) -> None:
+        self.model = model
+        self.kind = kind  # the domain's name, or "file"
+        self.settings = settings  # the domain's parameters, as text
+        self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
+        self.kept = Bounded(PLANS)
+        self._curve: Curve | None = None
+
+    @property
+    def curve(self) -> Curve:
+        """Every alpha, from one sweep."""
+        if self._curve is None:
+            self._curve = prudent.curve(self.model, alpha_min=ALPHA_MIN, **self.options)
+        return self._curve
+
+    @cached_property
+    def rounded(self) -> bool:
+        """Whether costs have no common step, or too fine a one."""
+        return find_lattice(self.model.cost) is None or bool(self.curve.notes)
+
+    def plan(self, alpha: float, method: str) -> Plan:
+        """Return what ``prudent.solve`` returns, number for number.
+
+        One sweep serves every alpha where costs have a common step.  Where they are rounded, a solve chooses its own
+        step for its own alpha, so it has to be made.
+        """
+        found: Plan = self.kept.get_or_make((method, alpha), lambda: self._solve(alpha, method))
+        return found
+
+    def _solve(self, alpha: float, method: str) -> Plan:
+        if method == "exact" and ALPHA_MIN <= alpha <= 1 and not self.rounded:
+            return self.curve.plan(alpha)
+        plan = prudent.solve(self.model, alpha, method=as_method(method, POINTS), **self.options)
+        if plan.status == "interrupted":
+            raise KeyboardInterrupt
+        return plan
+
+    def distribution(self, alpha: float, method: str) -> Distribution:
+        """Return the exact distribution of a plan's total cost; that of least mean is the same for every alpha."""
+        key = ("distribution", method, None if method in ("expected", "worst-case") else alpha)
+        found: Distribution = self.kept.get_or_make(
+            key, lambda: prudent.evaluate(self.model, self.plan(alpha, method).policy)
+        )
+        return found
+
+
+def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:
+    """Return a session for a domain with its parameters, or for the bytes of an uploaded file."""
+    if raw is not None:
+        return Session(parse(raw, about["name"]), "file", {}, memory)
+    for item in about["set"]:
+        if item.partition("=")[0] in FILES:
+            raise PrudentError(f"--set {item}: the page opens no files; use the command for that")
+    model = domain(about["model"], tuple(about["set"]))
+    settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
+    return Session(model, about["model"], settings, memory)

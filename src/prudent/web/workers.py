@@ -1,0 +1,213 @@
+"""The worker processes, as the server sees them: hand out a task, wait, stop it, replace what does not stop."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from prudent.web.worker import LENGTHS
+
+__all__ = ["Busy", "Crew", "Failed", "Refused", "TooLong"]
+
+PATIENCE = 1.0
+"""Seconds that a task has to stop when told to; told again it has as many; then its process is replaced."""
+
+
+class Busy(Exception):
+    """All workers are at work and enough tasks wait."""
+
+
+class TooLong(Exception):
+    """A task took more time than it may."""
+
+
+class Failed(Exception):
+    """A worker could not answer, by no fault of the user."""
+
+
+class Refused(Exception):
+    """What the user can mend."""
+
+    def __init__(self, reply: dict[str, Any]) -> None:
+        super().__init__(reply["error"])
+        self.reply = reply
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: asyncio.subprocess.Process
+    keys: set[str] = field(default_factory=set)  # the models it has seen
+    reading: "asyncio.Task[tuple[dict[str, Any], bytes]] | None" = None
+
+    async def send(self, about: dict[str, Any], raw: bytes) -> None:
+        assert self.process.stdin is not None
+        text = json.dumps(about).encode()
+        self.process.stdin.write(LENGTHS.pack(len(text), len(raw)) + text + raw)
+        await self.process.stdin.drain()
+
+    async def receive(self) -> tuple[dict[str, Any], bytes]:
+        """Return the next frame; who gives up waiting leaves it whole for the next who asks."""
+        if self.reading is None:
+            self.reading = asyncio.get_running_loop().create_task(self._read())
+        try:
+            return await asyncio.shield(self.reading)
+        finally:
+            if self.reading.done():
+                self.reading = None
+
+    async def _read(self) -> tuple[dict[str, Any], bytes]:
+        assert self.process.stdout is not None
+        size, extra = LENGTHS.unpack(await self.process.stdout.readexactly(LENGTHS.size))
+        reply = json.loads(await self.process.stdout.readexactly(size))
+        return reply, await self.process.stdout.readexactly(extra)
+
+    def signal(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if os.name == "posix":
+                self.process.send_signal(signal.SIGINT)
+            else:
+                self.process.kill()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+
+class Crew:
+    """So many workers; those that wait for one stand in a queue of limited length."""
+
+    def __init__(self, size: int, *, waiting: int, limit: float, memory: int, niceness: int = 0) -> None:
+        self.size, self.waiting, self.limit, self.memory, self.niceness = size, waiting, limit, memory, niceness
+        self.idle: list[_Worker] = []
+        self.all: set[_Worker] = set()
+        self.queue: deque[asyncio.Future[_Worker]] = deque()
+        self.tasks: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
+        self.counts = {"answered": 0, "stopped": 0, "replaced": 0, "refused as busy": 0}
+        self.closed = False
+
+    async def start(self) -> None:
+        """Start every worker; return when all of them are warm."""
+        await asyncio.gather(*(self._hire() for _ in range(self.size)))
+
+    async def _hire(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "prudent.web.worker",
+            str(self.memory),
+            str(self.niceness),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C at the terminal is for the server
+        )
+        worker = _Worker(process)
+        self.all.add(worker)
+        try:
+            await worker.receive()
+        except asyncio.IncompleteReadError:
+            self.all.discard(worker)
+            raise Failed("a worker process did not start; its message is on the server's stderr") from None
+        self._release(worker)
+
+    def _release(self, worker: _Worker) -> None:
+        """Give a worker to who has waited longest, or let it rest."""
+        while self.queue:
+            turn = self.queue.popleft()
+            if not turn.done():
+                turn.set_result(worker)
+                return
+        self.idle.append(worker)
+
+    async def _take(self, key: str) -> _Worker:
+        """Return an idle worker, one that knows the model if there is one."""
+        if self.idle:
+            found = next((worker for worker in self.idle if key in worker.keys), self.idle[0])
+            self.idle.remove(found)
+            return found
+        if sum(not turn.done() for turn in self.queue) >= self.waiting:
+            self.counts["refused as busy"] += 1
+            raise Busy
+        turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
+        self.queue.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._release(turn.result())
+            raise
+
+    async def run(self, about: dict[str, Any], raw: bytes | None) -> bytes:
+        """Return the answer to a task; cancelled, stop it.
+
+        Parameters
+        ----------
+        about : dict
+            The task; ``key`` tells models apart, ``name`` is an uploaded file's.
+        raw : bytes, optional
+            That file, sent only to a worker that does not have it.
+        """
+        worker = await self._take(about["key"])
+        try:
+            async with asyncio.timeout(self.limit):
+                await worker.send(about, b"")
+                reply, body = await worker.receive()
+                if reply["kind"] == "unknown" and raw is not None:
+                    await worker.send(about, raw)
+                    reply, body = await worker.receive()
+        except (TimeoutError, asyncio.CancelledError) as error:
+            self._later(self._stop(worker))
+            if isinstance(error, TimeoutError):
+                raise TooLong from None
+            raise
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self._later(self._replace(worker))
+            raise Failed("a worker process ended; the next request gets a new one") from None
+        worker.keys.add(about["key"])
+        self._release(worker)
+        if reply["kind"] == "refused":
+            raise Refused(reply)
+        if reply["kind"] != "answer":
+            raise Failed(reply.get("error", "the task was stopped"))
+        self.counts["answered"] += 1
+        return body
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _stop(self, worker: _Worker) -> None:
+        """Stop a worker's task; its answer, if it came all the same, is dropped."""
+        for _ in range(2):
+            worker.signal()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await worker.receive()
+            except TimeoutError:
+                continue
+            except (asyncio.IncompleteReadError, ConnectionError):
+                break
+            self.counts["stopped"] += 1
+            self._release(worker)
+            return
+        await self._replace(worker)
+
+    async def _replace(self, worker: _Worker) -> None:
+        worker.kill()
+        await worker.process.wait()
+        self.all.discard(worker)
+        self.counts["replaced"] += 1
+        if not self.closed:
+            await self._hire()
+
+    async def close(self) -> None:
+        """End every worker."""
+        self.closed = True
+        for worker in list(self.all):
+            worker.kill()
+            await worker.process.wait()
