@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test lint bench bench-table fuzz reproduce clean
+.PHONY: setup test lint bench bench-table fuzz reproduce serve clean
 
 setup: $(VENV)/.dev
 
@@ -15,6 +15,10 @@ $(VENV)/.core: pyproject.toml
 
 $(VENV)/.plot: $(VENV)/.core
 	$(PIP) --editable ".[plot]"
+	touch $@
+
+$(VENV)/.web: $(VENV)/.core
+	$(PIP) --editable ".[web]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -57,6 +61,11 @@ fuzz: $(VENV)/.dev
 # TRAFFIC=FILE takes the paper's traffic data for Autonomous Navigation.
 reproduce: $(VENV)/.plot
 	$(BIN)/prudent reproduce --out report $(if $(TRAFFIC),--traffic $(TRAFFIC))
+
+# The live page, on this machine alone; PORT=8080 for another port.
+PORT ?= 8000
+serve: $(VENV)/.web
+	$(BIN)/prudent serve --port $(PORT)
 
 clean:
 	rm -rf $(VENV) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -39,7 +39,7 @@ STATIC = {
     "style.css": ("style.css", "text/css; charset=utf-8"),
     **{
         name: (name, "text/javascript; charset=utf-8")
-        for name in ("main.js", "api.js", "charts.js", "maps.js", "play.js", "state.js")
+        for name in ("main.js", "api.js", "cards.js", "charts.js", "maps.js", "play.js", "state.js")
     },
 }
 SLOW = {"curve", "frontier"}  # tasks, and methods, that take too long to be waited for
@@ -128,11 +128,7 @@ class Server:
 
     async def status(self, request: Request) -> Response:
         """Tell how much was answered, stopped and refused since the start."""
-        at_work = {
-            "quick": len(self.quick.all) - len(self.quick.idle),
-            "slow": len(self.slow.all) - len(self.slow.idle),
-        }
-        return JSONResponse({"quick": self.quick.counts, "slow": self.slow.counts, "at_work": at_work})
+        return JSONResponse({"quick": self.quick.told(), "slow": self.slow.told()})
 
     async def upload(self, request: Request) -> Response:
         """Take in a model file, check it, and answer with its number."""
@@ -146,7 +142,8 @@ class Server:
             return _error(413, f"{name}: has more than {most} bytes; solve it with the command, which has no limit")
         about = name.encode() + b"\0" + raw
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
-        task = {"task": "check", "key": number, "name": name, "set": [], "values": {}}
+        key = json.dumps([number, []])
+        task = {"task": "check", "key": key, "name": name, "set": [], "values": {}}
         body = await self.quick.run(task, raw)
         self.uploads[number] = (name, raw)
         while sum(len(kept) for _, kept in self.uploads.values()) > self.limits.uploads:

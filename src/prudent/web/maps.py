@@ -71,7 +71,7 @@ def _betting(session: Session, plan: Plan, left: float | None, layer: str | None
     stages = {s for s in _states(session) if isinstance(s, tuple)}
     last = max(stage for stage, _ in stages)
     money = max(amount for _, amount in stages)
-    cells = [[None] * last for _ in range(money + 1)]
+    cells: list[list[Any]] = [[None] * last for _ in range(money + 1)]
     for stage, amount in stages:
         if stage < last:
             cells[amount][stage] = _number(budget.plays((stage, amount)))
@@ -87,14 +87,15 @@ def _betting(session: Session, plan: Plan, left: float | None, layer: str | None
 
 
 def _inventory(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, left)
+    budget = _Budget(plan, 0.6 * plan.policy.budget if left is None else left)  # all stages can have that left
     states = [s for s in _states(session) if isinstance(s, tuple)]
     stages = 1 + max(stage for stage, _, _ in states)
     capacity = max(max(stock, demand) for _, stock, demand in states)
     layers = sorted({demand for _, _, demand in states})
     wanted = int(layer) if layer is not None and layer.isdecimal() and len(layer) < 9 else states[0][2]
     chosen = min(layers, key=lambda demand: abs(demand - wanted))
-    cells: list[list[Any]] = [[None] * stages for _ in range(capacity + 1)]
+    most = max(stock for _, stock, demand in states if demand == chosen)
+    cells: list[list[Any]] = [[None] * stages for _ in range(most + 1)]
     for stage, stock, demand in states:
         if demand == chosen:
             cells[stock][stage] = _number(budget.plays((stage, stock, demand)))
@@ -116,7 +117,7 @@ def _treasure(session: Session, plan: Plan, left: float | None, layer: str | Non
     most = max(moves for _, _, moves in states)
     start = plan.policy.budget
     positions = [start - MOVE_COST * moves for moves in range(most)][::-1]
-    wanted = start if left is None else left
+    wanted = start - MOVE_COST * (most // 3) if left is None else left  # there is more to see than at the start
     chosen = min(positions, key=lambda b: abs(b - wanted))
     moves = round((start - chosen) / MOVE_COST)
     arrows = []
@@ -161,7 +162,8 @@ def _driven(plan: Plan) -> tuple[dict[tuple[str, str], float], dict[str, float]]
 
 def _table(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
     budget = _Budget(plan, left)
-    model, rows, more = session.model, [], 0
+    model, more = session.model, 0
+    rows: list[dict[str, str]] = []
     for index in np.flatnonzero(~model.is_goal).tolist():
         if len(rows) == ROWS:
             more = int((~model.is_goal).sum()) - index

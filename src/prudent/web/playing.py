@@ -25,7 +25,8 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
     model = plan.model
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     state = int(rng.choice(model.initial_state, p=model.initial_probability))
-    spent, steps, safe_from = 0.0, [], None
+    spent, safe_from = 0.0, None
+    steps: list[dict[str, Any]] = []
     while not model.is_goal[state] and len(steps) < STEPS:
         told = plan.explain(model.state(state), spent)
         action = model.find_action(state, told.action)

@@ -4,6 +4,7 @@ Numbers are those of ``to_dict``, which ``--json`` prints; texts those of the ta
 """
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,8 @@ from prudent.web.sessions import ALPHA_MIN, Session
 
 __all__ = ["TASKS", "as_alpha", "perform"]
 
-BARS = 300
-"""The most bars of a distribution; more values are gathered into that many intervals."""
+BARS = 60
+"""About the most bars of a distribution."""
 
 SAMPLED = 25
 """Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
@@ -70,24 +71,24 @@ def _solve(session: Session, values: dict[str, str]) -> bytes:
             "shown": shown,
             "message": plan.message,
             "std": result.std,
-            "bars": _bars(result),
+            "bars": _bars(plan, result),
             "budget": plan.policy.budget,
         }
     )
 
 
-def _bars(result: Distribution) -> dict[str, Any]:
-    """Return a distribution as a picture shows it: every value, or intervals where there are too many."""
-    values, mass = result.values, result.probabilities
-    if len(values) <= BARS:
-        near = float(np.diff(values).min()) if len(values) > 1 else 1.0
-        wide = max(near, float(values[-1] - values[0]) / BARS)
-        return {"x": values, "p": mass, "width": wide, "gathered": False, "missing": result.missing}
-    edges = np.linspace(values[0], values[-1], BARS + 1)
-    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BARS - 1)
-    width = float(edges[1] - edges[0])
-    heights = np.bincount(place, weights=mass, minlength=BARS)
-    return {"x": edges[:-1] + width / 2, "p": heights, "width": width, "gathered": True, "missing": result.missing}
+def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
+    """Return a distribution as a picture shows it: a bar for so many neighbouring values, and none across VaR."""
+    values, step = result.values, 0.0 if result.grouped else plan.step
+    span = float(values[-1] - values[0])
+    width = span / BARS or 1.0
+    if step:
+        width = step * max(math.ceil(span / step / BARS), 1)
+    end = plan.var if math.isfinite(plan.var) else float(values[-1])
+    place = np.ceil((values - end) / width - 1e-9).astype(np.int64)  # bar i ends at VaR and i widths
+    bar, which = np.unique(place, return_inverse=True)
+    heights = np.bincount(which, weights=result.probabilities)
+    return {"x": end + bar * width - (width - step) / 2, "p": heights, "width": width, "missing": result.missing}
 
 
 def _curve(session: Session, values: dict[str, str]) -> bytes:
@@ -97,7 +98,11 @@ def _curve(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _frontier(session: Session, values: dict[str, str]) -> bytes:
-    found = prudent.frontier(session.model, as_alpha(values), tolerance=0.01, **session.options)
+    alpha = as_alpha(values)
+    rough: dict[str, Any] = {"tolerance": 0.01}
+    if session.rounded:  # a picture need not be as fine as a plan
+        rough = {"tolerance": 0.02, "most": 12, "step": 5 * session.curve.step}
+    found = prudent.frontier(session.model, alpha, **rough, **session.options)
     if found.status == "interrupted":
         raise KeyboardInterrupt
     return _json({**found.to_dict(), "message": found.message})

@@ -9,7 +9,7 @@ import os
 import signal
 import struct
 import sys
-from collections.abc import Callable
+import traceback
 from types import FrameType
 from typing import Any, BinaryIO
 
@@ -59,11 +59,9 @@ class Worker:
 
         try:
             session = self.session(about, raw)
-            return (
-                ({"kind": "unknown"}, b"")
-                if session is None
-                else ({"kind": "answer"}, _performed(perform, session, about))
-            )
+            if session is None:
+                return {"kind": "unknown"}, b""
+            return {"kind": "answer"}, perform(session, about["task"], about["values"])
         except PrudentError as error:
             problems = list(error.problems) if isinstance(error, ModelError) else [str(error)]
             return {"kind": "refused", "error": str(error), "problems": problems}, b""
@@ -72,23 +70,18 @@ class Worker:
             message = "this takes more memory than this server allows; solve it with the command, which takes --memory"
             return {"kind": "refused", "error": message, "problems": [message]}, b""
         except Exception as error:  # a fault of ours must not end the worker; the server says that it happened
-            import traceback
-
             traceback.print_exc()
             return {"kind": "failed", "error": f"{type(error).__name__}: {error}"}, b""
 
     def session(self, about: dict[str, Any], raw: bytes) -> Session | None:
         """Return the session of a model, or nothing for an upload whose bytes are needed first."""
-        if about["key"] not in self.sessions and about.get("name") is not None and not raw:
+        uploaded = about.get("name") is not None
+        if uploaded and about["key"] not in self.sessions and not about.get("sent"):
             return None
         found: Session = self.sessions.get_or_make(
-            about["key"], lambda: open_session(about, raw if about.get("name") is not None else None, self.memory)
+            about["key"], lambda: open_session(about, raw if uploaded else None, self.memory)
         )
         return found
-
-
-def _performed(perform: Callable[..., bytes], session: Session, about: dict[str, Any]) -> bytes:
-    return perform(session, about["task"], about["values"])
 
 
 def limit_memory(most: int) -> None:

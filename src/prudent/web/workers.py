@@ -157,7 +157,7 @@ class Crew:
                 await worker.send(about, b"")
                 reply, body = await worker.receive()
                 if reply["kind"] == "unknown" and raw is not None:
-                    await worker.send(about, raw)
+                    await worker.send({**about, "sent": True}, raw)
                     reply, body = await worker.receive()
         except (TimeoutError, asyncio.CancelledError) as error:
             self._later(self._stop(worker))
@@ -204,6 +204,10 @@ class Crew:
         self.counts["replaced"] += 1
         if not self.closed:
             await self._hire()
+
+    def told(self) -> dict[str, int]:
+        """Return what was done since the start, and how many are at work now."""
+        return {**self.counts, "at work": len(self.all) - len(self.idle), "waiting": len(self.queue)}
 
     async def close(self) -> None:
         """End every worker."""

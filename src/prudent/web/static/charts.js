@@ -1,0 +1,114 @@
+// Pictures: distributions, the alpha curve, the frontier.
+
+export const METHODS = {
+  exact: { title: "Prudent", what: "exact: the least CVaR, then the least mean", symbol: "star" },
+  "cvar-ev": { title: "CVaR-EV", what: "the paper's: CVaR, then the mean", symbol: "square" },
+  "cvar-wc": { title: "CVaR-WC", what: "the paper's: CVaR alone", symbol: "diamond" },
+  expected: { title: "Mean only", what: "the least expected cost, whatever the tail", symbol: "circle" },
+};
+
+export function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim(); }
+
+export function layout(more = {}) {
+  const axis = { gridcolor: colour("grid"), zeroline: false, linecolor: colour("edge"), automargin: true, title: { standoff: 6 } };
+  const { xaxis, yaxis, ...rest } = more;
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colour("ink"), size: 12, family: getComputedStyle(document.body).fontFamily },
+    margin: { l: 48, r: 14, t: 10, b: 38 }, showlegend: false, hovermode: "closest", dragmode: false,
+    hoverlabel: { bgcolor: colour("card"), bordercolor: colour("edge"), font: { color: colour("ink") } },
+    xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
+  };
+}
+
+const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
+
+export function draw(place, traces, shape) {
+  place.classList.remove("waiting");
+  if (!place.classList.contains("js-plotly-plot")) place.replaceChildren();
+  return window.Plotly.react(place, traces, shape, CONFIG);
+}
+
+export function waiting(place, text) {
+  if (place.classList.contains("js-plotly-plot")) window.Plotly.purge(place);
+  place.classList.add("waiting");
+  place.textContent = text;
+}
+
+// What to show of several distributions: from the least value to where less than a thousandth lies beyond.
+export function range(answers) {
+  let low = Infinity, high = -Infinity;
+  for (const { bars } of answers) {
+    low = Math.min(low, bars.x[0] - bars.width / 2);
+    let beyond = bars.missing, i = bars.x.length - 1;
+    while (i > 0 && beyond + bars.p[i] < 1e-3) beyond += bars.p[i--];
+    high = Math.max(high, bars.x[i] + bars.width / 2);
+  }
+  for (const { plan } of answers) if (plan.cvar !== null) high = Math.max(high, plan.cvar);
+  const room = (high - low || 1) * 0.04;
+  return [low - room, high + room];
+}
+
+export function distribution(place, answer, xrange) {
+  const { plan, bars } = answer;
+  const tail = bars.x.map((x) => plan.var !== null && x > plan.var + 1e-9 * Math.abs(plan.var));
+  const shapes = [], annotations = [];
+  const marks = [["mean", plan.expected, "solid"], ["VaR", plan.var, "dot"], ["CVaR", plan.cvar, "dash"]].filter(([, x]) => x !== null);
+  marks.sort((a, b) => a[1] - b[1]);
+  marks.forEach(([name, x, dash], i) => {
+    shapes.push({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1.04 - 0.1 * i, line: { color: colour("ink"), width: 1.6, dash } });
+    const right = x > xrange[0] + 0.72 * (xrange[1] - xrange[0]);
+    annotations.push({ x, yref: "paper", y: 1.09 - 0.1 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 11, color: colour("ink") }, bgcolor: colour("card") });
+  });
+  const wide = Math.max(bars.width, (xrange[1] - xrange[0]) / 100);
+  const trace = {
+    type: "bar", x: bars.x, y: bars.p, width: bars.x.map(() => wide * 0.94),
+    marker: { color: tail.map((t) => colour(t ? "tail" : plan.method)), pattern: { shape: tail.map((t) => (t ? "/" : "")), size: 5, solidity: 0.5 }, line: { width: 0 } },
+    hovertemplate: "cost %{x:.6g}<br>%{y:.3%}<extra></extra>",
+  };
+  place.setAttribute("aria-label", `Distribution of the total cost, method ${plan.method}: mean ${answer.shown.expected}, VaR ${answer.shown.var}, CVaR ${answer.shown.cvar}`);
+  return draw(place, [trace], layout({
+    shapes, annotations, bargap: 0, margin: { l: 40, r: 8, t: 16, b: 34 },
+    xaxis: { range: xrange, title: { text: "total cost", standoff: 4 }, nticks: 6 }, yaxis: { tickformat: ".0%", rangemode: "tozero", nticks: 5 },
+  }));
+}
+
+export function curve(place, content, point) {
+  const points = content.points, x = points.map((p) => p.alpha);
+  const steps = content.sampled ? "linear" : "hv";
+  const line = (name, key, shape, dash, tint) => ({
+    type: "scatter", mode: "lines", name, x, y: points.map((p) => p[key]), line: { color: tint, dash, width: 2.4, shape }, hovertemplate: `alpha %{x:.3g}<br>${name} %{y:.6g}<extra></extra>`,
+  });
+  const traces = [
+    line("CVaR", "cvar", "linear", "solid", colour("exact")),
+    line("VaR", "var", steps, "dot", colour("tail")),
+    line("mean", "expected", steps, "dash", colour("cvar-ev")),
+  ];
+  if (point) {
+    traces.push({ type: "scatter", mode: "markers", x: [point.alpha, point.alpha, point.alpha], y: [point.cvar, point.var, point.expected], marker: { symbol: ["star", "circle", "square"], size: [15, 9, 9], color: [colour("exact"), colour("tail"), colour("cvar-ev")], line: { color: colour("ink"), width: 1.5 } }, hovertemplate: "now: alpha %{x:.3g}, %{y:.6g}<extra></extra>", showlegend: false });
+  }
+  const shapes = point ? [{ type: "line", x0: point.alpha, x1: point.alpha, yref: "paper", y0: 0, y1: 1, line: { color: colour("quiet"), width: 1, dash: "dot" } }] : [];
+  return draw(place, traces, layout({
+    shapes, showlegend: true, legend: { orientation: "h", x: 0, y: 1.12 }, margin: { l: 48, r: 14, t: 26, b: 42 },
+    xaxis: { type: "log", title: { text: "alpha: the fraction of worst runs" }, tickvals: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], ticktext: ["0.5 %", "1 %", "2 %", "5 %", "10 %", "20 %", "50 %", "100 %"] },
+    yaxis: { title: { text: "total cost" } },
+  }));
+}
+
+export function frontier(place, content, answers) {
+  const traces = [{
+    type: "scatter", mode: "lines+markers", name: "best trade-offs", x: content.points.map((p) => p.expected), y: content.points.map((p) => p.cvar),
+    line: { color: colour("quiet"), width: 2 }, marker: { size: 5, color: colour("quiet") }, hovertemplate: "mean %{x:.6g}<br>CVaR %{y:.6g}<extra>a best trade-off</extra>",
+  }];
+  for (const [method, { title, symbol }] of Object.entries(METHODS)) {
+    const answer = answers[method];
+    if (!answer || answer.plan.cvar === null) continue;
+    traces.push({
+      type: "scatter", mode: "markers", name: title, x: [answer.plan.expected], y: [answer.plan.cvar],
+      marker: { symbol, size: method === "exact" ? 17 : 11, color: colour(method), line: { color: colour("ink"), width: 1.5 } }, hovertemplate: `${title}<br>mean %{x:.6g}<br>CVaR %{y:.6g}<extra></extra>`,
+    });
+  }
+  return draw(place, traces, layout({
+    showlegend: true, legend: { orientation: "h", x: 0, y: 1.2 }, margin: { l: 52, r: 14, t: 40, b: 42 },
+    xaxis: { title: { text: "mean cost" } }, yaxis: { title: { text: "CVaR" } },
+  }));
+}

@@ -1,0 +1,310 @@
+// The page: what is chosen is asked for, what is answered is drawn.
+
+import { address, ask, giveUp, later, patiently } from "./api.js";
+import { card, emptyCard, showNumbers } from "./cards.js";
+import * as charts from "./charts.js";
+import * as maps from "./maps.js";
+import * as play from "./play.js";
+import { alphaAt, positionOf, readAddress, setLeast, state, writeAddress } from "./state.js";
+
+const $ = (id) => document.getElementById(id);
+const SETTLE = 200; // milliseconds without a move before what takes long is asked for
+const answers = {};
+let domains = [], points = null, trade = null, map = null, turn = 0;
+const stage = { story: $("story"), now: $("now"), log: $("log"), step: $("step"), all: $("all"), again: $("again") };
+
+// ---- choosing a model
+
+async function start() {
+  readAddress();
+  const about = await patiently("api/domains");
+  domains = about.domains;
+  setLeast(about.alpha_min);
+  $("file").accept = about.upload.kinds.join(",");
+  $("model").append(...domains.map(({ name }) => new Option(name, name)));
+  $("footer").textContent = `Prudent ${about.version}. Costs are minimised; alpha is the fraction of worst runs that CVaR averages over. Everything on this page was computed on the machine that serves it.`;
+  for (const method of Object.keys(charts.METHODS)) {
+    const made = card(method);
+    tools(made.querySelector(".tools"), made.querySelector(".chart"));
+    $("plans").append(made);
+  }
+  for (const place of document.querySelectorAll(".tools[data-figure]")) tools(place, place.dataset.figure);
+  showControls();
+  newModel();
+}
+
+function showControls() {
+  const select = $("model");
+  for (const option of [...select.options]) if (option.dataset.upload) option.remove();
+  if (!domains.some(({ name }) => name === state.model)) {
+    const option = new Option(state.name ?? state.model, state.model);
+    option.dataset.upload = "yes";
+    select.append(option);
+  }
+  select.value = state.model;
+  const chosen = new Map(state.set.map((item) => [item.split("=", 1)[0], item.slice(item.indexOf("=") + 1)]));
+  const known = domains.find(({ name }) => name === state.model)?.parameters ?? [];
+  $("parameters").replaceChildren(...known.map((parameter) => control(parameter, chosen.get(parameter.name))));
+  $("run").value = state.run;
+  showAlpha();
+}
+
+function control({ name, default: usual, kind }, value) {
+  const label = document.createElement("label"), input = document.createElement("input");
+  input.name = name;
+  input.dataset.usual = usual ?? "";
+  if (kind === "bool") {
+    input.type = "checkbox";
+    input.checked = (value ?? String(usual)) === "true";
+  } else {
+    input.type = kind === "int" ? "number" : "text";
+    input.value = value ?? usual ?? "";
+    if (usual === null) input.placeholder = "default";
+  }
+  label.append(`${name} `, input);
+  return label;
+}
+
+function readControls() {
+  const items = [];
+  for (const input of $("parameters").querySelectorAll("input")) {
+    const value = input.type === "checkbox" ? String(input.checked) : input.value.trim();
+    if (value !== "" && value !== input.dataset.usual) items.push(`${input.name}=${value}`);
+  }
+  return items;
+}
+
+function newModel() {
+  points = trade = map = null;
+  for (const method of Object.keys(answers)) delete answers[method];
+  for (const method of Object.keys(charts.METHODS)) { emptyCard(method); giveUp(method); }
+  for (const channel of ["curve", "frontier", "map", "play", "about"]) giveUp(channel);
+  charts.waiting($("curve"), "one sweep over every alpha…");
+  charts.waiting($("frontier"), "weighing the mean against the tail…");
+  charts.waiting($("map"), "…");
+  $("map").hidden = false; $("table").hidden = true;
+  play.clear(stage, "…");
+  $("headline").textContent = "Solving…";
+  $("about").textContent = "";
+  problem(null);
+  turn += 1;
+  newAlpha(true).then(() => { askCurve(); askAbout(); });
+}
+
+async function upload(file) {
+  problem(null);
+  try {
+    const found = await patiently(`api/models?${new URLSearchParams({ name: file.name })}`, { method: "POST", body: file });
+    Object.assign(state, { model: found.model, name: found.name, set: [], left: null, layer: null });
+    showControls();
+    newModel();
+  } catch (error) { problem(error); }
+}
+
+// ---- alpha
+
+function showAlpha() {
+  const percent = Number((100 * state.alpha).toPrecision(3));
+  $("percent").textContent = Number.isFinite(percent) ? `${percent} %` : "?";
+  $("alpha").value = positionOf(Number(state.alpha) || 1);
+  $("alpha").setAttribute("aria-valuetext", `worst ${percent} % of runs`);
+  if (document.activeElement !== $("alpha-number")) $("alpha-number").value = state.alpha;
+}
+
+async function newAlpha(fresh = false) {
+  const mine = ++turn, values = { alpha: state.alpha };
+  writeAddress();
+  showDownloads();
+  for (const method of Object.keys(charts.METHODS)) { giveUp(method); $(`plan-${method}`).classList.add("stale"); }
+  giveUp("frontier");
+  try {
+    const exact = await ask("exact", "solve", values);
+    if (!exact || mine !== turn) return;
+    problem(null);
+    took("exact", exact);
+  } catch (error) {
+    if (mine === turn) problem(error);
+    return;
+  }
+  askMap();
+  askMethod("expected", mine);
+  if (!fresh) await later(SETTLE);
+  if (mine !== turn) return;
+  askRun();
+  askFrontier(mine);
+  askMethod("cvar-wc", mine);
+  askMethod("cvar-ev", mine);
+}
+
+async function askMethod(method, mine) {
+  try {
+    const answer = await ask(method, "solve", { alpha: state.alpha, method });
+    if (answer && mine === turn) took(method, answer);
+  } catch (error) {
+    if (mine === turn) $(`plan-${method}`).querySelector(".wait").textContent = error.message;
+  }
+}
+
+function took(method, answer) {
+  answers[method] = answer;
+  showNumbers(method, answers);
+  requestAnimationFrame(() => {
+    if (answers[method] !== answer) return;
+    const shown = Object.values(answers), xrange = charts.range(shown);
+    if (method === "exact" || changed(xrange)) for (const each of shown) drawPlan(each, xrange);
+    else drawPlan(answer, xrange);
+    if (method === "exact" && points) charts.curve($("curve"), points, answer.plan);
+    if (trade && trade.alpha === Number(state.alpha)) charts.frontier($("frontier"), trade, answers);
+  });
+}
+
+let before = [0, 0];
+function changed(xrange) {
+  const other = xrange[0] !== before[0] || xrange[1] !== before[1];
+  before = xrange;
+  return other;
+}
+
+function drawPlan(answer, xrange) { charts.distribution($(`plan-${answer.plan.method}`).querySelector(".chart"), answer, xrange); }
+
+// ---- everything else about the model
+
+async function askCurve() {
+  try {
+    const found = await ask("curve", "curve");
+    if (!found) return;
+    points = found;
+    await charts.curve($("curve"), points, answers.exact?.plan);
+    if (!$("curve").dataset.heard) {
+      $("curve").dataset.heard = "yes";
+      $("curve").on("plotly_click", ({ points: [point] }) => chooseAlpha(Number(point.x.toPrecision(3))));
+    }
+  } catch (error) { charts.waiting($("curve"), error.message); }
+}
+
+async function askFrontier(mine) {
+  const alpha = Number(state.alpha);
+  if (!trade) charts.waiting($("frontier"), "weighing the mean against the tail…");
+  try {
+    const found = await ask("frontier", "frontier", { alpha });
+    if (!found || mine !== turn) return;
+    trade = { ...found, alpha };
+    charts.frontier($("frontier"), trade, answers);
+  } catch (error) { if (mine === turn) { trade = null; charts.waiting($("frontier"), error.message); } }
+}
+
+async function askAbout() {
+  const found = await ask("about", "check").catch(() => null);
+  if (!found) return;
+  const count = (n, word) => `${n.toLocaleString("en")} ${word}`;
+  const parts = [count(found.states, "states"), count(found.actions, "actions"), count(found.outcomes, "outcomes"), found.acyclic ? "no cycles" : "with cycles", found.step === null ? "costs without a common step: rounded, with bounds" : `costs in steps of ${found.step}: exact`];
+  $("about").textContent = `${state.name ?? state.model}: ${parts.join(", ")}.`;
+}
+
+async function askMap() {
+  try {
+    const found = await ask("map", "policy", { alpha: state.alpha, left: state.left, layer: state.layer });
+    if (!found) return;
+    map = found;
+    const { positions, left } = map.budget;
+    slide($("left"), $("left-value"), positions, left, (value) => `${Number(value.toPrecision(6)).toLocaleString("en")} of ${Number(map.budget.start.toPrecision(6)).toLocaleString("en")}`);
+    $("layer-box").hidden = !map.layer;
+    if (map.layer) {
+      $("layer-name").textContent = map.layer.name;
+      slide($("layer"), $("layer-value"), map.layer.positions, map.layer.value, String);
+    }
+    maps.show(map, { map: $("map"), table: $("table"), note: $("map-note") });
+  } catch (error) { charts.waiting($("map"), error.message); }
+}
+
+function slide(input, output, positions, value, text) {
+  input.max = positions.length - 1;
+  input.value = positions.indexOf(value);
+  output.textContent = text(value);
+  input.setAttribute("aria-valuetext", text(value));
+}
+
+async function askRun() {
+  try {
+    const found = await ask("play", "play", { alpha: state.alpha, run: state.run });
+    if (found) play.begin(found, state.model, stage);
+  } catch (error) { play.clear(stage, error.message); }
+}
+
+// ---- taking things away
+
+function tools(place, figure) {
+  for (const format of ["png", "svg"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = format.toUpperCase();
+    button.title = `Save this figure as ${format.toUpperCase()}`;
+    button.addEventListener("click", () => {
+      const chart = typeof figure === "string" ? $(figure) : figure;
+      if (!chart.classList.contains("js-plotly-plot")) return;
+      window.Plotly.downloadImage(chart, { format, filename: `prudent-${chart.id || chart.parentElement.id}`, width: 900, height: 560, scale: format === "png" ? 2 : 1 });
+    });
+    place.append(button);
+  }
+}
+
+function showDownloads() {
+  const method = $("take-method").value, values = { alpha: state.alpha, method };
+  const offers = [["plan.safetensors", "Plan (.safetensors)"], ["decisions.csv", "Decisions (.csv)"], ["distribution.csv", "Distribution (.csv)"], ["data.json", "All numbers (.json)"]];
+  $("downloads").replaceChildren(...offers.filter(([task]) => task !== "decisions.csv" || !method.startsWith("cvar")).map(([task, text]) => {
+    const link = document.createElement("a");
+    link.className = "button";
+    link.textContent = text;
+    link.href = address(task, values);
+    link.download = task;
+    return link;
+  }));
+}
+
+function problem(error) {
+  $("problem").hidden = !error;
+  $("problem").textContent = error ? (error.problems ?? [error.message]).join("\n") : "";
+  if (error) $("headline").textContent = "";
+}
+
+// ---- listening
+
+function chooseAlpha(alpha) {
+  state.alpha = alpha;
+  state.left = null;
+  showAlpha();
+  newAlpha();
+}
+
+$("alpha").addEventListener("input", () => chooseAlpha(alphaAt(Number($("alpha").value))));
+$("alpha-number").addEventListener("change", () => { if ($("alpha-number").value !== "") chooseAlpha($("alpha-number").value); });
+$("model").addEventListener("change", () => {
+  Object.assign(state, { model: $("model").value, set: [], left: null, layer: null });
+  if (!state.model.startsWith("upload-")) state.name = null;
+  showControls();
+  newModel();
+});
+$("parameters").addEventListener("change", () => { Object.assign(state, { set: readControls(), left: null, layer: null }); newModel(); });
+$("picker").addEventListener("submit", (event) => event.preventDefault());
+$("file").addEventListener("change", () => { if ($("file").files.length) upload($("file").files[0]); $("file").value = ""; });
+$("left").addEventListener("input", () => { if (map) { state.left = map.budget.positions[$("left").value]; writeAddress(); askMap(); } });
+$("layer").addEventListener("input", () => { if (map?.layer) { state.layer = map.layer.positions[$("layer").value]; writeAddress(); askMap(); } });
+$("step").addEventListener("click", () => play.step(1));
+$("all").addEventListener("click", play.toTheEnd);
+$("again").addEventListener("click", play.restart);
+$("another").addEventListener("click", () => { state.run += 1; $("run").value = state.run; writeAddress(); askRun(); });
+$("run").addEventListener("change", () => { if (/^\d{1,9}$/.test($("run").value)) { state.run = Number($("run").value); writeAddress(); askRun(); } });
+$("take-method").addEventListener("change", showDownloads);
+$("share").addEventListener("click", async () => {
+  const text = $("share").textContent;
+  try { await navigator.clipboard.writeText(location.href); $("share").textContent = "Copied"; } catch { $("share").textContent = "The link is in the address bar"; }
+  setTimeout(() => { $("share").textContent = text; }, 2000);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const answer of Object.values(answers)) took(answer.plan.method, answer);
+  if (map) maps.show(map, { map: $("map"), table: $("table"), note: $("map-note") });
+  play.step(0);
+});
+
+if (window.Plotly) start().catch(problem);
+else problem(new Error("The drawing library did not load."));

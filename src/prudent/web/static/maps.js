@@ -1,0 +1,79 @@
+// The plan as a picture of its domain.
+
+import { colour, draw, layout } from "./charts.js";
+
+const ARROWS = { N: "↑", NE: "↗", E: "→", SE: "↘", S: "↓", SW: "↙", W: "←", NW: "↖", stop: "■" };
+
+export function show(content, places) {
+  const { map, table, note } = places;
+  const asTable = content.kind === "table";
+  map.hidden = asTable;
+  table.hidden = !asTable;
+  note.textContent = { heat: heat, grid: grid, network: network, table: rows }[content.kind](content, asTable ? table : map);
+}
+
+function heat(content, place) {
+  const small = content.cells.length * content.cells[0].length <= 320;
+  draw(place, [{
+    type: "heatmap", z: content.cells, colorscale: "Cividis", zmin: 0, zmax: content.most, xgap: 1, ygap: small ? 1 : 0, hoverongaps: false,
+    texttemplate: small ? "%{z}" : "", textfont: { size: 11 },
+    colorbar: { title: { text: content.z, side: "right" }, thickness: 12, outlinewidth: 0 },
+    hovertemplate: `${content.x} %{x}, ${content.y} %{y}: ${content.z} %{z}<extra></extra>`,
+  }], layout({ xaxis: { title: { text: content.x }, dtick: 1, showgrid: false }, yaxis: { title: { text: content.y }, showgrid: false }, margin: { l: 48, r: 8, t: 10, b: 42 } }));
+  return "Empty: no run can be there with so much left of the budget.";
+}
+
+function grid(content, place) {
+  const shapes = content.depth.map((depth, x) => ({
+    type: "rect", x0: x - 0.5, x1: x + 0.5, y0: depth + 0.5, y1: content.size - 0.5, fillcolor: colour("rock"), line: { width: 0 }, layer: "below",
+  }));
+  for (const { x, y } of content.treasure) shapes.push({ type: "rect", x0: x - 0.5, x1: x + 0.5, y0: y - 0.5, y1: y + 0.5, fillcolor: colour("cvar-wc"), opacity: 0.35, line: { width: 0 }, layer: "below" });
+  draw(place, [
+    { type: "scatter", mode: "text", x: content.arrows.map((a) => a.x), y: content.arrows.map((a) => a.y), text: content.arrows.map((a) => ARROWS[a.action] ?? a.action), textfont: { size: 19, color: colour("exact") }, hovertemplate: "column %{x}, row %{y}: %{text}<extra></extra>" },
+    { type: "scatter", mode: "text", x: content.treasure.map((t) => t.x), y: content.treasure.map((t) => t.y), text: content.treasure.map((t) => String(t.value)), textfont: { size: 10, color: colour("ink") }, hovertemplate: "treasure worth %{text}<extra></extra>" },
+  ], layout({
+    shapes, margin: { l: 30, r: 8, t: 8, b: 24 },
+    xaxis: { range: [-0.5, content.size - 0.5], dtick: 1, showgrid: false, showticklabels: false }, yaxis: { range: [content.size - 0.5, -0.5], dtick: 1, showgrid: false, showticklabels: false },
+  }));
+  return `After ${content.moves} moves, each of which costs 5: where the submarine can be then, and where it heads. Treasures are shaded, rock is grey.`;
+}
+
+function network(content, place) {
+  const at = new Map(content.places.map((p) => [p.name, p]));
+  const traces = [];
+  const line = (from, to, style) => {
+    const a = at.get(from), b = at.get(to);
+    if (a && b) traces.push({ type: "scatter", mode: "lines", x: [a.x, b.x], y: [a.y, b.y], hoverinfo: "skip", ...style });
+  };
+  for (const { from, to } of content.next) line(from, to, { line: { color: colour("tail"), width: 1.6, dash: "dot" } });
+  for (const { from, to, share } of content.routes) line(from, to, { line: { color: colour("exact"), width: 1 + 9 * share }, opacity: 0.25 + 0.75 * share });
+  const dots = content.places;
+  traces.push({
+    type: "scatter", mode: "markers", x: dots.map((d) => d.x), y: dots.map((d) => d.y), text: dots.map((d) => d.name), customdata: dots.map((d) => d.share),
+    marker: { size: dots.map((d) => 4 + 6 * d.share), color: dots.map((d) => colour(d.share ? "exact" : "rock")) }, hovertemplate: "%{text}: %{customdata:.1%} of runs<extra></extra>",
+  });
+  draw(place, traces, layout({ margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: { showticklabels: false, showgrid: false }, yaxis: { showticklabels: false, showgrid: false, scaleanchor: "x" } }));
+  return `Thick: the roads taken, as wide as their share of ${content.runs.toLocaleString("en")} simulated runs. Dotted: where it would turn at each of those junctions with this budget left.`;
+}
+
+function rows(content, place) {
+  place.replaceChildren(tableOf(["state", "action"], content.rows.map((row) => [row.state, row.action])));
+  return content.more ? `And ${content.more.toLocaleString("en")} more states: the download has all decisions.` : "States where no run can be with so much left are left out.";
+}
+
+export function tableOf(head, body, numbers = []) {
+  const table = document.createElement("table");
+  const line = (cells, tag) => {
+    const row = document.createElement("tr");
+    cells.forEach((text, i) => {
+      const cell = document.createElement(tag);
+      cell.textContent = text;
+      if (numbers.includes(i)) cell.className = "number";
+      row.append(cell);
+    });
+    return row;
+  };
+  table.createTHead().append(line(head, "th"));
+  table.createTBody().append(...body.map((cells) => line(cells, "td")));
+  return table;
+}

@@ -1,0 +1,137 @@
+// One run, step by step.
+
+import { colour, draw, layout, waiting } from "./charts.js";
+import { tableOf } from "./maps.js";
+
+const NAMES = {
+  "betting-game": ["bets made", "money"],
+  "inventory-control": ["stage", "stock", "demand before"],
+  "deep-sea-treasure": ["column", "row", "moves made"],
+};
+
+let run = null, at = 0, model = "", places = null;
+
+export function begin(content, domain, where) {
+  run = content; at = 0; model = domain; places = where;
+  show();
+}
+
+export function clear(where, text) {
+  run = null;
+  waiting(where.story, text);
+  where.now.replaceChildren();
+  where.log.replaceChildren();
+}
+
+export function step(by) {
+  if (!run) return;
+  at = Math.max(0, Math.min(run.steps.length, at + by));
+  show();
+}
+
+export function restart() { step(-Infinity); }
+export function toTheEnd() { step(Infinity); }
+
+function named(text) {
+  const names = NAMES[model], parts = /^\((.*)\)$/.exec(text)?.[1].split(", ");
+  return names && parts?.length === names.length ? parts.map((part, i) => `${names[i]} ${part}`).join(", ") : text;
+}
+
+function amount(value) { return value === null ? "unbounded" : Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 4 }); }
+
+function element(tag, text, kind) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+
+function luckOf(one) {
+  if (one.luck === null) return element("span", "");
+  const near = Math.abs(one.luck) < 1e-9 * Math.max(1, Math.abs(one.outlook));
+  if (near) return element("span", "as expected");
+  const good = one.luck > 0;
+  return element("span", `${good ? "▲ lucky" : "▼ unlucky"}, ${amount(Math.abs(one.luck))} ${good ? "better" : "worse"} than expected`, good ? "luck-good" : "luck-bad");
+}
+
+function show() {
+  const { steps } = run, over = at >= steps.length;
+  places.step.disabled = places.all.disabled = over;
+  places.again.disabled = at === 0;
+  places.log.replaceChildren(...steps.slice(0, at).map((one, i) => logLine(one, i)));
+  places.log.scrollTop = places.log.scrollHeight;
+  const parts = over ? ending() : present(steps[at]);
+  places.now.replaceChildren(...parts);
+  drawStory();
+}
+
+function logLine(one, i) {
+  const happened = one.outcomes.find((o) => o.happened), line = element("li");
+  if (i === run.safe_from) line.append(element("span", "From here the tail is safe, and the plan turns bold. ", "turn"));
+  line.append(`${named(one.state)}: `, element("b", one.action), ` → ${named(happened.to)} at cost ${amount(happened.cost)} (chance ${percent(happened.p)}), `, luckOf(one));
+  return line;
+}
+
+function percent(p) { return `${Number((100 * p).toPrecision(3))} %`; }
+
+function present(one) {
+  const parts = [];
+  const head = element("h3");
+  head.append(`Step ${at + 1}, ${named(one.state)}`);
+  parts.push(head);
+  if (run.safe_from !== null && at >= run.safe_from) {
+    parts.push(element("p", at === run.safe_from ? "★ This is the moment: the tail is safe, so the plan turns bold and plays for the mean." : "The tail is safe: the plan plays for the mean.", "safe"));
+  }
+  const paid = element("p");
+  paid.append("Spent ", element("b", amount(one.spent)), ", budget left ", element("b", amount(one.budget)), `, expected in the end `, element("b", amount(one.outlook)));
+  parts.push(paid);
+  const meter = element("div", undefined, one.budget > 0 ? "meter" : "meter empty"), filled = element("div");
+  meter.setAttribute("role", "meter");
+  meter.setAttribute("aria-label", "Budget left");
+  meter.setAttribute("aria-valuenow", Math.max(0, one.budget));
+  meter.setAttribute("aria-valuemin", 0);
+  meter.setAttribute("aria-valuemax", Math.max(run.budget, 0));
+  filled.style.width = `${Math.max(one.budget > 0 ? 0 : 100, Math.min(100, (100 * one.budget) / (run.budget || 1)))}%`;
+  meter.append(filled);
+  parts.push(meter);
+  const chosen = element("p");
+  chosen.append("It plays ", element("span", one.action, "chosen"), `: ${one.summary}.`);
+  parts.push(chosen);
+  const table = tableOf(["action", "excess over the budget", "cost to come", "why"], one.options.map((o) => [o.action, amountOr(o.excess), amountOr(o.expected), o.why]), [1, 2]);
+  one.options.forEach((o, i) => { if (o.action === one.action && o.at === one.state) table.tBodies[0].rows[i].className = "played"; });
+  const box = element("div", undefined, "scroll");
+  box.append(table);
+  parts.push(box);
+  return parts;
+}
+
+function amountOr(value) { return value === null ? "—" : amount(value); }
+
+function ending() {
+  const text = element("h3", run.done ? `The run ends in ${named(run.end)}.` : "The run goes on; only its beginning is shown.");
+  const total = element("p");
+  const luck = run.expected - run.total;
+  total.append("It cost ", element("b", amount(run.total)), ` in all; ${amount(run.expected)} was expected: ${luck >= 0 ? "a lucky run" : "an unlucky run"}. `,
+    run.bad ? "It is one of the bad ones, beyond VaR." : "It is not one of the bad ones.");
+  const turn = run.safe_from === null ? "The tail was never safe in this run." : `From step ${run.safe_from + 1} on the tail was safe.`;
+  return [text, total, element("p", turn, run.safe_from === null ? "" : "safe")];
+}
+
+function drawStory() {
+  const seen = run.steps.slice(0, Math.min(at + 1, run.steps.length)), over = at >= run.steps.length && run.done;
+  const x = seen.map((_, i) => i + 1), spent = seen.map((s) => s.spent), outlook = seen.map((s) => s.outlook);
+  if (over) { x.push(run.steps.length + 1); spent.push(run.total); outlook.push(run.total); }
+  const shapes = [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: run.budget, y1: run.budget, line: { color: colour("tail"), width: 1.5, dash: "dot" } }];
+  const annotations = [{ xref: "paper", x: 0, y: run.budget, text: "budget (VaR)", showarrow: false, xanchor: "left", yanchor: "bottom", font: { size: 11, color: colour("tail") } }];
+  if (run.safe_from !== null && run.safe_from <= at) {
+    shapes.push({ type: "rect", x0: run.safe_from + 1, x1: run.steps.length + 1, yref: "paper", y0: 0, y1: 1, fillcolor: colour("good"), opacity: 0.12, line: { width: 0 }, layer: "below" });
+    annotations.push({ x: run.safe_from + 1, yref: "paper", y: 0.02, text: "★ safe: bold from here", showarrow: false, xanchor: run.safe_from + 1 > run.steps.length * 0.6 ? "right" : "left", yanchor: "bottom", font: { size: 11, color: colour("good") } });
+  }
+  draw(places.story, [
+    { type: "scatter", mode: "lines+markers", name: "spent so far", x, y: spent, line: { color: colour("exact"), width: 2.4, shape: "hv" }, marker: { size: 6 } },
+    { type: "scatter", mode: "lines+markers", name: "expected in the end", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
+  ], layout({
+    shapes, annotations, showlegend: true, legend: { orientation: "h", x: 0, y: 1.22 }, margin: { l: 46, r: 10, t: 26, b: 36 },
+    xaxis: { range: [0.7, run.steps.length + 1.3], title: { text: "step" }, dtick: run.steps.length > 20 ? undefined : 1 }, yaxis: { title: { text: "cost" } },
+  }));
+}

@@ -1,0 +1,42 @@
+// All that the page shows follows from this, and all of it is in the address.
+
+export const POSITIONS = 240;
+let least = 0.005;
+
+export const state = { model: "betting-game", set: [], alpha: 0.2, left: null, layer: null, run: 1, name: null };
+
+export function setLeast(alpha) { least = alpha; }
+
+export function alphaAt(position) {
+  const alpha = least ** (1 - position / POSITIONS);
+  return Number(alpha.toPrecision(3));
+}
+
+export function positionOf(alpha) {
+  return Math.round(POSITIONS * (1 - Math.log(Math.max(alpha, least)) / Math.log(least)));
+}
+
+export function readAddress() {
+  const query = new URLSearchParams(location.search);
+  if (query.has("model")) state.model = query.get("model");
+  state.set = query.getAll("set");
+  if (query.has("alpha")) state.alpha = query.get("alpha");
+  if (query.has("left")) state.left = query.get("left");
+  if (query.has("layer")) state.layer = query.get("layer");
+  if (/^\d{1,9}$/.test(query.get("run") ?? "")) state.run = Number(query.get("run"));
+  state.name = query.get("name");
+}
+
+export function writeAddress() {
+  const query = modelQuery();
+  query.set("alpha", state.alpha);
+  for (const name of ["left", "layer", "run"]) if (state[name] !== null) query.set(name, state[name]);
+  if (state.name !== null) query.set("name", state.name);
+  history.replaceState(null, "", `?${query}`);
+}
+
+export function modelQuery() {
+  const query = new URLSearchParams({ model: state.model });
+  for (const item of state.set) query.append("set", item);
+  return query;
+}

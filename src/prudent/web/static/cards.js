@@ -1,0 +1,110 @@
+// The plans in numbers: one card for each method, the sentence above them, and all their digits below.
+
+import { METHODS, waiting } from "./charts.js";
+import { tableOf } from "./maps.js";
+import { state } from "./state.js";
+
+const $ = (id) => document.getElementById(id);
+
+const FIELDS = [["CVaR", "cvar", "big"], ["VaR", "var", ""], ["mean", "expected", ""], ["optimal CVaR ≥", "lower", ""], ["optimal CVaR ≤", "upper", ""]];
+
+export function card(method) {
+  const made = document.createElement("article");
+  made.className = "card plan stale";
+  made.id = `plan-${method}`;
+  made.dataset.method = method;
+  const head = document.createElement("div"), title = document.createElement("h3"), badge = document.createElement("span");
+  head.className = "bar";
+  title.textContent = METHODS[method].title;
+  badge.className = "badge";
+  head.append(title, badge);
+  const what = document.createElement("p");
+  what.className = "quiet";
+  what.textContent = METHODS[method].what;
+  const list = document.createElement("dl");
+  for (const [name, key, kind] of FIELDS) {
+    const term = document.createElement("dt"), value = document.createElement("dd");
+    term.textContent = name;
+    value.dataset.key = key;
+    value.className = kind;
+    list.append(term, value);
+  }
+  const against = document.createElement("p"), wait = document.createElement("p"), chart = document.createElement("div");
+  against.className = "against";
+  wait.className = "wait";
+  chart.className = "chart";
+  chart.setAttribute("role", "img");
+  const saving = document.createElement("span");
+  saving.className = "tools";
+  made.append(head, what, list, against, wait, chart, saving);
+  return made;
+}
+
+export function emptyCard(method) {
+  const place = $(`plan-${method}`);
+  place.classList.add("stale");
+  for (const value of place.querySelectorAll("dd")) { value.textContent = "…"; delete value.dataset.value; }
+  place.querySelector(".badge").textContent = "";
+  place.querySelector(".badge").className = "badge";
+  place.querySelector(".against").textContent = "";
+  place.querySelector(".wait").textContent = "";
+  waiting(place.querySelector(".chart"), method.startsWith("cvar") ? "computed in the background…" : "…");
+}
+
+export function showNumbers(method, answers) {
+  const answer = answers[method], place = $(`plan-${method}`), { plan, shown } = answer;
+  place.classList.remove("stale");
+  for (const value of place.querySelectorAll("dd")) {
+    value.textContent = shown[value.dataset.key];
+    value.dataset.value = String(plan[value.dataset.key]);
+    value.title = value.dataset.value;
+  }
+  place.dataset.alpha = plan.alpha;
+  const badge = place.querySelector(".badge");
+  badge.textContent = plan.status.replaceAll("_", " ");
+  badge.className = `badge ${plan.status}`;
+  badge.title = answer.message;
+  place.querySelector(".wait").textContent = plan.notes.join(" ");
+  const exact = answers.exact?.plan;
+  for (const each of method === "exact" ? Object.keys(answers) : [method]) {
+    const other = answers[each]?.plan;
+    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === "exact" ? "the yardstick for the others" : against(other, exact);
+  }
+  showHeadline(answers);
+  showDigits(answers);
+}
+
+function against(plan, exact) {
+  if (plan.alpha !== exact.alpha) return "";
+  const part = (name, a, b) => {
+    if (a === null || b === null) return `${name} unbounded`;
+    const d = a - b;
+    if (Math.abs(d) <= 1e-9 * Math.max(1, Math.abs(b))) return `${name} the same`;
+    return `${name} ${d > 0 ? "+" : "−"}${Number(Math.abs(d).toPrecision(3))}`;
+  };
+  return `${part("CVaR", plan.cvar, exact.cvar)}, ${part("mean", plan.expected, exact.expected)}`;
+}
+
+function showHeadline(answers) {
+  const exact = answers.exact, mean = answers.expected;
+  if (!exact) return;
+  const strong = (text) => { const made = document.createElement("strong"); made.textContent = text; return made; };
+  const short = (value) => (value === null ? "without bound" : Number(value.toPrecision(5)).toLocaleString("en", { maximumFractionDigits: 3 }));
+  const part = `${Number((100 * exact.plan.alpha).toPrecision(3))} %`;
+  const parts = exact.plan.alpha === 1 ? ["Over all runs the plan costs ", strong(short(exact.plan.cvar)), " on average: at 100 % the tail is everything, and prudence is the mean."]
+    : ["In the worst ", strong(part), " of runs, the prudent plan costs ", strong(short(exact.plan.cvar)), exact.plan.status === "optimal" ? " on average; no plan does better. " : ` on average; no plan gets below ${short(exact.plan.lower)}. `];
+  if (mean && mean.plan.alpha === exact.plan.alpha && exact.plan.alpha < 1) {
+    const same = Math.abs(mean.plan.cvar - exact.plan.cvar) <= 1e-9 * Math.max(1, Math.abs(exact.plan.cvar));
+    if (same) parts.push("So does the plan that looks at the mean alone.");
+    else parts.push("The plan that looks at the mean alone costs ", strong(short(mean.plan.cvar)), " there. The price of prudence: a mean of ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
+  }
+  $("headline").replaceChildren(...parts);
+}
+
+function showDigits(answers) {
+  const methods = Object.keys(answers), keys = ["status", "cvar", "var", "expected", "expected_lower", "lower", "upper", "worst_case", "step", "states", "actions", "outcomes"];
+  const table = tableOf(["", ...methods], keys.map((key) => [key, ...methods.map((method) => String(answers[method].plan[key]))]));
+  $("digits").replaceChildren(...table.children);
+  const model = state.model.startsWith("upload-") ? state.name ?? "MODEL" : state.model;
+  $("command").textContent = ["prudent solve", model, ...state.set.map((item) => `--set ${item}`), `--alpha ${state.alpha}`, "--json"].join(" ");
+}
