@@ -52,7 +52,7 @@ KINDS = {
 }
 ASKED = {
     "check": (),
-    "solve": ("alpha", "method"),
+    "solve": ("alpha", "method", "sure"),
     "curve": (),
     "frontier": ("alpha",),
     "policy": ("alpha", "left", "layer"),

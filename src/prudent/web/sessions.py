@@ -21,6 +21,9 @@ __all__ = ["ALPHA_MIN", "Bounded", "Session", "open_session"]
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
 
+WHILE = 0.25
+"""Seconds; a solve that takes longer is not waited for while the slider moves."""
+
 POINTS = 30  # grid points of the paper's methods, as by command
 PLANS = 12  # of one model, kept by a worker
 FILES = ("traffic",)  # parameters that are paths: requests open no files
@@ -53,6 +56,7 @@ class Session:
         self.settings = settings  # the domain's parameters, as text
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
         self.kept = Bounded(PLANS)
+        self.seconds = 0.0  # what the last exact solve took
         self._curve: Curve | None = None
 
     @property
@@ -67,28 +71,37 @@ class Session:
         """Whether costs have no common step, or too fine a one."""
         return find_lattice(self.model.cost) is None or bool(self.curve.notes)
 
-    def plan(self, alpha: float, method: str) -> Plan:
-        """Return what ``prudent.solve`` returns, number for number.
+    def plan(self, alpha: float, method: str, *, sure: bool = True) -> Plan:
+        """Return the plan for an alpha.
 
-        One sweep serves every alpha where costs have a common step.  Where they are rounded, a solve chooses its own
-        step for its own alpha, so it has to be made.
+        ``sure``: what :func:`prudent.solve` returns, digit for digit.  Else, where that takes a while, from the one
+        sweep that serves every alpha: the same policy and numbers, but for the last digits of the bounds, which allow
+        for the rounding of a longer sweep.
         """
-        found: Plan = self.kept.get_or_make((method, alpha), lambda: self._solve(alpha, method))
+        swept = not sure and method == "exact" and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
+        if not swept or (method, alpha, True) in self.kept:
+            found: Plan = self.kept.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
+        else:
+            found = self.kept.get_or_make((method, alpha, False), lambda: self.curve.plan(alpha))
         return found
 
+    def is_sure(self, plan: Plan) -> bool:
+        """Return whether a plan is one of a solve of its own."""
+        return self.kept.get((plan.method, plan.alpha, True)) is plan
+
     def _solve(self, alpha: float, method: str) -> Plan:
-        if method == "exact" and ALPHA_MIN <= alpha <= 1 and not self.rounded:
-            return self.curve.plan(alpha)
         plan = prudent.solve(self.model, alpha, method=as_method(method, POINTS), **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
+        if method == "exact":
+            self.seconds = plan.seconds
         return plan
 
     def distribution(self, alpha: float, method: str) -> Distribution:
         """Return the exact distribution of a plan's total cost; that of least mean is the same for every alpha."""
         key = ("distribution", method, None if method in ("expected", "worst-case") else alpha)
         found: Distribution = self.kept.get_or_make(
-            key, lambda: prudent.evaluate(self.model, self.plan(alpha, method).policy)
+            key, lambda: prudent.evaluate(self.model, self.plan(alpha, method, sure=False).policy)
         )
         return found
 

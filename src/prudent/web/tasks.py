@@ -61,7 +61,7 @@ def _plan(session: Session, values: dict[str, str]) -> Plan:
 
 
 def _solve(session: Session, values: dict[str, str]) -> bytes:
-    plan = _plan(session, values)
+    plan = session.plan(as_alpha(values), _method(values), sure=values.get("sure") == "1")
     result = session.distribution(plan.alpha, plan.method)
     shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
     shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
@@ -72,7 +72,7 @@ def _solve(session: Session, values: dict[str, str]) -> bytes:
             "message": plan.message,
             "std": result.std,
             "bars": _bars(plan, result),
-            "budget": plan.policy.budget,
+            "sure": session.is_sure(plan),
         }
     )
 
@@ -109,7 +109,7 @@ def _frontier(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _policy(session: Session, values: dict[str, str]) -> bytes:
-    plan = session.plan(as_alpha(values), "exact")
+    plan = session.plan(as_alpha(values), "exact", sure=False)
     left = values.get("left")
     return _json(policy_map(session, plan, None if left is None else _real("left", left), values.get("layer")))
 
@@ -118,7 +118,7 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     text = values.get("run", "0")
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
-    return _json(played(session.plan(as_alpha(values), "exact"), int(text)))
+    return _json(played(session.plan(as_alpha(values), "exact", sure=False), int(text)))
 
 
 def _check(session: Session, values: dict[str, str]) -> bytes:

@@ -130,15 +130,16 @@ async function newAlpha(fresh = false) {
   askMethod("expected", mine);
   if (!fresh) await later(SETTLE);
   if (mine !== turn) return;
+  if (!answers.exact.sure) askMethod("exact", mine, { sure: 1 });
   askRun();
   askFrontier(mine);
   askMethod("cvar-wc", mine);
   askMethod("cvar-ev", mine);
 }
 
-async function askMethod(method, mine) {
+async function askMethod(method, mine, more = {}) {
   try {
-    const answer = await ask(method, "solve", { alpha: state.alpha, method });
+    const answer = await ask(method, "solve", { alpha: state.alpha, method, ...more });
     if (answer && mine === turn) took(method, answer);
   } catch (error) {
     if (mine === turn) $(`plan-${method}`).querySelector(".wait").textContent = error.message;

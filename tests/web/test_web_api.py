@@ -1,0 +1,299 @@
+"""What the page is told: the same numbers, texts and messages as by command."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import prudent
+from prudent.cli import main
+
+for needs in ("httpx", "plotly", "starlette", "uvicorn"):
+    pytest.importorskip(needs)
+
+
+def command(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def printed(*arguments):
+    answer = json.loads(command(*arguments, "--json").stdout)
+    answer.pop("seconds")
+    return answer
+
+
+MODELS = {
+    "betting-game": ["stages=6"],
+    "inventory-control": ["stages=4", "capacity=8", "demand=4"],
+    "deep-sea-treasure": ["horizon=8"],
+    "figure-2": [],
+}
+
+
+@pytest.mark.parametrize("method", ["exact", "cvar-ev", "cvar-wc", "expected", "worst-case"])
+@pytest.mark.parametrize("model", MODELS)
+def test_numbers_are_those_of_the_command_to_the_last_digit(get, model, method):
+    for alpha in (0.005, 0.07, 0.3, 0.978, 1):
+        settings = [part for item in MODELS[model] for part in ("--set", item)]
+        theirs = printed("solve", model, *settings, "--alpha", alpha, "--method", method)
+        ours = get("solve", model, set=MODELS[model], alpha=alpha, method=method).json()
+        ours["plan"].pop("seconds")
+        assert ours["plan"] == theirs
+        shown = command("solve", model, *settings, "--alpha", alpha, "--method", method).stdout
+        for name in ("cvar", "var", "expected"):
+            assert ours["shown"][name] in shown
+
+
+def test_numbers_of_rounded_costs_are_those_of_the_command(get):
+    theirs = printed("solve", "autonomous-navigation", "--alpha", 0.2)
+    ours = get("solve", "autonomous-navigation", alpha=0.2).json()
+    ours["plan"].pop("seconds")
+    assert ours["plan"] == theirs
+    assert theirs["notes"]
+
+
+def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
+    from prudent.web.sessions import Session
+
+    model = prudent.domains.betting_game()
+    session = Session(model, "betting-game", {}, 10**9)
+    session.plan(0.5, "exact")
+    for alpha in np.geomspace(0.005, 1, 25).tolist():
+        session.seconds = 100.0  # as if a solve took long
+        quick, own = session.plan(alpha, "exact", sure=False), prudent.solve(model, alpha)
+        assert not session.is_sure(quick)
+        for name in ("cvar", "var", "expected", "status", "lower", "worst_case"):
+            assert getattr(quick, name) == getattr(own, name)
+        assert quick.upper == pytest.approx(own.upper, rel=1e-13)
+        assert (quick.policy.choice == own.policy.choice).all()
+        sure = session.plan(alpha, "exact")
+        assert session.is_sure(sure) and sure.upper == own.upper
+        assert session.plan(alpha, "exact", sure=False) is sure
+
+
+def test_below_the_slider_alpha_is_solved_for_itself(get):
+    theirs = printed("solve", "betting-game", "--alpha", 0.0001)
+    ours = get("solve", alpha=0.0001).json()["plan"]
+    ours.pop("seconds")
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_bars_are_the_distribution_and_none_crosses_var(get, model):
+    for alpha in (0.02, 0.2, 0.6):
+        answer = get("solve", model, alpha=alpha).json()
+        bars, var = answer["bars"], answer["plan"]["var"]
+        made = getattr(prudent.domains, model.replace("-", "_"))()
+        exactly = prudent.evaluate(made, prudent.solve(made, alpha).policy)
+        assert sum(bars["p"]) == pytest.approx(1, abs=1e-9)
+        beyond = sum(p for x, p in zip(bars["x"], bars["p"], strict=True) if x > var)
+        assert beyond == pytest.approx(exactly.exceeds(var), abs=1e-12)
+        mean = np.dot(bars["x"], bars["p"])
+        assert abs(mean - exactly.mean) <= bars["width"] / 2 + 1e-9
+
+
+def test_curve_and_frontier_are_those_of_the_command(get):
+    theirs = printed("curve", "betting-game", "--alpha-min", 0.005)
+    ours = get("curve").json()
+    assert ours["points"] == theirs["points"] and not ours["sampled"]
+    theirs = printed("frontier", "betting-game", "--alpha", 0.2, "--tolerance", 0.01)
+    assert get("frontier", alpha=0.2).json()["points"] == theirs["points"]
+
+
+def test_heat_map_shows_what_the_policy_plays(get):
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2)
+    content = get("policy", alpha=0.2).json()
+    assert content["budget"]["left"] == plan.policy.budget
+    states = [plan.model.state(i) for i in range(plan.model.n_states)]
+    known = {state for state in states if state != "end" and state[0] < 10}
+    for stage, money in known:
+        assert content["cells"][money][stage] == plan.policy((stage, money), 0)
+    filled = sum(cell is not None for row in content["cells"] for cell in row)
+    assert filled == len(known)
+
+
+def test_heat_map_of_another_budget(get):
+    plan = prudent.solve(prudent.domains.inventory_control(), 0.1)
+    content = get("policy", "inventory-control", alpha=0.1, left=150, layer=7).json()
+    left, layer = content["budget"]["left"], content["layer"]["value"]
+    assert layer == 7 and abs(left - 150) <= 3
+    cells = [
+        (stage, stock, cell)
+        for stock, row in enumerate(content["cells"])
+        for stage, cell in enumerate(row)
+        if cell is not None
+    ]
+    assert len(cells) > 50
+    for stage, stock, cell in cells:
+        assert cell == plan.policy((stage, stock, layer), plan.policy.budget - left)
+
+
+def test_arrows_of_the_treasure_map(get):
+    plan = prudent.solve(prudent.domains.deep_sea_treasure(), 0.1)
+    content = get("policy", "deep-sea-treasure", alpha=0.1, left=plan.policy.budget - 15).json()
+    assert content["moves"] == 3 and len(content["arrows"]) > 5
+    for arrow in content["arrows"]:
+        assert arrow["action"] == plan.policy((arrow["x"], arrow["y"], 3), 15)
+
+
+def test_roads_carry_shares_that_add_up(get):
+    content = get("policy", "autonomous-navigation", alpha=0.2, set="seed=3").json()
+    first = [route["share"] for route in content["routes"] if route["from"] == "A00"]
+    last = [route["share"] for route in content["routes"] if route["to"] == "A17"]
+    assert sum(first) == pytest.approx(1) and sum(last) == pytest.approx(1)
+    names = {place["name"] for place in content["places"]}
+    assert {route["from"] for route in content["routes"]} <= names and content["next"]
+
+
+def test_a_run_follows_the_plan_and_its_luck_adds_up(get):
+    model = prudent.domains.betting_game()
+    plan = prudent.solve(model, 0.2)
+    bold = []
+    for seed in range(12):
+        run = get("play", alpha=0.2, run=seed).json()
+        spent, state = 0.0, (0, 5)
+        for i, step in enumerate(run["steps"]):
+            assert step["state"] == str(state) and step["spent"] == spent
+            assert step["action"] == str(plan.policy(state, spent))
+            safe = plan.explain(state, spent).safe
+            assert step["safe"] == safe
+            assert run["safe_from"] is not None and i >= run["safe_from"] if safe else True
+            happened = next(outcome for outcome in step["outcomes"] if outcome["happened"])
+            spent += happened["cost"]
+            state = next(s for s in map(model.state, range(model.n_states)) if str(s) == happened["to"])
+        assert run["done"] and state == "end" and run["total"] == spent
+        assert run["bad"] == (spent > plan.var)
+        assert sum(step["luck"] for step in run["steps"]) == pytest.approx(plan.expected - spent, abs=1e-9)
+        assert get("play", alpha=0.2, run=seed).json() == run
+        bold.append(run["safe_from"])
+    assert any(step is not None for step in bold)
+
+
+def test_outcomes_come_as_often_as_they_should(get):
+    lucky = [
+        next(
+            o["to"]
+            for o in get("play", "figure-2", alpha=0.1, run=seed).json()["steps"][0]["outcomes"]
+            if o["happened"]
+        )
+        for seed in range(300)
+    ]
+    assert abs(lucky.count("s2") / 300 - 0.1) < 4 * (0.09 / 300) ** 0.5
+
+
+def test_downloads(get, tmp_path):
+    model = prudent.domains.betting_game()
+    plan = prudent.solve(model, 0.2)
+    answer = get("plan.safetensors", alpha=0.2)
+    assert answer.headers["content-disposition"] == 'attachment; filename="plan.safetensors"'
+    (tmp_path / "plan.safetensors").write_bytes(answer.content)
+    loaded = prudent.load_plan(tmp_path / "plan.safetensors", model)
+    assert (loaded.cvar, loaded.expected) == (plan.cvar, plan.expected)
+    assert get("decisions.csv", alpha=0.2).text == plan.decisions().to_csv()
+    rows = list(csv.reader(io.StringIO(get("distribution.csv", alpha=0.2).text)))
+    result = prudent.evaluate(model, plan.policy)
+    assert rows[0] == ["value", "probability"]
+    assert [float(value) for value, _ in rows[1:]] == result.values.tolist()
+    data = get("data.json", alpha=0.2).json()
+    assert data["cvar"] == plan.cvar and data["distribution"]["values"] == result.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "alpha"),
+    [
+        ("betting-game", ["stages=x"], 0.2),
+        ("betting-game", ["stages=0"], 0.2),
+        ("betting-game", ["rounds=3"], 0.2),
+        ("betting-game", ["stages=3", "stages=4"], 0.2),
+        ("beting-game", [], 0.2),
+        ("betting-game", [], 0),
+        ("betting-game", [], 1.5),
+        ("autonomous-navigation", ["start=Q99"], 0.2),
+    ],
+)
+def test_bad_input_gets_the_message_of_the_command(get, model, settings, alpha):
+    options = [part for item in settings for part in ("--set", item)]
+    theirs = command("solve", model, *options, "--alpha", alpha)
+    ours = get("solve", model, set=settings, alpha=alpha)
+    assert ours.status_code == 400
+    assert theirs.exit_code == ours.json()["exit"] == 2
+    assert theirs.stderr == f"prudent: {ours.json()['error']}\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "values", "named"),
+    [
+        ("solve", {"alpha": "a lot"}, "alpha is 'a lot'"),
+        ("solve", {}, "alpha is ''"),
+        ("solve", {"alpha": "nan"}, "alpha is nan"),
+        ("solve", {"alpha": 0.2, "method": "magic"}, "unknown method 'magic'"),
+        ("policy", {"alpha": 0.2, "left": "inf"}, "left is 'inf'"),
+        ("play", {"alpha": 0.2, "run": "-1"}, "run is '-1'"),
+        ("decisions.csv", {"alpha": 0.2, "method": "cvar-wc"}, "use method='exact'"),
+    ],
+)
+def test_what_only_the_page_asks_is_refused_by_name(get, task, values, named):
+    answer = get(task, **values)
+    assert answer.status_code == 400 and named in answer.json()["error"]
+
+
+BROKEN = {
+    "nothing": b"",
+    "no JSON": b'{"format"',
+    "no goal": b'{"format": "prudent-ssp", "version": 1, "initial": "a", "goals": [], "transitions": []}',
+    "two problems": json.dumps(
+        {
+            "format": "prudent-ssp",
+            "version": 1,
+            "initial": "a",
+            "goals": ["g"],
+            "transitions": [
+                {"state": "a", "action": "x", "outcomes": [{"p": 0.5, "to": "g", "cost": 1}]},
+                {"state": "a", "action": "y", "outcomes": [{"p": 1, "to": "nowhere", "cost": 1}]},
+            ],
+        }
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_upload_gets_the_message_of_the_command(running, tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.json").write_bytes(BROKEN[kind])
+    theirs = command("solve", "broken.json", "--alpha", 0.2)
+    ours = running.client.post("/api/models?name=broken.json", content=BROKEN[kind])
+    assert ours.status_code == 400 and theirs.exit_code == 2
+    assert theirs.stderr == f"prudent: {ours.json()['error']}\n"
+
+
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_an_upload_is_solved_like_the_file(running, get, tmp_path, suffix):
+    path = tmp_path / f"mine{suffix}"
+    prudent.save(prudent.domains.betting_game(stages=4), path)
+    sent = running.client.post(f"/api/models?name=mine{suffix}", content=path.read_bytes()).json()
+    assert sent["check"]["ok"] and sent["name"] == path.name
+    theirs = printed("solve", path, "--alpha", 0.2)
+    ours = get("solve", sent["model"], alpha=0.2).json()["plan"]
+    ours.pop("seconds")
+    assert ours == theirs
+    plan = prudent.solve(prudent.load(path), 0.2)
+    rows = get("policy", sent["model"], alpha=0.2).json()["rows"]
+    assert rows and all(row["action"] == plan.policy(row["state"], 0) for row in rows)
+    assert get("play", sent["model"], alpha=0.2).json()["done"]
+    answer = get("solve", sent["model"], alpha=0.2, set="stages=3")
+    assert answer.status_code == 400 and "only domains have parameters" in answer.json()["error"]
+
+
+def test_everything_the_page_needs_is_there(running):
+    page = running.client.get("/").text
+    for name in ("main.js", "style.css", "plotly.js"):
+        assert f"static/{name}" in page
+        assert running.client.get(f"/static/{name}").status_code == 200
+    tag = running.client.get("/static/plotly.js").headers["etag"]
+    assert running.client.get("/static/plotly.js", headers={"If-None-Match": tag}).status_code == 304
+    about = running.client.get("/api/domains").json()
+    assert about["domains"][0]["name"] == "betting-game"
+    assert not any(p["name"] == "traffic" for domain in about["domains"] for p in domain["parameters"])

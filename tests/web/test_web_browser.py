@@ -1,0 +1,309 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
+
+import json
+import re
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+import prudent
+from prudent.cli import main
+
+for needs in ("httpx", "plotly", "starlette", "uvicorn"):
+    pytest.importorskip(needs)
+playwright = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: apt-get install chromium")
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+class Visit:
+    """A page, what it complained about, and where it went."""
+
+    def __init__(self, browser, address, **options):
+        self.address = address
+        self.context = browser.new_context(accept_downloads=True, **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(SECONDS * 1000)
+        self.complaints, self.requests = [], []
+        self.page.on("console", lambda message: message.type in ("error", "warning") and self.complain(message.text))
+        self.page.on("pageerror", lambda error: self.complain(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def complain(self, text):
+        self.complaints.append(text)
+
+    def open(self, query=""):
+        self.page.goto(f"{self.address}/{query}")
+        return self
+
+    def wait(self, condition):
+        self.page.wait_for_function(f"() => {condition}")
+
+    def ready(self, method="exact", alpha=0.2):
+        self.wait(f"document.querySelector('#plan-{method}:not(.stale)')?.dataset.alpha === '{alpha}'")
+        return self
+
+    def drawn(self, name):
+        self.wait(f"document.querySelector('#{name}.js-plotly-plot')")
+        return self
+
+    def number(self, key, method="exact"):
+        return self.page.locator(f"#plan-{method} dd[data-key={key}]")
+
+    def drag(self, position):
+        self.page.evaluate(
+            """(position) => {
+                const slider = document.getElementById("alpha");
+                slider.value = position;
+                slider.dispatchEvent(new Event("input", { bubbles: true }));
+            }""",
+            position,
+        )
+
+
+@pytest.fixture
+def visit(browser, running):
+    made = []
+
+    def begin(query="", **options):
+        made.append(Visit(browser, running.address, **options).open(query))
+        return made[-1]
+
+    yield begin
+    for each in made:
+        inside = [url for url in each.requests if url.startswith((running.address, "blob:", "data:"))]
+        assert each.requests and inside == each.requests, "a request left the host"
+        complaints, expected = each.complaints, getattr(each, "expected", ())
+        assert [text for text in complaints if not any(word in text for word in expected)] == []
+        each.context.close()
+
+
+def printed(*arguments):
+    return json.loads(CliRunner().invoke(main, [*map(str, arguments), "--json"]).stdout)
+
+
+def check_numbers(here, alpha, method="exact", model="betting-game"):
+    theirs = printed("solve", model, "--alpha", alpha, "--method", method)
+    text = CliRunner().invoke(main, ["solve", model, "--alpha", str(alpha), "--method", method]).stdout
+    for key in ("cvar", "var", "expected", "lower", "upper"):
+        assert float(here.number(key, method).get_attribute("data-value")) == theirs[key]
+        assert here.number(key, method).inner_text() in text or key == "lower"
+
+
+def test_it_loads_and_shows_every_method_and_figure(visit):
+    here = visit("?model=betting-game&alpha=0.2")
+    for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
+        here.ready(method)
+        check_numbers(here, 0.2, method)
+    for name in ("curve", "frontier", "map", "story"):
+        here.drawn(name)
+    assert here.page.locator("#plans .js-plotly-plot").count() == 4
+    assert "91.338" in here.page.inner_text("#headline")
+    here.page.click("summary")
+    cell = here.page.locator("#digits tr", has=here.page.get_by_text("cvar", exact=True)).locator("td").nth(1)
+    assert float(cell.inner_text()) == printed("solve", "betting-game", "--alpha", 0.2)["cvar"]
+
+
+def test_dragging_alpha_shows_the_exact_numbers_and_the_chosen_points(visit):
+    here = visit().ready().drawn("curve")
+    seen = set()
+    for position in (60, 100, 140, 239):
+        here.drag(position)
+        alpha = float(here.page.input_value("#alpha-number"))
+        seen.add(alpha)
+        here.ready("exact", f"{alpha:g}").ready("expected", f"{alpha:g}")
+        check_numbers(here, alpha)
+        check_numbers(here, alpha, "expected")
+        assert f"alpha={alpha:g}" in here.page.url
+        here.wait(f"document.getElementById('curve').data.at(-1).x[0] === {alpha:g}")
+    assert len(seen) == 4
+    here.ready("cvar-ev", f"{alpha:g}")
+    check_numbers(here, alpha, "cvar-ev")
+
+
+def test_a_quick_drag_ends_at_its_last_position(visit, running):
+    here = visit("?model=inventory-control&alpha=0.2").ready()
+    for position in range(20, 220, 4):
+        here.drag(position)
+    alpha = here.page.input_value("#alpha-number")
+    here.ready("exact", alpha)
+    check_numbers(here, float(alpha), model="inventory-control")
+
+
+def test_by_keyboard_alone(visit):
+    here = visit().ready()
+    here.page.keyboard.press("Tab")
+    assert here.page.evaluate("document.activeElement.className") == "skip"
+    here.page.keyboard.press("Enter")
+    here.page.focus("#alpha")
+    before = here.page.input_value("#alpha-number")
+    for _ in range(5):
+        here.page.keyboard.press("ArrowLeft")
+    after = here.page.input_value("#alpha-number")
+    assert float(after) < float(before)
+    here.ready("exact", after)
+    here.drawn("story")
+    here.page.focus("#step")
+    here.page.keyboard.press("Enter")
+    assert here.page.locator("#log li").count() == 1
+    unnamed = here.page.evaluate(
+        """() => [...document.querySelectorAll("input, select")].filter((control) =>
+            !control.labels?.length && !control.getAttribute("aria-label")).map((control) => control.id)"""
+    )
+    assert unnamed == []
+
+
+def test_domain_and_parameters(visit):
+    here = visit().ready()
+    here.page.select_option("#model", "deep-sea-treasure")
+    here.wait("document.getElementById('about').textContent.startsWith('deep-sea-treasure')")
+    check_numbers(here, 0.2, model="deep-sea-treasure")
+    here.page.fill("input[name=horizon]", "9")
+    here.page.keyboard.press("Tab")
+    theirs = printed("solve", "deep-sea-treasure", "--set", "horizon=9", "--alpha", 0.2)
+    here.wait(f"Number(document.querySelector('#plan-exact dd').dataset.value) === {theirs['cvar']!r}")
+    assert "set=horizon%3D9" in here.page.url
+    here.expected = ("400",)  # the browser notes that an answer was an error
+    here.page.fill("input[name=horizon]", "0")
+    here.page.keyboard.press("Tab")
+    here.page.wait_for_selector("#problem:not([hidden])")
+    assert here.page.inner_text("#problem") == "horizon is 0; it must be a whole number, at least 1"
+
+
+def test_an_address_says_all(visit):
+    here = visit("?model=inventory-control&set=stages%3D4&alpha=0.1&left=60&layer=7&run=5").ready("exact", 0.1)
+    here.wait("document.getElementById('layer-value').textContent === '7'")
+    assert here.page.input_value("#run") == "5" and here.page.input_value("input[name=stages]") == "4"
+    left = here.page.inner_text("#left-value")
+    again = visit(here.page.url.removeprefix(here.address + "/")).ready("exact", 0.1)
+    again.wait("document.getElementById('layer-value').textContent === '7'")
+    assert again.page.inner_text("#left-value") == left
+    assert again.number("cvar").inner_text() == here.number("cvar").inner_text()
+
+
+def test_the_budget_slider_changes_the_map(visit):
+    here = visit("?model=betting-game&alpha=0.2").ready().drawn("map")
+    before = here.page.evaluate("JSON.stringify(document.getElementById('map').data[0].z)")
+    here.page.evaluate(
+        """() => {
+            const slider = document.getElementById("left");
+            slider.value = 10;
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+        }"""
+    )
+    here.wait("document.getElementById('left-value').textContent.startsWith('10 of')")
+    here.wait(f"JSON.stringify(document.getElementById('map').data[0].z) !== {json.dumps(before)}")
+    assert "left=10" in here.page.url
+    cells = here.page.evaluate("document.getElementById('map').data[0].z")
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2)
+    assert cells[5][9] == plan.policy((9, 5), plan.policy.budget - 10)
+
+
+@pytest.mark.parametrize("model", ["deep-sea-treasure", "figure-2"])
+def test_other_policy_views(visit, model):
+    here = visit(f"?model={model}&alpha=0.1").ready("exact", 0.1)
+    if model == "figure-2":
+        here.page.wait_for_selector("#table:not([hidden]) td")
+        assert "s1" in here.page.inner_text("#table")
+    else:
+        here.drawn("map")
+        arrows = here.page.evaluate("document.getElementById('map').data[0].text")
+        assert arrows and set(arrows) <= set("↑↗→↘↓↙←↖■")
+
+
+def test_upload_a_model(visit, tmp_path):
+    path = tmp_path / "mine.json"
+    prudent.save(prudent.domains.betting_game(stages=4), path)
+    here = visit().ready()
+    here.page.set_input_files("#file", path)
+    here.wait("document.getElementById('about').textContent.startsWith('mine.json')")
+    theirs = printed("solve", path, "--alpha", 0.2)
+    for key in ("cvar", "var", "expected", "lower", "upper"):
+        assert float(here.number(key).get_attribute("data-value")) == theirs[key]
+    assert re.search(r"model=upload-[0-9a-f]{32}&", here.page.url)
+    again = visit(here.page.url.removeprefix(here.address + "/")).ready()
+    assert again.number("cvar").inner_text() == here.number("cvar").inner_text()
+
+
+def test_a_broken_model_is_explained_and_nothing_is_lost(visit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "broken.json"
+    path.write_text('{"format": "prudent-ssp", "version": 1, "initial": "<b>a</b>", "goals": ["g"], "transitions": []}')
+    here = visit().ready()
+    here.expected = ("400",)
+    here.page.set_input_files("#file", path)
+    here.page.wait_for_selector("#problem:not([hidden])")
+    theirs = CliRunner().invoke(main, ["solve", "broken.json", "--alpha", "0.2"])
+    assert f"prudent: {here.page.inner_text('#problem')}\n" == theirs.stderr
+    assert here.page.locator("#problem b").count() == 0
+    check_numbers(here, 0.2)
+
+
+def test_play_a_run_to_where_it_turns_bold(visit):
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2)
+    here = visit("?model=betting-game&alpha=0.2&run=1").ready().drawn("story")
+    here.page.wait_for_selector("#now h3")
+    assert "Step 1, bets made 0, money 5" in here.page.inner_text("#now")
+    assert here.page.inner_text("#now .chosen") == str(plan.policy((0, 5)))
+    steps, turned = 0, None
+    while here.page.is_enabled("#step"):
+        text = here.page.inner_text("#now")
+        assert "budget left" in text and "Spent" in text
+        if "This is the moment" in text:
+            turned = steps
+        here.page.click("#step")
+        steps += 1
+    assert steps == here.page.locator("#log li").count() == 11
+    assert turned is not None and "turns bold" in here.page.locator("#log li").nth(turned).inner_text()
+    assert "The run ends in end." in here.page.inner_text("#now")
+    here.page.click("#again")
+    assert here.page.locator("#log li").count() == 0
+    here.page.click("#another")
+    here.wait("document.getElementById('run').value === '2'")
+    assert "run=2" in here.page.url
+
+
+def test_downloads_of_plan_and_figure(visit, tmp_path):
+    here = visit().ready().drawn("curve")
+    for click, name, begins in (
+        ("text=Plan (.safetensors)", "plan.safetensors", b""),
+        ("text=Decisions (.csv)", "decisions.csv", b"state,"),
+        ('[data-figure="curve"] >> text=PNG', "prudent-curve.png", b"\x89PNG"),
+        ('[data-figure="curve"] >> text=SVG', "prudent-curve.svg", b"<svg"),
+    ):
+        with here.page.expect_download() as coming:
+            here.page.click(click)
+        assert coming.value.suggested_filename == name
+        coming.value.save_as(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begins)
+    loaded = prudent.load_plan(tmp_path / "plan.safetensors", prudent.domains.betting_game())
+    assert loaded.cvar == printed("solve", "betting-game", "--alpha", 0.2)["cvar"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone_width(visit, scheme):
+    here = visit(viewport={"width": 375, "height": 740}, color_scheme=scheme, has_touch=True).ready().drawn("curve")
+    here.drawn("frontier").drawn("map").drawn("story")
+    assert here.page.evaluate("document.documentElement.scrollWidth") <= 375
+    wide = here.page.evaluate(
+        """() => [...document.querySelectorAll("main *, header *, .dial *")].filter((place) => {
+            const box = place.getBoundingClientRect();
+            return box.width > 1 && box.right > 376 && !place.closest(".scroll, svg, .js-plotly-plot");
+        }).map((place) => place.outerHTML.slice(0, 80))"""
+    )
+    assert wide == []
+    box = here.page.locator("#alpha").bounding_box()
+    assert box["width"] > 300 and box["height"] >= 30
+    back = here.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(16, 22, 28)") == (scheme == "dark")

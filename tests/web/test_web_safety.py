@@ -1,0 +1,290 @@
+"""The server is safe: who may ask, how much, how long, and what stops."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from click.testing import CliRunner
+
+import prudent
+from prudent.cli import main
+
+for needs in ("plotly", "starlette", "uvicorn"):
+    pytest.importorskip(needs)
+httpx = pytest.importorskip("httpx")
+
+LONG = {"model": "betting-game", "set": ["stages=60", "cap=1000", "money=50"], "alpha": 0.01, "method": "cvar-ev"}
+
+
+def test_headers_are_strict(running):
+    for path in ("/", "/static/main.js", "/api/domains", "/api/nothing", "/nowhere"):
+        headers = running.client.get(path).headers
+        rules = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
+        assert rules["default-src"] == "'none'" and rules["script-src"] == "'self'"
+        assert rules["connect-src"] == "'self'" and rules["frame-ancestors"] == "'none'"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+    page = running.client.get("/").text
+    assert "<style" not in page and "style=" not in page and "onclick" not in page
+    assert page.count("<script") == page.count("<script src=")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:80", "10.0.0.7"]
+)
+def test_strange_hosts_are_not_answered(running, host):
+    for path in ("/", "/api/solve?model=figure-2&alpha=0.1"):
+        answer = running.client.get(path, headers={"Host": host})
+        assert answer.status_code in (400, 421) and "plan" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1234", "[::1]:8000"])
+def test_names_of_this_machine_are_answered(running, host):
+    assert running.client.get("/", headers={"Host": host}).status_code == 200
+
+
+def test_hosts_when_others_are_let_in():
+    from prudent.web.guards import Guard, allowed_hosts
+
+    local = allowed_hosts("127.0.0.1")
+    assert local == allowed_hosts("localhost") == allowed_hosts("::1")
+    guard = Guard(None, allowed_hosts("0.0.0.0"), open_to_all=True)
+
+    def wrong(host):
+        return guard._wrong({"headers": [(b"host", host)], "path": "/", "query_string": b""})
+
+    assert wrong(b"192.168.1.5:8000") is None and wrong(b"[fe80::1]:8000") is None
+    assert wrong(b"rebound.example:8000")[0] == 421
+
+
+def test_other_sites_may_link_but_not_use(running):
+    for site in ("cross-site", "same-site"):
+        headers = {"Sec-Fetch-Site": site}
+        assert running.client.get("/", headers=headers).status_code == 200
+        assert running.client.get("/api/solve?model=figure-2&alpha=0.1", headers=headers).status_code == 403
+        assert running.client.post("/api/models?name=a.json", content=b"{}", headers=headers).status_code == 403
+
+
+def test_no_file_is_opened_for_a_request(running, tmp_path):
+    secret = tmp_path / "secret.json"
+    prudent.save(prudent.domains.figure_2(), secret)
+    for model in (str(secret), f"file://{secret}", "../secret.json", "betting-game/../../x"):
+        answer = running.client.get("/api/solve", params={"model": model, "alpha": 0.1})
+        assert answer.status_code == 400 and "neither a domain nor a file" in answer.json()["error"]
+    answer = running.client.get(
+        "/api/solve", params={"model": "autonomous-navigation", "set": "traffic=/etc/passwd", "alpha": 0.1}
+    )
+    assert answer.status_code == 400 and "opens no files" in answer.json()["error"]
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static/app.py"):
+        assert running.client.get(path).status_code == 404
+    for name in ("model.prism", "model.pkl", "model", "..", "a\nb.json"):
+        answer = running.client.post("/api/models", params={"name": name}, content=b"{}")
+        assert answer.status_code == 400 and "unknown kind of file" in answer.json()["error"]
+    answer = running.client.post("/api/models", params={"name": "../../etc/x.json"}, content=b"{")
+    assert answer.json()["error"].startswith("x.json: ")
+
+
+def test_other_ways_of_asking_are_refused(running):
+    assert running.client.post("/api/solve").status_code == 405
+    assert running.client.delete("/").status_code == 405
+    assert running.client.get("/api/models").status_code in (404, 405)
+    assert running.client.get("/api/solve?" + "x" * 3000).status_code == 414
+
+
+def test_large_uploads_are_refused_whether_or_not_they_say_so(start):
+    server = start(upload=1000)
+    assert server.client.post("/api/models?name=a.json", content=b" " * 1001).status_code == 413
+
+    def pieces():
+        for _ in range(100):
+            yield b" " * 1000
+
+    assert server.client.post("/api/models?name=a.json", content=pieces()).status_code == 413
+    assert server.client.get("/api/solve?model=figure-2&alpha=0.1").status_code == 200
+
+
+def test_uploads_are_bounded_and_only_their_number_leads_to_them(start):
+    server = start(uploads=3000)
+    ids = []
+    for money in range(8):
+        text = json.dumps(
+            {
+                "format": "prudent-ssp",
+                "version": 1,
+                "initial": "a",
+                "goals": ["g"],
+                "transitions": [{"state": "a", "action": "x", "outcomes": [{"p": 1, "to": "g", "cost": money}]}],
+            }
+        )
+        ids.append(server.client.post("/api/models?name=m.json", content=text + " " * 600).json()["model"])
+    assert len(set(ids)) == 8 and all(len(number) == 39 for number in ids)
+    first, last = (server.client.get("/api/solve", params={"model": n, "alpha": 0.5}) for n in (ids[0], ids[-1]))
+    assert first.status_code == 404 and "upload it again" in first.json()["error"]
+    assert last.json()["plan"]["cvar"] == 7
+    guess = ids[-1][:-1] + ("0" if ids[-1][-1] != "0" else "1")
+    assert server.client.get("/api/solve", params={"model": guess, "alpha": 0.5}).status_code == 404
+    other = start()
+    text = b'{"format": "prudent-ssp", "version": 1, "initial": "g", "goals": ["g"], "transitions": []}'
+    numbers = {s.client.post("/api/models?name=m.json", content=text).json()["model"] for s in (server, other)}
+    assert len(numbers) == 2  # a key of each process: nobody can work a number out from a model
+
+
+def counts(server, crew="slow"):
+    return server.client.get("/api/status").json()[crew]
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_who_hangs_up_stops_the_solve(start):
+    server = start()
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(f"{server.address}/api/solve", params=LONG, timeout=1.0)
+    wait_for(lambda: counts(server)["at work"] == 0, 10)
+    told = counts(server)
+    assert told["stopped"] + told["replaced"] == 1 and told["answered"] == 0
+    answer = server.client.get("/api/solve?model=figure-2&alpha=0.1&method=cvar-wc")
+    assert answer.json()["plan"]["cvar"] == prudent.solve(prudent.domains.figure_2(), 0.1, method="cvar-wc").cvar
+
+
+def test_the_solve_goes_on_while_somebody_else_waits_for_it(start):
+    server = start()
+    values = {"model": "inventory-control", "alpha": 0.07, "method": "cvar-wc", "set": "stages=6"}
+    kept = {}
+
+    def patient():
+        kept["answer"] = httpx.get(f"{server.address}/api/solve", params=values, timeout=100)
+
+    thread = threading.Thread(target=patient)
+    thread.start()
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(f"{server.address}/api/solve", params=values, timeout=0.1)
+    thread.join(100)
+    assert kept["answer"].json()["plan"]["method"] == "cvar-wc"
+    assert counts(server)["stopped"] == 0 and counts(server)["answered"] == 1
+
+
+def test_a_solve_may_not_take_longer_than_allowed(start):
+    server = start(slow=0.5)
+    answer = server.client.get("/api/solve", params=LONG)
+    assert answer.status_code == 504 and "longer than this server allows" in answer.json()["error"]
+    wait_for(lambda: counts(server)["at work"] == 0, 10)
+
+
+def test_too_many_at_once_are_told_to_come_back(start):
+    server = start(waiting=1)
+    answers = []
+
+    def ask(alpha):
+        try:
+            answers.append(httpx.get(f"{server.address}/api/solve", params={**LONG, "alpha": alpha}, timeout=4))
+        except httpx.ReadTimeout:
+            answers.append(None)
+
+    threads = [threading.Thread(target=ask, args=(0.01 + i / 1000,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    refused = [answer for answer in answers if answer is not None]
+    assert len(refused) >= 3 and all(answer.status_code == 503 for answer in refused)
+    assert all(answer.headers["retry-after"] == "1" and "busy" in answer.json()["error"] for answer in refused)
+    quick = server.client.get("/api/solve?model=betting-game&alpha=0.2")
+    assert quick.status_code == 200  # what is quick does not wait behind what is slow
+
+
+def test_a_worker_that_dies_is_replaced(start):
+    server = start()
+    crew = server.app.state.server.quick
+    before = {worker.process.pid for worker in crew.all}
+    for worker in list(crew.all):
+        worker.process.kill()
+    answer = server.client.get("/api/solve?model=figure-2&alpha=0.1")
+    assert answer.status_code == 500 and "ended" in answer.json()["error"]
+    wait_for(lambda: server.client.get("/api/solve?model=figure-2&alpha=0.1").status_code == 200, 60)
+    assert {worker.process.pid for worker in crew.all} != before
+
+
+def test_a_model_too_large_is_refused_and_the_worker_lives_on(start):
+    server = start(memory=10**6)
+    answer = server.client.get("/api/solve", params={"model": "inventory-control", "alpha": 0.01})
+    assert answer.status_code == 400 and "memory" in answer.json()["error"]
+    assert server.client.get("/api/solve?model=figure-2&alpha=0.1").status_code == 200
+
+
+def test_kept_answers_are_bounded_and_failures_are_not_kept():
+    from prudent.web.answers import Answers
+
+    async def story():
+        answers = Answers(100)
+
+        async def body(text):
+            return text
+
+        for i in range(50):
+            assert await answers.get(str(i), lambda i=i: body(bytes([i]) * 20)) == bytes([i]) * 20
+        assert answers.size <= 100 and len(answers.kept) == 5
+        assert await answers.get("large", lambda: body(b"x" * 99)) == b"x" * 99
+        assert "large" not in answers.kept
+
+        async def fail():
+            raise RuntimeError("once")
+
+        with pytest.raises(RuntimeError):
+            await answers.get("new", fail)
+        assert await answers.get("new", lambda: body(b"then")) == b"then"
+        assert not answers.open
+
+    asyncio.run(story())
+
+
+def test_workers_end_with_the_server(start):
+    server = start()
+    crew = server.app.state.server.quick
+    processes = [worker.process for worker in crew.all]
+    server.server.should_exit = True
+    server.thread.join(20)
+    assert all(process.returncode is not None for process in processes)
+
+
+def test_the_command_warns_when_others_are_let_in_and_says_where_the_page_is():
+    for options, warned in ((["--host", "0.0.0.0"], True), ([], False)):
+        call = [sys.executable, "-m", "prudent.cli", "serve", "--port", "0", *options]
+        with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as process:
+            said = ""
+            for line in process.stderr:
+                said += line
+                if "the page is http://" in line:
+                    break
+            port = said.rpartition(":")[2].split()[0]
+            assert httpx.get(f"http://127.0.0.1:{port}/api/domains").status_code == 200
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+        assert ("WARNING: everybody" in said) == warned
+
+
+def test_a_port_that_cannot_be_had_is_an_error_of_the_user(running):
+    port = running.address.rpartition(":")[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "prudent.cli", "serve", "--port", port], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 2 and f"cannot listen at 127.0.0.1:{port}" in done.stderr
+    assert "Traceback" not in done.stderr
+    result = CliRunner().invoke(main, ["serve", "--port", "70000"])
+    assert result.exit_code == 2 and "port is 70000" in result.stderr
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    result = CliRunner().invoke(main, ["serve"])
+    assert result.exit_code == 2 and "pip install 'prudent[web]'" in result.stderr
