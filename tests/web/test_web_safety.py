@@ -232,17 +232,17 @@ def test_kept_answers_are_bounded_and_failures_are_not_kept():
             return text
 
         for i in range(50):
-            assert await answers.get(str(i), lambda i=i: body(bytes([i]) * 20)) == bytes([i]) * 20
+            assert await answers.get(str(i), lambda keep, i=i: body(bytes([i]) * 20)) == bytes([i]) * 20
         assert answers.size <= 100 and len(answers.kept) == 5
-        assert await answers.get("large", lambda: body(b"x" * 99)) == b"x" * 99
+        assert await answers.get("large", lambda keep: body(b"x" * 99)) == b"x" * 99
         assert "large" not in answers.kept
 
-        async def fail():
+        async def fail(keep):
             raise RuntimeError("once")
 
         with pytest.raises(RuntimeError):
             await answers.get("new", fail)
-        assert await answers.get("new", lambda: body(b"then")) == b"then"
+        assert await answers.get("new", lambda keep: body(b"then")) == b"then"
         assert not answers.open
 
     asyncio.run(story())

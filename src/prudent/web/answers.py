@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 __all__ = ["Answers"]
 
+Work = Callable[[Callable[[bytes], None]], Awaitable[bytes]]
+"""Works an answer out; takes what to do with one that comes although nobody waits any more."""
+
 
 @dataclass
 class _Question:
@@ -25,7 +28,7 @@ class Answers:
         self.kept: OrderedDict[str, bytes] = OrderedDict()
         self.open: dict[str, _Question] = {}
 
-    async def get(self, question: str, work: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def get(self, question: str, work: Work) -> bytes:
         """Return the answer to a question: kept, being worked out, or worked out now."""
         if (body := self.kept.get(question)) is not None:
             self.kept.move_to_end(question)
@@ -42,18 +45,19 @@ class Answers:
                 self.open.pop(question, None)
                 found.work.cancel()
 
-    async def _worked(self, question: str, work: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _worked(self, question: str, work: Work) -> bytes:
         this = asyncio.current_task()
         try:
-            body = await work()
+            body = await work(lambda late: self._keep(question, late))
         finally:
             if question in self.open and self.open[question].work is this:
                 del self.open[question]
-        if len(body) <= self.most // 4:
-            self._keep(question, body)
+        self._keep(question, body)
         return body
 
     def _keep(self, question: str, body: bytes) -> None:
+        if len(body) > self.most // 4:
+            return
         self.size += len(body) - len(self.kept.pop(question, b""))
         self.kept[question] = body
         while self.size > self.most:

@@ -170,7 +170,7 @@ class Server:
         about["key"] = json.dumps([model, settings])
         crew = self.slow if task in SLOW or values.get("method") in SLOW_METHODS else self.quick
         question = json.dumps([task, model, settings, sorted(values.items())])
-        body = await _unless_gone(request.receive, self.answers.get(question, lambda: crew.run(about, raw)))
+        body = await _unless_gone(request.receive, self.answers.get(question, lambda keep: crew.run(about, raw, keep)))
         headers = {"Cache-Control": "no-store"}
         if task in KINDS:
             headers["Content-Disposition"] = f'attachment; filename="{task}"'

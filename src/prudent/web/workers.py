@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,10 @@ from prudent.web.worker import LENGTHS
 
 __all__ = ["Busy", "Crew", "Failed", "Refused", "TooLong"]
 
-PATIENCE = 1.0
+GRACE = 0.3
+"""Seconds that a task may go on that was given up: if it is done by then, somebody may ask for it again."""
+
+PATIENCE = 1.5
 """Seconds that a task has to stop when told to; told again it has as many; then its process is replaced."""
 
 
@@ -73,13 +77,16 @@ class _Worker:
             else:
                 self.process.kill()
 
-    def kill(self) -> None:
+    async def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
+        await self.process.wait()
+        if self.reading is not None:
+            await asyncio.gather(self.reading, return_exceptions=True)
 
 
 class Crew:
-    """So many workers; those that wait for one stand in a queue of limited length."""
+    """So many workers, and a limited number of tasks that wait for one; more, and the oldest is told to come back."""
 
     def __init__(self, size: int, *, waiting: int, limit: float, memory: int, niceness: int = 0) -> None:
         self.size, self.waiting, self.limit, self.memory, self.niceness = size, waiting, limit, memory, niceness
@@ -115,34 +122,44 @@ class Crew:
         self._release(worker)
 
     def _release(self, worker: _Worker) -> None:
-        """Give a worker to who has waited longest, or let it rest."""
+        """Give a worker to who came last, since who came before may not want it any more; or let it rest."""
         while self.queue:
-            turn = self.queue.popleft()
+            turn = self.queue.pop()
             if not turn.done():
                 turn.set_result(worker)
                 return
         self.idle.append(worker)
 
     async def _take(self, key: str) -> _Worker:
-        """Return an idle worker, one that knows the model if there is one."""
+        """Return an idle worker, one that knows the model if there is one; else wait for one."""
         if self.idle:
             found = next((worker for worker in self.idle if key in worker.keys), self.idle[0])
             self.idle.remove(found)
             return found
-        if sum(not turn.done() for turn in self.queue) >= self.waiting:
-            self.counts["refused as busy"] += 1
-            raise Busy
         turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
         self.queue.append(turn)
+        if len(self.queue) > self.waiting:
+            oldest = self.queue.popleft()
+            if not oldest.done():
+                self.counts["refused as busy"] += 1
+                oldest.set_exception(Busy())
         try:
-            return await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            async with asyncio.timeout(self.limit):
+                return await turn
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._release(turn.result())
+            if isinstance(error, TimeoutError):
+                raise Busy from None
             raise
+        finally:
+            if turn in self.queue:
+                self.queue.remove(turn)
 
-    async def run(self, about: dict[str, Any], raw: bytes | None) -> bytes:
-        """Return the answer to a task; cancelled, stop it.
+    async def run(
+        self, about: dict[str, Any], raw: bytes | None, keep: Callable[[bytes], None] = lambda body: None
+    ) -> bytes:
+        """Return the answer to a task; cancelled, stop it unless it is nearly done.
 
         Parameters
         ----------
@@ -150,6 +167,8 @@ class Crew:
             The task; ``key`` tells models apart, ``name`` is an uploaded file's.
         raw : bytes, optional
             That file, sent only to a worker that does not have it.
+        keep : callable, optional
+            Gets an answer that came although it was given up.
         """
         worker = await self._take(about["key"])
         try:
@@ -160,7 +179,7 @@ class Crew:
                     await worker.send({**about, "sent": True}, raw)
                     reply, body = await worker.receive()
         except (TimeoutError, asyncio.CancelledError) as error:
-            self._later(self._stop(worker))
+            self._later(self._stop(worker, about["key"], keep))
             if isinstance(error, TimeoutError):
                 raise TooLong from None
             raise
@@ -181,25 +200,27 @@ class Crew:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _stop(self, worker: _Worker) -> None:
-        """Stop a worker's task; its answer, if it came all the same, is dropped."""
-        for _ in range(2):
-            worker.signal()
+    async def _stop(self, worker: _Worker, key: str, keep: Callable[[bytes], None]) -> None:
+        """Wait a moment, then stop a worker's task."""
+        for patience in (GRACE, PATIENCE, PATIENCE):
             try:
-                async with asyncio.timeout(PATIENCE):
-                    await worker.receive()
+                async with asyncio.timeout(patience):
+                    reply, body = await worker.receive()
             except TimeoutError:
+                worker.signal()
                 continue
             except (asyncio.IncompleteReadError, ConnectionError):
                 break
-            self.counts["stopped"] += 1
+            if reply["kind"] == "answer":
+                worker.keys.add(key)
+                keep(body)
+            self.counts["answered" if reply["kind"] == "answer" else "stopped"] += 1
             self._release(worker)
             return
         await self._replace(worker)
 
     async def _replace(self, worker: _Worker) -> None:
-        worker.kill()
-        await worker.process.wait()
+        await worker.end()
         self.all.discard(worker)
         self.counts["replaced"] += 1
         if not self.closed:
@@ -213,5 +234,4 @@ class Crew:
         """End every worker."""
         self.closed = True
         for worker in list(self.all):
-            worker.kill()
-            await worker.process.wait()
+            await worker.end()

@@ -116,7 +116,7 @@ async function newAlpha(fresh = false) {
   writeAddress();
   showDownloads();
   for (const method of Object.keys(charts.METHODS)) { giveUp(method); $(`plan-${method}`).classList.add("stale"); }
-  giveUp("frontier");
+  for (const channel of ["frontier", "map", "play"]) giveUp(channel);
   try {
     const exact = await ask("exact", "solve", values);
     if (!exact || mine !== turn) return;
@@ -149,14 +149,14 @@ async function askMethod(method, mine, more = {}) {
 function took(method, answer) {
   answers[method] = answer;
   showNumbers(method, answers);
-  requestAnimationFrame(() => {
+  requestAnimationFrame(() => setTimeout(() => { // the numbers are painted before the pictures are drawn
     if (answers[method] !== answer) return;
     const shown = Object.values(answers), xrange = charts.range(shown);
     if (method === "exact" || changed(xrange)) for (const each of shown) drawPlan(each, xrange);
     else drawPlan(answer, xrange);
     if (method === "exact" && points) charts.curve($("curve"), points, answer.plan);
     if (trade && trade.alpha === Number(state.alpha)) charts.frontier($("frontier"), trade, answers);
-  });
+  }));
 }
 
 let before = [0, 0];
