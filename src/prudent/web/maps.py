@@ -136,7 +136,7 @@ def _treasure(session: Session, plan: Plan, left: float | None, layer: str | Non
 
 
 def _roads(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, left)
+    budget = _Budget(plan, 0.5 * plan.policy.budget if left is None else left)
     place = session.kept.get_or_make("places", lambda: synthetic_roads(int(session.settings.get("seed", 0)))[1])
     drives, visits = session.kept.get_or_make(("routes", plan.alpha), lambda: _driven(plan))
     here = [name for name in place if name in visits]
@@ -146,6 +146,8 @@ def _roads(session: Session, plan: Plan, left: float | None, layer: str | None) 
         "routes": [{"from": a, "to": b, "share": share} for (a, b), share in drives.items()],
         "next": [{"from": name, "to": str(to)} for name in here if (to := budget.plays(name)) is not None],
         "runs": RUNS,
+        "start": str(session.model.state(int(session.model.initial_state[0]))),
+        "goal": str(session.model.state(int(np.flatnonzero(session.model.is_goal)[0]))),
         "budget": budget.told(),
     }
 

@@ -64,7 +64,9 @@ export function showNumbers(method, answers) {
   badge.textContent = plan.status.replaceAll("_", " ");
   badge.className = `badge ${plan.status}`;
   badge.title = answer.message;
-  place.querySelector(".wait").textContent = plan.notes.join(" ");
+  const wait = place.querySelector(".wait");
+  wait.className = "wait note";
+  wait.textContent = wait.title = plan.notes.join("; ");
   const exact = answers.exact?.plan;
   for (const each of method === "exact" ? Object.keys(answers) : [method]) {
     const other = answers[each]?.plan;

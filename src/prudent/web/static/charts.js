@@ -20,6 +20,12 @@ export function layout(more = {}) {
   };
 }
 
+// Below the picture where it is narrow, above it where there is room.
+export function legend(place) {
+  const narrow = place.clientWidth < 460;
+  return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: -0.22, yanchor: "top" } : { y: 1.02, yanchor: "bottom" }) } };
+}
+
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
 
 export function draw(place, traces, shape) {
@@ -88,7 +94,7 @@ export function curve(place, content, point) {
   }
   const shapes = point ? [{ type: "line", x0: point.alpha, x1: point.alpha, yref: "paper", y0: 0, y1: 1, line: { color: colour("quiet"), width: 1, dash: "dot" } }] : [];
   return draw(place, traces, layout({
-    shapes, showlegend: true, legend: { orientation: "h", x: 0, y: 1.12 }, margin: { l: 48, r: 14, t: 26, b: 42 },
+    shapes, ...legend(place), margin: { l: 48, r: 14, t: 26, b: 42 },
     xaxis: { type: "log", title: { text: "alpha: the fraction of worst runs" }, tickvals: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], ticktext: ["0.5 %", "1 %", "2 %", "5 %", "10 %", "20 %", "50 %", "100 %"] },
     yaxis: { title: { text: "total cost" } },
   }));
@@ -108,7 +114,7 @@ export function frontier(place, content, answers) {
     });
   }
   return draw(place, traces, layout({
-    showlegend: true, legend: { orientation: "h", x: 0, y: 1.2 }, margin: { l: 52, r: 14, t: 40, b: 42 },
+    ...legend(place), margin: { l: 52, r: 14, t: 26, b: 42 },
     xaxis: { title: { text: "mean cost" } }, yaxis: { title: { text: "CVaR" } },
   }));
 }

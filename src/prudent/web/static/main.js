@@ -88,7 +88,7 @@ function newModel() {
   $("about").textContent = "";
   problem(null);
   turn += 1;
-  newAlpha(true).then(() => { askCurve(); askAbout(); });
+  newAlpha(true).then(() => { if (answers.exact) { askCurve(); askAbout(); } });
 }
 
 async function upload(file) {
@@ -142,7 +142,10 @@ async function askMethod(method, mine, more = {}) {
     const answer = await ask(method, "solve", { alpha: state.alpha, method, ...more });
     if (answer && mine === turn) took(method, answer);
   } catch (error) {
-    if (mine === turn) $(`plan-${method}`).querySelector(".wait").textContent = error.message;
+    if (mine !== turn) return;
+    const wait = $(`plan-${method}`).querySelector(".wait");
+    wait.className = "wait";
+    wait.textContent = error.message;
   }
 }
 
@@ -190,6 +193,8 @@ async function askFrontier(mine) {
     const found = await ask("frontier", "frontier", { alpha });
     if (!found || mine !== turn) return;
     trade = { ...found, alpha };
+    const slight = found.gap <= 1e-3 * Math.abs(found.points[0].expected);
+    $("gap").textContent = slight ? "no plan lies below the line" : `no plan's mean is below the line by more than ${Number(found.gap.toPrecision(2))}`;
     charts.frontier($("frontier"), trade, answers);
   } catch (error) { if (mine === turn) { trade = null; charts.waiting($("frontier"), error.message); } }
 }
@@ -265,7 +270,7 @@ function showDownloads() {
 function problem(error) {
   $("problem").hidden = !error;
   $("problem").textContent = error ? (error.problems ?? [error.message]).join("\n") : "";
-  if (error) $("headline").textContent = "";
+  document.querySelector("main").classList.toggle("failed", Boolean(error) && !answers.exact);
 }
 
 // ---- listening

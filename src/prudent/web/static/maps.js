@@ -45,15 +45,22 @@ function network(content, place) {
     const a = at.get(from), b = at.get(to);
     if (a && b) traces.push({ type: "scatter", mode: "lines", x: [a.x, b.x], y: [a.y, b.y], hoverinfo: "skip", ...style });
   };
-  for (const { from, to } of content.next) line(from, to, { line: { color: colour("tail"), width: 1.6, dash: "dot" } });
+  for (let i = 1; i < content.places.length; i += 1) {
+    const [a, b] = [content.places[i - 1].name, content.places[i].name];
+    if (a[0] === b[0]) line(a, b, { line: { color: colour("rock"), width: 1.2 } }); // a freeway
+  }
   for (const { from, to, share } of content.routes) line(from, to, { line: { color: colour("exact"), width: 1 + 9 * share }, opacity: 0.25 + 0.75 * share });
+  for (const { from, to } of content.next) line(from, to, { line: { color: colour("tail"), width: 2.2, dash: "dot" } });
   const dots = content.places;
   traces.push({
     type: "scatter", mode: "markers", x: dots.map((d) => d.x), y: dots.map((d) => d.y), text: dots.map((d) => d.name), customdata: dots.map((d) => d.share),
-    marker: { size: dots.map((d) => 4 + 6 * d.share), color: dots.map((d) => colour(d.share ? "exact" : "rock")) }, hovertemplate: "%{text}: %{customdata:.1%} of runs<extra></extra>",
+    marker: { size: dots.map((d) => 5 + 6 * d.share), color: dots.map((d) => colour(d.share ? "exact" : "rock")) }, hovertemplate: "%{text}: %{customdata:.1%} of runs<extra></extra>",
   });
-  draw(place, traces, layout({ margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: { showticklabels: false, showgrid: false }, yaxis: { showticklabels: false, showgrid: false, scaleanchor: "x" } }));
-  return `Thick: the roads taken, as wide as their share of ${content.runs.toLocaleString("en")} simulated runs. Dotted: where it would turn at each of those junctions with this budget left.`;
+  const annotations = ["start", "goal"].filter((end) => at.has(content[end])).map((end) => ({
+    x: at.get(content[end]).x, y: at.get(content[end]).y, text: `${end} ${content[end]}`, showarrow: true, ax: 0, ay: 28, arrowcolor: colour("ink"), font: { color: colour("ink") },
+  }));
+  draw(place, traces, layout({ annotations, margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: { visible: false }, yaxis: { visible: false } }));
+  return `Thick: the roads taken, as wide as their share of ${content.runs.toLocaleString("en")} simulated runs. Dotted: where it would turn at each of those junctions with this budget left. Grey: the freeways.`;
 }
 
 function rows(content, place) {

@@ -1,6 +1,6 @@
 // One run, step by step.
 
-import { colour, draw, layout, waiting } from "./charts.js";
+import { colour, draw, layout, legend, waiting } from "./charts.js";
 import { tableOf } from "./maps.js";
 
 const NAMES = {
@@ -62,6 +62,8 @@ function show() {
   places.log.scrollTop = places.log.scrollHeight;
   const parts = over ? ending() : present(steps[at]);
   places.now.replaceChildren(...parts);
+  const row = places.now.querySelector(".played"), box = row?.closest(".scroll");
+  if (box) box.scrollTop = Math.max(0, row.offsetTop + row.offsetHeight - box.offsetTop - box.clientHeight / 2);
   drawStory();
 }
 
@@ -125,13 +127,13 @@ function drawStory() {
   const annotations = [{ xref: "paper", x: 0, y: run.budget, text: "budget (VaR)", showarrow: false, xanchor: "left", yanchor: "bottom", font: { size: 11, color: colour("tail") } }];
   if (run.safe_from !== null && run.safe_from <= at) {
     shapes.push({ type: "rect", x0: run.safe_from + 1, x1: run.steps.length + 1, yref: "paper", y0: 0, y1: 1, fillcolor: colour("good"), opacity: 0.12, line: { width: 0 }, layer: "below" });
-    annotations.push({ x: run.safe_from + 1, yref: "paper", y: 0.02, text: "★ safe: bold from here", showarrow: false, xanchor: run.safe_from + 1 > run.steps.length * 0.6 ? "right" : "left", yanchor: "bottom", font: { size: 11, color: colour("good") } });
+    annotations.push({ x: run.safe_from + 1, yref: "paper", y: 0.5, text: "★ safe: bold from here", showarrow: false, xanchor: run.safe_from + 1 > run.steps.length * 0.6 ? "right" : "left", yanchor: "bottom", font: { size: 11, color: colour("good") } });
   }
   draw(places.story, [
     { type: "scatter", mode: "lines+markers", name: "spent so far", x, y: spent, line: { color: colour("exact"), width: 2.4, shape: "hv" }, marker: { size: 6 } },
     { type: "scatter", mode: "lines+markers", name: "expected in the end", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
   ], layout({
-    shapes, annotations, showlegend: true, legend: { orientation: "h", x: 0, y: 1.22 }, margin: { l: 46, r: 10, t: 26, b: 36 },
+    shapes, annotations, ...legend(places.story), margin: { l: 46, r: 10, t: 26, b: 36 },
     xaxis: { range: [0.7, run.steps.length + 1.3], title: { text: "step" }, dtick: run.steps.length > 20 ? undefined : 1 }, yaxis: { title: { text: "cost" } },
   }));
 }
