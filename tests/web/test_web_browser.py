@@ -153,7 +153,7 @@ def test_by_keyboard_alone(visit):
     after = here.page.input_value("#alpha-number")
     assert float(after) < float(before)
     here.ready("exact", after)
-    here.drawn("story")
+    here.wait(f"document.getElementById('story').dataset.alpha === '{after}'")
     here.page.focus("#step")
     here.page.keyboard.press("Enter")
     assert here.page.locator("#log li").count() == 1

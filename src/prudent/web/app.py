@@ -144,7 +144,7 @@ class Server:
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
         key = json.dumps([number, []])
         task = {"task": "check", "key": key, "name": name, "set": [], "values": {}}
-        body = await self.quick.run(task, raw)
+        body = await _unless_gone(request.receive, self.quick.run(task, raw))
         self.uploads[number] = (name, raw)
         while sum(len(kept) for _, kept in self.uploads.values()) > self.limits.uploads:
             self.uploads.popitem(last=False)

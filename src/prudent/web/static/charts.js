@@ -22,8 +22,8 @@ export function layout(more = {}) {
 
 // Below the picture where it is narrow, above it where there is room.
 export function legend(place) {
-  const narrow = place.clientWidth < 460;
-  return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: -0.22, yanchor: "top" } : { y: 1.02, yanchor: "bottom" }) } };
+  const narrow = place.clientWidth < 460, below = -56 / Math.max(place.clientHeight - 130, 60);
+  return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: below, yanchor: "top" } : { y: 1.02, yanchor: "bottom" }) } };
 }
 
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };

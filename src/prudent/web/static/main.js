@@ -117,6 +117,7 @@ async function newAlpha(fresh = false) {
   showDownloads();
   for (const method of Object.keys(charts.METHODS)) { giveUp(method); $(`plan-${method}`).classList.add("stale"); }
   for (const channel of ["frontier", "map", "play"]) giveUp(channel);
+  for (const button of ["step", "all"]) $(button).disabled = true; // until there is a run of the new plan
   try {
     const exact = await ask("exact", "solve", values);
     if (!exact || mine !== turn) return;
@@ -233,7 +234,9 @@ function slide(input, output, positions, value, text) {
 async function askRun() {
   try {
     const found = await ask("play", "play", { alpha: state.alpha, run: state.run });
-    if (found) play.begin(found, state.model, stage);
+    if (!found) return;
+    $("story").dataset.alpha = state.alpha;
+    play.begin(found, state.model, stage);
   } catch (error) { play.clear(stage, error.message); }
 }
 

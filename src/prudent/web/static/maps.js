@@ -30,7 +30,7 @@ function grid(content, place) {
   for (const { x, y } of content.treasure) shapes.push({ type: "rect", x0: x - 0.5, x1: x + 0.5, y0: y - 0.5, y1: y + 0.5, fillcolor: colour("cvar-wc"), opacity: 0.35, line: { width: 0 }, layer: "below" });
   draw(place, [
     { type: "scatter", mode: "text", x: content.arrows.map((a) => a.x), y: content.arrows.map((a) => a.y), text: content.arrows.map((a) => ARROWS[a.action] ?? a.action), textfont: { size: 19, color: colour("exact") }, hovertemplate: "column %{x}, row %{y}: %{text}<extra></extra>" },
-    { type: "scatter", mode: "text", x: content.treasure.map((t) => t.x), y: content.treasure.map((t) => t.y), text: content.treasure.map((t) => String(t.value)), textfont: { size: 10, color: colour("ink") }, hovertemplate: "treasure worth %{text}<extra></extra>" },
+    { type: "scatter", mode: "text", x: content.treasure.map((t) => t.x), y: content.treasure.map((t) => t.y), text: content.treasure.map((t) => String(t.value)), textfont: { size: place.clientWidth < 460 ? 8 : 10, color: colour("ink") }, hovertemplate: "treasure worth %{text}<extra></extra>" },
   ], layout({
     shapes, margin: { l: 30, r: 8, t: 8, b: 24 },
     xaxis: { range: [-0.5, content.size - 0.5], dtick: 1, showgrid: false, showticklabels: false }, yaxis: { range: [content.size - 0.5, -0.5], dtick: 1, showgrid: false, showticklabels: false },
