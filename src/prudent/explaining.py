@@ -108,6 +108,8 @@ class Explainer:
         base, level = Base(least.value, least.lower, least.value), policy.level
         memory = Allowance.of(None, None)
         swept = budget_sweep(prepared, base, least.choice, self.worst, memory, most=level, aims=PLAN, keep=True)
+        if swept.stopped == "interrupted":
+            raise KeyboardInterrupt
         assert swept.tables is not None
         self.tables = swept.tables
 

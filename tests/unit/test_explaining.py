@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 import prudent
+from prudent.allowance import Allowance
 from strategies import cases, examples, solved
 
 
@@ -85,3 +86,13 @@ def test_what_is_played_is_allowed_and_best_among_the_allowed(case):
         assert played[0] in allowed
         least = min(option.expected for option in allowed)
         assert played[0].expected == pytest.approx(least, rel=1e-9, abs=1e-9)
+
+
+def test_values_that_were_stopped_half_way_explain_nothing(monkeypatch):
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2)
+    stopped = Allowance(memory=10**9, interrupted=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Allowance, "of", lambda *arguments: stopped)
+        with pytest.raises(KeyboardInterrupt):
+            plan.explain((0, 5))
+    assert plan.explain((0, 5)).action == plan.policy((0, 5))

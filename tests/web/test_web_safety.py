@@ -1,6 +1,7 @@
 """The server is safe: who may ask, how much, how long, and what stops."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import subprocess
@@ -155,6 +156,18 @@ def test_who_hangs_up_stops_the_solve(start):
     assert told["stopped"] + told["replaced"] == 1 and told["answered"] == 0
     answer = server.client.get("/api/solve?model=figure-2&alpha=0.1&method=cvar-wc")
     assert answer.json()["plan"]["cvar"] == prudent.solve(prudent.domains.figure_2(), 0.1, method="cvar-wc").cvar
+
+
+def test_what_was_stopped_half_way_is_not_built_upon(start):
+    from prudent.web.playing import played
+
+    server = start(workers=1)
+    values = {"model": "inventory-control", "alpha": 0.2, "run": 3}
+    for patience in (0.05, 0.4, 0.8):
+        with contextlib.suppress(httpx.ReadTimeout):
+            httpx.get(f"{server.address}/api/play", params=values, timeout=patience)
+    plan = prudent.solve(prudent.domains.inventory_control(), 0.2)
+    assert server.client.get("/api/play", params=values).json() == played(plan, 3)
 
 
 def test_the_solve_goes_on_while_somebody_else_waits_for_it(start):

@@ -25,7 +25,8 @@ WHILE = 0.25
 """Seconds; a solve that takes longer is not waited for while the slider moves."""
 
 POINTS = 30  # grid points of the paper's methods, as by command
-PLANS = 12  # of one model, kept by a worker
+PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
+PIECES = 24  # other results of one model: distributions, routes
 FILES = ("traffic",)  # parameters that are paths: requests open no files
 
 
@@ -55,7 +56,7 @@ class Session:
         self.kind = kind  # the domain's name, or "file"
         self.settings = settings  # the domain's parameters, as text
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
-        self.kept = Bounded(PLANS)
+        self.plans, self.kept = Bounded(PLANS), Bounded(PIECES)
         self.seconds = 0.0  # what the last exact solve took
         self._curve: Curve | None = None
 
@@ -79,15 +80,15 @@ class Session:
         for the rounding of a longer sweep.
         """
         swept = not sure and method == "exact" and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
-        if not swept or (method, alpha, True) in self.kept:
-            found: Plan = self.kept.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
+        if not swept or (method, alpha, True) in self.plans:
+            found: Plan = self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
         else:
-            found = self.kept.get_or_make((method, alpha, False), lambda: self.curve.plan(alpha))
+            found = self.plans.get_or_make((method, alpha, False), lambda: self.curve.plan(alpha))
         return found
 
     def is_sure(self, plan: Plan) -> bool:
         """Return whether a plan is one of a solve of its own."""
-        return self.kept.get((plan.method, plan.alpha, True)) is plan
+        return self.plans.get((plan.method, plan.alpha, True)) is plan
 
     def _solve(self, alpha: float, method: str) -> Plan:
         plan = prudent.solve(self.model, alpha, method=as_method(method, POINTS), **self.options)

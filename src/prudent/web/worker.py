@@ -30,11 +30,25 @@ class Worker:
         self.source, self.sink, self.memory = source, sink, memory
         self.sessions = Bounded(SESSIONS)
         self.busy = False
+        # Rings with every signal, whoever handles it: a solve that is asked to stop returns what it has so far.
+        self.bell = -1
+        if os.name == "posix":  # elsewhere a task is not asked to stop, its process is replaced
+            self.bell, ring = os.pipe()
+            os.set_blocking(self.bell, False)
+            os.set_blocking(ring, False)
+            signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Stop the task at hand, if there is one."""
         if self.busy:
             raise KeyboardInterrupt
+
+    def rang(self) -> bool:
+        """Return whether a signal came since this was asked last."""
+        try:
+            return self.bell >= 0 and bool(os.read(self.bell, 4096))
+        except BlockingIOError:
+            return False
 
     def run(self) -> None:
         """Answer until stdin ends."""
@@ -42,12 +56,17 @@ class Worker:
         while len(head := self.source.read(LENGTHS.size)) == LENGTHS.size:
             size, extra = LENGTHS.unpack(head)
             about, raw = json.loads(self.source.read(size)), self.source.read(extra)
+            self.rang()
+            reply: dict[str, Any] = {"kind": "stopped"}
+            body = b""
             try:
                 self.busy = True
                 reply, body = self.answer(about, raw)
                 self.busy = False
             except KeyboardInterrupt:
                 self.busy = False
+            if self.rang():  # what was computed may be half of it
+                self.sessions.pop(about["key"], None)
                 reply, body = {"kind": "stopped"}, b""
             text = json.dumps(reply).encode()
             self.sink.write(LENGTHS.pack(len(text), len(body)) + text + body)
