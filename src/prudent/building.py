@@ -13,6 +13,9 @@ from prudent.progress import Progress
 
 __all__ = ["build", "from_arrays", "merge_outcomes"]
 
+LARGEST = 1 + 1e-9
+"""The largest probability that counts as 1."""
+
 Outcomes = Iterable[tuple[float, Hashable, float]]
 Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
 
@@ -178,6 +181,8 @@ def merge_outcomes(
     action, successor, cost = action[order], successor[order], cost[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(action) != 0) | (np.diff(successor) != 0) | (np.diff(cost) != 0)
+    if not ((probability >= 0) & (probability <= LARGEST)).all():
+        new[:] = True  # left as they are, for the model to refuse
     first = np.flatnonzero(new)
     return action[first], successor[first], cost[first], np.add.reduceat(probability[order], first)
 
@@ -210,6 +215,9 @@ def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple
         for probability, target, price in outcomes:
             try:
                 key, chance = (target, float(price)), float(probability)
+                if not 0.0 <= chance <= LARGEST:  # before it is added to others
+                    where = f"state {state!r}, action {action!r}"
+                    raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1")
             except (TypeError, ValueError, OverflowError):
                 where = f"state {state!r}, action {action!r}"
                 _number(price, f"cost at {where}")

@@ -13,7 +13,7 @@ __all__ = ["Achieved", "Exceedance", "MeanPlusCVaR", "Objective", "ValueAtRisk",
 
 @dataclass(frozen=True)
 class Exceedance:
-    """The least probability that the total cost exceeds a budget."""
+    """The least probability that the total cost exceeds a budget, of plans that reach a goal with probability 1."""
 
     budget: float
 

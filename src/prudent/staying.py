@@ -1,7 +1,8 @@
 """The greatest chance of staying within a budget, for many budgets at once.
 
 Model checkers ask for it one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]``; one sweep has them all
-(:mod:`prudent.methods.exceeding`).  Each budget has a best plan of its own:
+(:mod:`prudent.methods.exceeding`).  Plans are those that reach a goal with probability 1: where a plan might do better
+by risking a trap, a model checker's number is larger.  Each budget has a best plan of its own:
 ``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
 """
 
@@ -20,7 +21,7 @@ from prudent.methods.exceeding import exceeding
 from prudent.model import SSP, FloatArray
 from prudent.solving import compile_kernels
 from prudent.tables import Shown, Table, frame, number, plain
-from prudent.values.worst_case import least_worst_case
+from prudent.values.worst_case import UNREACHED, least_worst_case
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -93,6 +94,9 @@ def chances(
 ) -> Chances:
     """Return the greatest chance of a total cost within each budget, with bounds: all from one sweep.
 
+    It is the greatest among plans that reach a goal with probability 1, as all plans here do.  Without states from
+    which no goal can be reached, it is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``.
+
     Parameters
     ----------
     model : SSP
@@ -119,7 +123,7 @@ def chances(
     compile_kernels("exact")
     began, allowance = time.perf_counter(), Allowance.of(memory, time_limit, None, threads)
     prepared = prepare_for(model, TAIL, step)
-    level = np.array([level_of(prepared, budget) for budget in wanted], dtype=np.int64)
+    level = np.array([max(min(level_of(prepared, budget), UNREACHED), -1) for budget in wanted], dtype=np.int64)
     worst = int(least_worst_case(prepared).value[prepared.start])
     most = int(min(level.max(initial=0), worst))
     with allowance:

@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 import prudent
+from prudent.building import merge_outcomes
 
 
 def test_explores_merges_and_numbers():
@@ -59,3 +61,10 @@ def test_goals_are_checked():
     with pytest.raises(prudent.PrudentError, match="goal 's' has actions"):
         prudent.build("s", table.__getitem__, goals=["s", "g", "t"])
     assert prudent.build("s", table.__getitem__, goals=["g", "t"]).n_states == 3
+
+
+def test_probabilities_are_checked_before_they_are_added_up():
+    with pytest.raises(prudent.PrudentError, match=r"state 's', action 'a' is -0.5; it must lie between"):
+        prudent.build("s", {"s": {"a": [(-0.5, "g", 1), (1.0, "g", 1), (0.5, "t", 0)]}, "g": {}, "t": {}})
+    twice = merge_outcomes(np.array([0, 0]), np.array([1, 1]), np.array([2.0, 2.0]), np.array([-1.0, 2.0]))
+    assert twice[3].tolist() == [-1.0, 2.0]  # for the model to refuse

@@ -29,6 +29,20 @@ def test_runs_without_a_worst_case_and_budgets_in_any_order():
     assert found.chance.tolist() == [0.875, 0.0, 0.0, 0.5]
 
 
+def test_plans_are_those_that_surely_reach_a_goal():
+    """A model checker would risk the trap for a small budget; plans here do not."""
+    table = {
+        "s": {"risky": [(0.9, "g", 1), (0.1, "trap", 1)], "safe": [(1, "g", 10)]},
+        "trap": {"stay": [(1, "trap", 1)]},
+    }
+    model = prudent.build("s", lambda state: table.get(state, {}), goals=["g"])
+    assert prudent.chances(model, [1, 5, 10]).chance.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_budgets_of_any_size():
+    assert prudent.chances(prudent.domains.figure_2(), [1e300, -1e300]).chance.tolist() == [1.0, 0.0]
+
+
 def test_rounded_costs_are_enclosed():
     model = prudent.build("s", {"s": {"a": [(0.3, "g", 1.0), (0.7, "g", math.sqrt(2))], "b": [(1, "g", math.pi)]}})
     found = prudent.chances(model, [0.9, 1.2, 1.5, 4], step=0.01)

@@ -59,3 +59,10 @@ HARM = [
 def test_archives_that_do_harm_are_refused(raw, problem):
     with pytest.raises(prudent.PrudentError, match=problem):
         unpacked(raw)
+
+
+def test_a_header_that_was_wiped_out_is_not_the_end():
+    raw = bytearray(tar(member("a"), member("b"), member("c")))
+    raw[512:1024] = bytes(512)  # between two others
+    with pytest.raises(prudent.PrudentError, match="goes on after its end, or is damaged at byte 512"):
+        unpacked(bytes(raw))

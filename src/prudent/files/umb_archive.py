@@ -94,6 +94,8 @@ def _members(content: bytes) -> dict[str, memoryview]:
         at += -(-size // BLOCK) * BLOCK
     if len(block) < BLOCK:
         raise PrudentError(f"has lost its end, or is not a tar file; {WANTED}")
+    if content[at:].strip(b"\0"):  # a header that was wiped out looks like the end
+        raise PrudentError(f"goes on after its end, or is damaged at byte {at:,}; {WANTED}")
     return found
 
 
