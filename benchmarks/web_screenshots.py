@@ -2,7 +2,7 @@
 
     python benchmarks/web_screenshots.py [FOLDER]
 
-Starts a server of its own and writes PNGs into the folder, ``screenshots`` by default, for people to look at.
+Starts a server of its own and writes PNGs into the folder, ``report/screenshots`` by default, for people to look at.
 """
 
 import shutil
@@ -65,4 +65,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "report/screenshots"))

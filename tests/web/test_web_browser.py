@@ -260,6 +260,8 @@ def test_play_a_run_to_where_it_turns_bold(visit):
     while here.page.is_enabled("#step"):
         text = here.page.inner_text("#now")
         assert "budget left" in text and "Spent" in text
+        row, box = (here.page.locator(f"#now {name}").bounding_box() for name in (".played", ".scroll"))
+        assert box["y"] - 1 <= row["y"] < box["y"] + box["height"]  # what is played is in sight
         if "This is the moment" in text:
             turned = steps
         here.page.click("#step")

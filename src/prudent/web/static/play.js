@@ -63,7 +63,7 @@ function show() {
   const parts = over ? ending() : present(steps[at]);
   places.now.replaceChildren(...parts);
   const row = places.now.querySelector(".played"), box = row?.closest(".scroll");
-  if (box) box.scrollTop = Math.max(0, row.offsetTop + row.offsetHeight - box.offsetTop - box.clientHeight / 2);
+  if (box) box.scrollTop = Math.max(0, row.offsetTop - box.clientHeight / 2);
   drawStory();
 }
 
