@@ -18,7 +18,6 @@ class Running:
         self.app = make_app(limits=limits)
         config = uvicorn.Config(self.app, host="127.0.0.1", port=0, log_level="warning", lifespan="on", ws="none")
         self.server = uvicorn.Server(config)
-        self.server.install_signal_handlers = lambda: None
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
         end = time.monotonic() + 180

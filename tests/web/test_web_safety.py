@@ -172,7 +172,7 @@ def test_what_was_stopped_half_way_is_not_built_upon(start):
 
 def test_the_solve_goes_on_while_somebody_else_waits_for_it(start):
     server = start()
-    values = {"model": "inventory-control", "alpha": 0.07, "method": "cvar-wc", "set": "stages=6"}
+    values = {"model": "inventory-control", "alpha": 0.07, "method": "cvar-wc"}
     kept = {}
 
     def patient():
@@ -180,6 +180,7 @@ def test_the_solve_goes_on_while_somebody_else_waits_for_it(start):
 
     thread = threading.Thread(target=patient)
     thread.start()
+    wait_for(lambda: counts(server)["at work"] == 1)
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(f"{server.address}/api/solve", params=values, timeout=0.1)
     thread.join(100)
