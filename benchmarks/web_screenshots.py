@@ -29,6 +29,9 @@ VIEWS = [
     ("error", "?model=betting-game&set=stages%3D0&alpha=0.1", WIDE, "light", "error"),
 ]
 
+FRONT = {"betting-game": 1285, "betting-game-phone": 800}
+"""Views whose upper part, so many pixels of it, is for the README (``docs/pictures``)."""
+
 
 def main(folder: Path) -> None:
     """Take the pictures."""
@@ -57,6 +60,9 @@ def main(folder: Path) -> None:
                 page.wait_for_timeout(500)
                 page.screenshot(path=folder / f"{name}.png", full_page=True)
                 print(folder / f"{name}.png", flush=True)
+                if name in FRONT:
+                    clip = {"x": 0, "y": 0, "width": width, "height": FRONT[name]}
+                    page.screenshot(path=folder / f"{name}-front.png", full_page=True, clip=clip)
                 page.close()
             browser.close()
     finally:
