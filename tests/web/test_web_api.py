@@ -269,7 +269,7 @@ def test_a_broken_upload_gets_the_message_of_the_command(running, tmp_path, monk
     assert theirs.stderr == f"prudent: {ours.json()['error']}\n"
 
 
-@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+@pytest.mark.parametrize("suffix", [".json", ".json.gz", ".umb"])
 def test_an_upload_is_solved_like_the_file(running, get, tmp_path, suffix):
     path = tmp_path / f"mine{suffix}"
     prudent.save(prudent.domains.betting_game(stages=4), path)
