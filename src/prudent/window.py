@@ -6,6 +6,7 @@ the rows in use stay in the caches.  In a model with cycles every node has a row
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ TABLES = 2**28
 SHORTEST = 16
 """The shortest that tiles are made for that."""
 
+NOTHING = (np.zeros(1), np.zeros(1))
+"""What is handed on where one tile is all."""
+
 
 @dataclass
 class Window:
@@ -36,7 +40,6 @@ class Window:
     tile: int = field(init=False)  # levels to settle at once, at most
     width: int = field(init=False)  # levels that the tables hold
     tables: list[FloatArray] = field(init=False)  # U, and M, by row and level
-    before: list[FloatArray] = field(init=False)  # by node and level: what rows hand on, where they are shared
 
     def __post_init__(self) -> None:
         tiling = self.tiling
@@ -44,9 +47,16 @@ class Window:
         self.width = self._widest
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # that may be far more than is needed
             self.width = min(self._widest, 2 * self.tile)
-        self.tables = [np.zeros(tiling.rows * self.width if used else 1) for used in (True, self.plan)]
-        carried = len(tiling.work.delay) * self._carried
-        self.before = [np.zeros(carried if used else 1) for used in (True, self.plan)]
+        make = np.empty if tiling.shares_rows else np.zeros  # a shared row is written before it is read
+        self.tables = [make(tiling.rows * self.width if used else 1) for used in (True, self.plan)]
+        for table in self.tables:
+            table[: self.width] = 0.0  # the row of the goals
+
+    @cached_property
+    def before(self) -> list[FloatArray]:
+        """By node and level: what rows hand on from tile to tile, where they are shared."""
+        carried = len(self.tiling.work.delay) * self._carried
+        return [np.zeros(carried if used else 1) for used in (True, self.plan)]
 
     @property
     def _carried(self) -> int:
@@ -86,7 +96,7 @@ class Window:
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
         before = self._carried
         taken, handed = 0 if first else before, 0 if last else before
-        (excess, mean), (excess_before, mean_before) = self.tables, self.before
+        (excess, mean), (excess_before, mean_before) = self.tables, self.before if taken or handed else NOTHING
         return Values(row, excess, mean, before, taken, handed, excess_before, mean_before, choice)
 
     def of_start(self, first: int, end: int) -> list[FloatArray]:
