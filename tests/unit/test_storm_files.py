@@ -2,6 +2,7 @@
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,13 @@ def test_constants_are_exact_and_of_their_type(file):
             prudent.load(path, constants={"p": value, "b": True})
     with pytest.raises(PrudentError, match="constant b is 1; it must be true or false"):
         prudent.load(path, constants={"p": 0.1, "b": 1})
+    for value in ("1e-400", "1e-320", 1e-320, "1e400", 10**400, 10**5000, Fraction(10**5000 + 1, 10**5000)):
+        with pytest.raises(PrudentError, match=r"p is .*; it must be a number of 400 digits at most, 0 or") as refused:
+            prudent.load(path, constants={"p": value, "b": True})
+        assert len(str(refused.value)) < len(str(path)) + 250
+    for value in ("1_0", "0.1_0", "１", "0x1", "1" * 5000):  # noqa: RUF001
+        with pytest.raises(PrudentError, match=r"constant p is .*; it must be a number$"):
+            prudent.load(path, constants={"p": value, "b": True})
 
 
 OPEN = WALK.format(n="")
@@ -99,6 +107,8 @@ CLOSED = WALK.format(n=" = 3")
 REFUSED = {
     "undefined": (OPEN, {}, r'leaves N open; give constants=\{"N": ...\} \(--const N=...\)'),
     "not whole": (OPEN, {"constants": {"N": 2.5}}, "constant N is 2.5; it must be a whole number"),
+    "not in range": (OPEN, {"constants": {"N": "9" * 20}}, r"constant N is '9{20}'; it must be a .* to 2\^63 - 1"),
+    "far out of range": (OPEN, {"constants": {"N": "1e400"}}, "constant N is '1e400'; it must be a whole number from"),
     "unknown": (OPEN, {"constants": {"M": 2}}, "constant M is given, but there is none of that name; .* open N"),
     "a variable": (CLOSED, {"constants": {"x": 2}}, "constant x is given, but there is none .*leaves none open"),
     "defined": (CLOSED, {"constants": {"N": 2}}, "constant N is given, but the file says 3; leave it out"),

@@ -1,5 +1,7 @@
 """Values for the constants that a PRISM or JANI file leaves open."""
 
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -12,6 +14,12 @@ __all__ = ["define"]
 
 DIGITS = 400
 """How many digits a value may have before or after its point; floating-point numbers have fewer."""
+
+NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)")
+"""A number as text, as the file would have it, or a fraction."""
+
+LONGEST = 60
+"""How much of a value a message shows."""
 
 
 def define(
@@ -47,7 +55,7 @@ def _open(undefined: Sequence[str]) -> str:
 
 def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
     """Return a value as the constant's type wants it: from Python as a number, from a command as text."""
-    at = f"{place}: constant {name} is {value!r}; it must be"
+    at = f"{place}: constant {name} is {_shown(value)}; it must be"
     if kind.is_boolean:
         text = str(value).lower()
         if text not in ("true", "false"):
@@ -58,17 +66,40 @@ def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
     except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
         raise PrudentError(f"{at} a number") from None
     if not kind.is_integer:
+        if not _is_double(number):
+            low, high = sys.float_info.min, sys.float_info.max
+            raise PrudentError(f"{at} a number of {DIGITS} digits at most, 0 or of a size from {low:.1e} to {high:.1e}")
         return stormpy.Rational(str(number))
     if number.denominator != 1:
         raise PrudentError(f"{at} a whole number")
+    if not -(2**63) <= number < 2**63:
+        raise PrudentError(f"{at} a whole number from -2^63 to 2^63 - 1, which is as far as Storm counts")
     return int(number)
+
+
+def _is_double(number: Fraction) -> bool:
+    """Return whether a number lies in the range of doubles, where they are exact to their last digit."""
+    if max(abs(number.numerator), number.denominator) >= 10**DIGITS:
+        return False
+    return number == 0 or sys.float_info.min <= abs(number) <= sys.float_info.max
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python's limit on the digits of a whole number
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _fraction(value: Any) -> Fraction:
     if isinstance(value, str):
-        if "/" not in value and abs(Decimal(value).adjusted()) > DIGITS:  # which would take forever
+        text = value.strip()
+        if not NUMBER.fullmatch(text):  # Python would take 1_0 for 10
             raise ValueError
-        return Fraction(value)
+        if "/" not in text and abs(Decimal(text).adjusted()) > DIGITS:  # which would take forever
+            raise ValueError
+        return Fraction(text)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError
     if isinstance(value, Integral | Rational):
