@@ -191,6 +191,35 @@ def test_variables_name_the_states(tmp_path):
     assert load(tmp_path, index, members).state_names == ("i=3 #0", "", "i=3 #2")
 
 
+def test_names_that_look_like_numbered_ones(tmp_path):
+    """Somebody else may be called what a number makes of a name: the number counts on."""
+    index, members = by_hand()
+    index["transition-system"] |= {"#states": 2, "#choices": 4, "#branches": 4, "#choice-actions": 3}
+    index["annotations"]["rewards"]["r0"]["applies-to"] = ["branches"]
+    members |= {
+        "state-to-choices.bin": whole(0, 3, 4),
+        "choice-to-branches.bin": whole(0, 1, 2, 3, 4),
+        "branch-to-target.bin": whole(1, 1, 1, 1),
+        "branch-to-probability.bin": real(1, 1, 1, 1),
+        "annotations/aps/goal/states/values.bin": whole(2),
+        "annotations/rewards/r0/branches/values.bin": real(1, 2, 3, 4),
+        "actions/choices/values.bin": whole(0, 1, 2, 2, dtype="<u4"),
+        "actions/choices/string-mapping.bin": whole(0, 2, 4, 8),
+        "actions/choices/strings.bin": b"gogogo#0",
+    }
+    assert load(tmp_path, index, members).action_names == ("go#1", "go#2", "go#0")
+    members["actions/choices/values.bin"] = whole(0, 0, 2, 2, dtype="<u4")  # one action twice, not two of one name
+    assert load(tmp_path, index, members).action_names == ("go#1", "go#2", "go#0")
+
+    index, members = by_hand()
+    variables = [{"name": "x", "type": {"type": "string"}}]
+    index["valuations"] = {"states": {"unique": False, "#strings": 2, "classes": [{"variables": variables}]}}
+    members["valuations/states/valuations.bin"] = whole(0, 0, 1)
+    members["valuations/states/string-mapping.bin"] = whole(0, 1, 5)
+    members["valuations/states/strings.bin"] = b"aa #0"
+    assert load(tmp_path, index, members).state_names == ("x=a #1", "x=a #2", "x=a #0")
+
+
 def test_every_way_of_packing(tmp_path):
     model = prudent.domains.figure_2()
     plain = gzip.decompress(packed(members_of(model)))

@@ -34,7 +34,32 @@ TS, REWARD = "transition-system", ("annotations", "rewards", "r0")
 VALUATIONS = {
     "states": {"unique": True, "classes": [{"variables": [{"name": "x", "type": {"type": "uint", "size": 8}}]}]}
 }
+
+
+def valued(name="x", offset=0, **kind):
+    """A variable of three states; it takes their bytes from a member that is as large as the index says."""
+
+    def changed(index, members):
+        variables = [{"name": name, "type": kind, "offset": offset}]
+        index["valuations"] = {"states": {"unique": False, "classes": [{"variables": variables}]}}
+        members["valuations/states/valuations.bin"] = b"\xff" * (3 * kind["size"] // 8)
+
+    return changed
+
+
+def no_branches(index, members):
+    change([TS, "branch-probability-type"], {"type": "rational", "size": 128 * 2**60})(index, members)
+    change([TS, "#branches"], 0)(index, members)
+    put("branch-to-probability.bin", b"")(index, members)
+
+
 BAD = [
+    *((valued(type=kind, size=32000), rf"variables\[0\]: a {kind} cannot have 32000 bits; 4,096 are the most")
+      for kind in ("uint", "int", "rational")),
+    (valued(type="uint", size=8, offset=10**4300 - 1), r"variables\[0\].offset is 9{60}; its size must be below"),
+    (valued("\ud800", type="uint", size=8), r'variables\[0\].name is "\\ud800", which is not Unicode text'),
+    (no_branches, "branch-probability-type.size is 147573952589676412928; rational numbers have .*up to 65,536"),
+    (change([*REWARD, "applies-to"], []), "r0: applies to nothing, so there are no costs"),
     (change(["format-version"], 2), "index.json: format-version is 2; this release reads 1"),
     (change([TS], None), "index.json: transition-system is null"),
     (change([TS, "time"], "stochastic"), 'time is "stochastic"; only Markov chains'),

@@ -137,8 +137,10 @@ def _costs(arrays: Arrays, reward: str | None, state_of: IntArray, choice_of: In
         "choices": (len(state_of), lambda value: value[choice_of]),
         "branches": (len(choice_of), lambda value: value),
     }
-    total = None
-    for each in dict.fromkeys(map(str, checked(about.get("applies-to"), list, f"{folder}: applies-to"))):
+    total, applies = None, checked(about.get("applies-to"), list, f"{folder}: applies-to")
+    if not applies:
+        raise PrudentError(f"{folder}: applies to nothing, so there are no costs; it must apply to {', '.join(where)}")
+    for each in dict.fromkeys(map(str, applies)):
         if each not in where:
             raise PrudentError(f"{folder}: applies to {each[:60]!r}; costs are those of {', '.join(where)}")
         n, spread = where[each]

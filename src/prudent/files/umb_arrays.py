@@ -19,6 +19,9 @@ __all__ = ["Arrays", "bit_array", "string_arrays"]
 SIZES = {"double": 64, "rational": 128, "int": 64, "uint": 64}
 """Types of numbers that are read, each with its size in bits unless another is given."""
 
+BITS = 2**16
+"""The most bits of a fraction."""
+
 EXACT = 2**53
 """Whole numbers up to here are doubles, and the quotient of two of them is rounded once."""
 
@@ -82,8 +85,9 @@ class Arrays:
             hint = "intervals are not supported" if given.endswith("-interval") else f"it must be {' or '.join(SIZES)}"
             raise PrudentError(f"{at}.type is {shown(given)}; {hint}")
         size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
-        if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128):
-            raise PrudentError(f"{at}.size is {shown(size)}; {given} numbers have {SIZES[given]} bits")
+        if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):
+            wanted = f"{SIZES[given]} bits" if given != "rational" else f"a multiple of 128 bits, up to {BITS:,}"
+            raise PrudentError(f"{at}.size is {shown(size)}; {given} numbers have {wanted}")
         if given != "rational":
             plain = self._plain(name, n, {"double": "<f8", "int": "<i8", "uint": "<u8"}[given])
             return None if plain is None else plain.astype(np.float64)

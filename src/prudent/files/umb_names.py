@@ -2,7 +2,7 @@
 
 A state is called ``x=1, ok=true``; where two states have the same values, their numbers follow, ``x=1, ok=true #7``.
 An action is called as it is labelled; where two actions of a state are called the same, or one has no label, its number
-within the state follows, ``send#1`` or ``#1``.
+within the state follows, ``send#1`` or ``#1``.  Where somebody else is called so already, the next number that is free.
 """
 
 import struct
@@ -24,6 +24,9 @@ NAMES = "names/states"
 """Where names of states are kept that are not made of variables: Storm reads no variables that are strings."""
 
 FOLDER = "valuations/states"
+BITS, PADDING = 4096, 2**31
+"""The most bits of a variable, and of padding: beyond, values would be numbers of thousands of digits."""
+
 SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64}
 
 LONGER, SPARE = 64, 2**20
@@ -38,7 +41,8 @@ def state_names(arrays: Arrays, n_named: int, n_states: int) -> list[str] | None
         return found
     texts = _texts(arrays, checked(valuations["states"], dict, "index.json: valuations.states"), n_states)[:n_named]
     times = Counter(texts)
-    return [text if times[text] == 1 else f"{text} #{s}" for s, text in enumerate(texts)]
+    free = _Free({(0, text) for text, n in times.items() if n == 1}, " #")
+    return [text if times[text] == 1 else free.name(0, text, s) for s, text in enumerate(texts)]
 
 
 def action_names(arrays: Arrays, n_actions: int, n_choices: int, first: IntArray) -> list[str] | None:
@@ -51,12 +55,32 @@ def action_names(arrays: Arrays, n_actions: int, n_choices: int, first: IntArray
     label = [f"a{i}" if strings is None else strings[i] for i in used.tolist()]
     names = np.array([*label, ""], dtype=object)[action].tolist()
     unlabelled = len(used) > 0 and int(used[0]) == 0 and label[0] == ""  # the first action, where it has no name
-    key = first * len(used) + action
-    _, which, times = np.unique(key, return_inverse=True, return_counts=True)
-    within = np.arange(n_choices) - first
-    for c in np.flatnonzero((times[which] > 1) | (unlabelled & (action == 0))).tolist():
-        names[c] = f"{names[c]}#{within[c]}"
+    number: dict[str, int] = {}
+    called = np.array([number.setdefault(each, len(number)) for each in label], dtype=np.int64)[action]
+    _, which, times = np.unique(first * len(used) + called, return_inverse=True, return_counts=True)
+    numbered = (times[which] > 1) | (unlabelled & (action == 0))
+    others = np.flatnonzero(np.isin(first, first[numbered]) & ~numbered).tolist()
+    owner, free = first.tolist(), _Free({(int(first[c]), names[c]) for c in others}, "#")
+    for c in np.flatnonzero(numbered).tolist():
+        names[c] = free.name(owner[c], names[c], c - owner[c])
     return list(names)
+
+
+class _Free:
+    """Names with numbers that nobody else has, given who is called what."""
+
+    def __init__(self, taken: set[tuple[int, str]], mark: str) -> None:
+        self._taken, self._mark = taken, mark
+        self._next: dict[tuple[int, str], int] = {}  # below are only taken ones, so that none is looked at twice
+
+    def name(self, owner: int, text: str, number: int) -> str:
+        """Return the text with this number, or the next that is free among the owner's."""
+        number = max(number, self._next.get((owner, text), 0))
+        while (owner, name := f"{text}{self._mark}{number}") in self._taken:
+            number += 1
+        self._taken.add((owner, name))
+        self._next[owner, text] = number + 1
+        return name
 
 
 def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
@@ -107,6 +131,8 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
             size = checked(field["padding"], int, f"{here}.padding")
         else:
             name = checked(field.get("name"), str, f"{here}.name")
+            if any("\ud800" <= letter <= "\udfff" for letter in name):
+                raise PrudentError(f"{here}.name is {shown(name)}, which is not Unicode text; mend the name")
             about_type = checked(field.get("type"), dict, f"{here}.type")
             kind = checked(about_type.get("type"), str, f"{here}.type.type")
             if kind not in SIZES:
@@ -115,8 +141,11 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
             optional = checked(field.get("is-optional", False), bool, f"{here}.is-optional")
             offset = checked(field.get("offset", 0), int, f"{here}.offset")
         fixed = size != 64 if kind in ("double", "string") else size % 2 != 0 if kind == "rational" else False
-        if size <= 0 or fixed:
-            raise PrudentError(f"{here}: a {kind} cannot have {shown(size)} bits")
+        most = PADDING if name is None else BITS
+        if size <= 0 or fixed or size > most:
+            raise PrudentError(f"{here}: a {kind} cannot have {shown(size)} bits; {most:,} are the most")
+        if abs(offset) >= 1 << BITS:
+            raise PrudentError(f"{here}.offset is {shown(offset)}; its size must be below 2^{BITS}")
         yield name, kind, size, optional, offset, bit
         bit += size + optional
 
