@@ -54,6 +54,8 @@ def test_rewards_by_transition_in_every_form_are_one_model(arrays):
         "csr": ([csr_array(p) for p in P], [csr_array(r) for r in R]),
         "other sparse": ([csc_matrix(p) for p in P], [coo_array(r) for r in R]),
         "sparse and dense": (boxed, R),
+        "mixed": ([csr_array(P[0]), P[1], P[2].tolist()], [R[0], csr_array(R[1]), R[2]]),
+        "objects": (P.astype(object), R.astype(object)),
     }
     prints = set()
     for P_, R_ in forms.values():
@@ -200,6 +202,18 @@ def test_mdptoolbox_arrays_that_are_refused(arrays):
         ((bad(np.nan, (1, 2, 3), P), R), r"state 2, action 1 has an outcome of probability nan"),
         ((bad(0, (1, 2), P), R), r"state 2, action 1 has no outcomes"),
         ((P, bad(-np.inf, (1, 2), R)), r"state 2, action 1 has an outcome of cost inf"),
+        (([[[1, 0], [0, 1]], [[1]]], R), r"P\[1\] has the shape \(1, 1\); it must be \(2, 2\)"),
+        (([[[1, 0], [0]]], R), r"P\[0\] must be an array of numbers, found a list with rows of unequal length"),
+        ((np.array(3.0), R), r"P must be an array \(A, S, S\)"),
+        ((P + 1j, R), r"P\[0\] must be an array of numbers, found a ndarray of complex128"),
+        (([csr_array(p + 1j) for p in P], R), r"P\[0\] is a csr_array of complex128, .*; it must be .* real numbers"),
+        ((P, R + 1j), r"R\[0\] must be an array of numbers, found a ndarray of complex128"),
+        ((P, [[1], [1, 2]]), r"R must be an array of numbers, found a list with rows of unequal length"),
+        ((P, [[[1, 2], [3]]]), r"R\[0\] must be an array of numbers, found a list with rows of unequal length"),
+        ((P, np.array(3.0)), r"R has the shape \(\); it must have 1 or 2 dimensions"),
+        ((P, [["1"], ["2"]]), r"R must be an array of numbers, found a list of text"),
+        ((P, np.array([1, "2"], dtype=object)), r"R must be an array of numbers, found a ndarray"),
+        ((P, [None, 1]), r"R must be an array of numbers, found a list"),
     ]:
         with pytest.raises(PrudentError, match=message):
             make(*arguments, **COMMON)
@@ -211,7 +225,12 @@ def test_mdptoolbox_arrays_that_are_refused(arrays):
         ({"discount": 0}, r"discount is 0; it must be a number above 0 and at most 1"),
         ({"discount": 1.5}, r"discount is 1.5"),
         ({"initial": 9}, r"the initial state is number 9; the model has 6 states"),
+        ({"initial": False}, r"initial is False; it must be a state's number, or"),
+        ({"initial": 6, "discount": 0.5}, r"the initial state is number 6; the model has 6 states"),
+        ({"initial": {0: 0.5, 6: 0.5}, "discount": 0.5}, r"the initial state is number 6; the model has 6 states"),
         ({"state_names": ["a"]}, r"state_names has 1 entries; there are 6"),
+        ({"state_names": 5}, r"state_names is 5; it must be a list of 6 names"),
+        ({"action_names": set("abc")}, r"action_names is .*; it must be a list of 3 names"),
     ]:
         with pytest.raises(PrudentError, match=message):
             make(P, R, **{**COMMON, **options})
@@ -225,6 +244,7 @@ def test_quantecon_arrays_that_are_refused(partial):
         ((R, Q[0]), r"Q has the shape \(3, 6\); it must have 3 dimensions"),
         ((r, q), r"R has the shape \(15,\); it must have 2 dimensions"),
         ((r, q, s), r"a_indices must be a list of whole numbers"),
+        ((r, q, s, [[0], [1, 2]]), r"a_indices must be a list of whole numbers"),
         ((r, q, s, a * 1.0), r"a_indices must be a list of whole numbers"),
         ((r[:9], q, s, a), r"list 9, 15, 15 and 15 pairs of state and action"),
         ((r, q, s + 5, a), r"s_indices must lie between 0 and 5"),
@@ -234,3 +254,18 @@ def test_quantecon_arrays_that_are_refused(partial):
     ]:
         with pytest.raises(PrudentError, match=message):
             prudent.from_quantecon(*arguments, **COMMON)
+
+
+def test_sparse_arrays_of_one_dimension(partial):
+    flat = coo_array([1.0, 2.0])
+    if flat.ndim != 1:
+        pytest.skip("SciPy before 1.13")
+    r, _, s, a = pairs(*partial)
+    for name, make in (
+        (r"P\[0\]", lambda: prudent.from_mdptoolbox([flat], r, **COMMON)),
+        ("Q", lambda: prudent.from_quantecon(r, flat, s, a, **COMMON)),
+    ):
+        with pytest.raises(
+            PrudentError, match=name + r" is a coo_array of float64, of shape \(2,\); it must be a matrix"
+        ):
+            make()

@@ -6,7 +6,7 @@ goal, so three things are said by name: how rewards become costs (``cost=``), wh
 make cycles of negative cost, which :func:`prudent.solve` refuses: shift them first.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ from prudent.errors import PrudentError, as_number
 from prudent.model import SSP, FloatArray, IntArray, starts
 
 __all__ = ["from_mdptoolbox", "from_quantecon"]
+
+REAL = "biuf"
+"""The kinds of NumPy's types that are real numbers; of complex ones it would take the real part, and read text."""
 
 ENDED = "ended"
 """The goal that discounting leads to."""
@@ -136,7 +139,7 @@ def from_quantecon(
     reward = _numbers("R", R, (1,) if pairs else (2,))
     if pairs:
         state, action = (_indices(*given) for given in (("s_indices", s_indices), ("a_indices", a_indices)))
-        matrix = Q.tocsr() if issparse(Q) else csr_array(_numbers("Q", Q, (2,)))
+        matrix = _matrix("Q", Q)
         if not len(reward) == len(state) == len(action) == matrix.shape[0]:
             raise PrudentError(
                 f"R, Q, s_indices and a_indices list {len(reward)}, {matrix.shape[0]}, {len(state)} and {len(action)} "
@@ -198,6 +201,7 @@ class _Rows:
     ) -> SSP:
         """Return the model of these outcomes, in any order; rows that are not kept and those of goals are left out."""
         n_states, ends = self.n_states, _goals(goals, self.n_states)
+        _check_initial(initial, n_states)
         going_on = as_number("discount", discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
         if not len(ends) and going_on == 1:
             raise PrudentError("goals is empty; name the states where a run ends, or give a discount below 1")
@@ -237,25 +241,50 @@ class _Rows:
 
 
 def _numbers(name: str, values: Any, dimensions: tuple[int, ...]) -> FloatArray:
+    found = f"a {type(values).__name__}"
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise PrudentError(f"{name} must be an array of numbers, found a {type(values).__name__}") from None
+        array = np.asarray(values)
+    except ValueError:
+        raise PrudentError(f"{name} must be an array of numbers, found {found} with rows of unequal length") from None
+    if array.dtype.kind == "O":  # whole numbers beyond 64 bits, fractions, or anything
+        try:
+            if any(item is None or isinstance(item, str | bytes) for item in array.flat):
+                raise TypeError  # though NumPy has numbers for them
+            array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise PrudentError(f"{name} must be an array of numbers, found {found}") from None
+    if array.dtype.kind not in REAL:
+        of = "" if not array.ndim else " of text" if array.dtype.kind in "US" else f" of {array.dtype.name}"
+        raise PrudentError(f"{name} must be an array of numbers, found {found}{of}")
     if array.ndim not in dimensions or array.size == 0:
         wanted = " or ".join(map(str, dimensions))
         raise PrudentError(f"{name} has the shape {array.shape}; it must have {wanted} dimensions and not be empty")
-    return array
+    return array.astype(np.float64, copy=False)
+
+
+def _matrix(name: str, given: Any) -> Any:
+    """Return a sparse matrix of real numbers, from one of any kind."""
+    if not issparse(given):
+        return csr_array(_numbers(name, given, (2,)))
+    if given.dtype.kind not in REAL or given.ndim != 2:
+        raise PrudentError(
+            f"{name} is a {type(given).__name__} of {given.dtype.name}, of shape {given.shape}; it must be a matrix of "
+            "real numbers"
+        )
+    return given.tocsr()
+
+
+def _parts(given: Any) -> list[Any]:
+    """Return what a list or an array lists; nothing of anything else."""
+    return list(given) if isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim) else []
 
 
 def _matrices(name: str, given: Any) -> list[Any]:
     """Return one sparse matrix (S, S) for each action."""
-    parts = list(given) if isinstance(given, list | tuple | np.ndarray) and np.size(given) else []
+    parts = _parts(given)
     if not parts:
         raise PrudentError(f"{name} must be an array (A, S, S), or a list of A matrices (S, S), one for each action")
-    matrices = [
-        part.tocsr() if issparse(part) else csr_array(_numbers(f"{name}[{a}]", part, (2,)))
-        for a, part in enumerate(parts)
-    ]
+    matrices = [_matrix(f"{name}[{a}]", part) for a, part in enumerate(parts)]
     size = matrices[0].shape[0]
     for a, matrix in enumerate(matrices):
         if matrix.shape != (size, size):
@@ -267,8 +296,8 @@ def _matrices(name: str, given: Any) -> list[Any]:
 
 def _rewards(given: Any, n_actions: int, n_states: int) -> Any:
     """Return rewards by state and action, or a list of matrices by transition, one for each action."""
-    listed = isinstance(given, list | tuple | np.ndarray) and len(given) > 0
-    if listed and (issparse(given[0]) or np.ndim(given[0]) == 2):
+    parts = _parts(given)
+    if parts and (issparse(parts[0]) or any(_parts(row) for row in _parts(parts[0]))):
         matrices = _matrices("R", given)
         if len(matrices) != n_actions or matrices[0].shape[0] != n_states:
             raise PrudentError(
@@ -292,7 +321,10 @@ def _picked(matrix: Any, row: IntArray, column: IntArray) -> FloatArray:
 
 
 def _indices(name: str, values: Any) -> IntArray:
-    given = np.asarray(() if values is None else values)
+    try:
+        given = np.asarray(() if values is None else values)
+    except ValueError:  # rows of unequal length
+        given = np.zeros(())
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise PrudentError(f"{name} must be a list of whole numbers, one for each pair of state and action")
     return given.astype(np.int64)
@@ -309,7 +341,20 @@ def _goals(goals: Iterable[int], n_states: int) -> IntArray:
     return given.astype(np.int64)
 
 
+def _check_initial(initial: Any, n_states: int) -> None:
+    """Refuse to start anywhere but in the states of the arrays; the goal of discounting is none of them."""
+    for state in initial if isinstance(initial, Mapping) else (initial,):
+        if isinstance(state, bool) or not isinstance(state, int | np.integer):
+            raise PrudentError(f"initial is {initial!r}; it must be a state's number, or {{number: probability}}")
+        if not 0 <= state < n_states:
+            raise PrudentError(f"the initial state is number {state}; the model has {n_states} states, from number 0")
+
+
 def _named(what: str, names: Sequence[Hashable] | None, size: int) -> Sequence[Hashable] | None:
-    if names is not None and len(names) != size:
+    if names is None:
+        return None
+    if isinstance(names, Mapping | Set) or not isinstance(names, Sized) or not isinstance(names, Iterable):
+        raise PrudentError(f"{what} is {names!r}; it must be a list of {size} names")
+    if len(names) != size:
         raise PrudentError(f"{what} has {len(names)} entries; there are {size}")
-    return names
+    return list(names)
