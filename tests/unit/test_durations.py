@@ -62,6 +62,59 @@ def test_up_and_down_enclose_every_quantile(step):
     assert means[0] <= GAMMA.mean() <= means[1] <= means[0] + step + 1e-9
 
 
+NEW = [stats.Binomial(n=10, p=0.4)] if hasattr(stats, "Binomial") else []
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [stats.hypergeom(20, 7, 12), stats.hypergeom(20, 7, 12, loc=0.5), stats.nhypergeom(20, 7, 5, loc=2.25), *NEW],
+)
+@pytest.mark.parametrize("step", [0.25, 0.75, 1.0, 1.5])
+def test_durations_that_jump_are_each_where_their_direction_says(distribution, step):
+    """By the probability of each duration; SciPy's distribution functions are nan or wrong between them."""
+    low, high = distribution.support()
+    value = np.arange(low, high + 1)
+    chance = distribution.pmf(value)
+    assert chance.sum() == pytest.approx(1, abs=1e-12)
+    for rounding, number in (
+        ("up", np.ceil(value / step)),
+        ("down", np.floor(value / step)),
+        ("nearest", np.floor(value / step + 0.5)),
+    ):
+        found = dict(durations(distribution, Grid(step, rounding), "x"))
+        for t in {*found, *(number * step).tolist()}:
+            assert found.get(t, 0) == pytest.approx(chance[number * step == t].sum(), abs=1e-12)
+
+
+def test_durations_that_jump_anywhere():
+    listed = stats.rv_discrete(values=([0.3, 1.7], [0.25, 0.75]))  # no lattice
+    assert dict(durations(listed, Grid(0.5, "up"), "x")) == pytest.approx({0.5: 0.25, 2.0: 0.75})
+    skellam = stats.skellam(9, 0.01, loc=0.5)  # without a first one
+    found = dict(durations(skellam, Grid(1, "up", 1e-3), "x"))
+    assert found[9] == pytest.approx(skellam.pmf(8.5), abs=1e-12)
+
+
+NOISY = [stats.geninvgauss(2.3, 1.5), *([stats.irwinhall(10)] if hasattr(stats, "irwinhall") else [])]
+
+
+@pytest.mark.parametrize("distribution", NOISY)
+def test_noise_in_a_distribution_function_is_no_fault(distribution):
+    up, down = (durations(distribution, Grid(0.01, rounding, 1e-9), "x") for rounding in ("up", "down"))
+    for pairs in (up, down):
+        assert min(p for _, p in pairs) > 0
+        assert sum(p for _, p in pairs) == pytest.approx(1, abs=1e-12)
+    low, high = (sum(t * p for t, p in pairs) for pairs in (down, up))
+    assert low <= distribution.mean() <= high <= low + 0.01 + 1e-6
+
+
+class Falling:
+    def support(self):
+        return 0.0, 2.0
+
+    def cdf(self, x):
+        return np.where(np.asarray(x) < 1, 0.5, 0.4)[()]
+
+
 def test_tails_are_cut_at_their_quantile():
     for rounding, last in (("up", np.ceil), ("down", np.floor)):
         pairs = durations(GAMMA, Grid(0.5, rounding, 0.01), "x")
@@ -77,6 +130,10 @@ def test_scipys_new_distributions_do_too():
         pytest.skip("SciPy before 1.15")
     new, old = (durations(d, Grid(0.5, "nearest"), "x") for d in (stats.Uniform(a=1.0, b=4.0), stats.uniform(1, 3)))
     assert np.allclose(new, old, atol=1e-15)
+    with pytest.raises(PrudentError, match=r"x is several distributions at once; its parameters must be numbers"):
+        durations(stats.Normal(mu=[10.0, 20.0], sigma=2.0), Grid(1, "up", 1e-6), "x")
+    with pytest.raises(PrudentError, match=r"x is a distribution without its parameters"):
+        durations(stats.Normal, Grid(1, "up", 1e-6), "x")
     normal = durations(stats.Normal(mu=10.0, sigma=2.0), Grid(1, "up", 1e-6), "x")
     assert np.allclose(normal, durations(stats.norm(10, 2), Grid(1, "up", 1e-6), "x"), atol=1e-12)
 
@@ -90,6 +147,15 @@ def test_scipys_new_distributions_do_too():
         (stats.norm(10, 2), {"step": 1}, r"x is below 0 with probability 2.87e-07; times are at least 0; tail= allows"),
         (stats.norm(1, 2), {"step": 1, "tail": 1e-3}, r"x is below 0 with probability 0.309; times are at least 0$"),
         (stats.gamma(-4), {"step": 1}, r"x is a distribution whose parameters are not allowed"),
+        (Falling(), {"step": 0.5}, r"x is a distribution whose probabilities are not numbers that rise to 1"),
+        (stats.gamma, {"step": 1}, r"x is a distribution without its parameters; it must be a number, .* a distr"),
+        (stats.gamma([1, 2]), {"step": 1}, r"x is several distributions at once; its parameters must be numbers"),
+        (stats.gamma([1]), {"step": 1}, r"x is several distributions at once"),
+        (stats.norm([10, 20]), {"step": 1, "tail": 1e-6}, r"x is several distributions at once"),
+        (True, {}, r"x is True; it must be a number"),
+        (np.True_, {}, r"x is .*True.*; it must be a number"),
+        ({1: True}, {}, r"x is \{1: True\}; it must be"),
+        (3, {"rounding": []}, r"rounding is \[\]; it must be one of 'up', 'down', 'nearest'"),
         (-1, {}, r"x can be -1; times must be numbers, at least 0"),
         (float("nan"), {}, r"x can be nan"),
         ("soon", {}, r"x is 'soon'; it must be a number, {time: probability}"),

@@ -109,6 +109,15 @@ def test_multigraphs_several_goals_and_starts():
     graph.add_edge("t", "s", time=5)
     both = prudent.from_networkx(graph, {"s": 0.5, "t": 0.5}, {"g"})
     assert prudent.solve(both, alpha=1).expected == 15 + 2.5
+    assert prudent.from_networkx(graph, "s", frozenset("gh")).n_actions == 3
+    graph.add_edge("s", frozenset("gh"), time=1)
+    assert prudent.from_networkx(graph, "s", frozenset("gh")).state_names == ("s", frozenset("gh"))  # a node itself
+
+
+def test_a_start_that_never_happens_may_lead_nowhere():
+    graph = networkx.DiGraph([("s", "g", {"time": 5}), ("s", "pit", {"time": 1})])
+    model = prudent.from_networkx(graph, {"s": 1, "pit": 0}, "g")
+    assert model.state_names == ("s", "g") and prudent.solve(model, alpha=1).expected == 5
 
 
 def test_ways_that_do_not_lead_to_the_goal_are_left_out():
@@ -125,6 +134,17 @@ def test_ways_that_do_not_lead_to_the_goal_are_left_out():
         ({}, (["s"], "g"), r"start is \['s'\], which is not a node"),
         ({}, ("s", [["g"]]), r"goal is \['g'\], which is not a node"),
         ({}, ("s", []), r"goal is empty"),
+        ({}, ("s", frozenset()), r"goal is empty"),
+        (
+            {},
+            ("s", ("g", "s")),
+            r"goal is \('g', 's'\), which is not a node of the graph; give several goals as a list",
+        ),
+        ({}, ({}, "g"), r"start is \{\}; it must be a node, or \{node: probability\}"),
+        ({}, ({"s": 0}, "g"), r"start is \{'s': 0\}; it must be a node, or \{node: probability\}"),
+        ({}, ({"s": "1"}, "g"), r"the chance of start 's' is '1'; it must be a probability, a number from 0 to 1"),
+        ({}, ({"s": 0.5}, "g"), r"initial probabilities sum to 0.5"),
+        ({"time": True}, ("s", "g"), r"'time' of edge \('s', 'g'\) is True; it must be a number"),
         ({}, ("g", "s"), r"there is no way from start 'g' to goal 's'"),
         ({"time": -1}, ("s", "g"), r"'time' of edge \('s', 'g'\) can be -1; times must be numbers, at least 0"),
         ({"time": {1: 0.5}}, ("s", "g"), r"the probabilities of 'time' of edge \('s', 'g'\) sum to 0.5"),
@@ -141,6 +161,8 @@ def test_what_is_refused(edit, arguments, message):
 def test_what_is_no_graph():
     with pytest.raises(PrudentError, match=r"graph is a dict; it must be a networkx graph"):
         prudent.from_networkx({}, "s", "g")
+    with pytest.raises(PrudentError, match=r"time is \[\]; it must be the name of an edge attribute"):
+        prudent.from_networkx(networkx.DiGraph([("s", "g", {"time": 1})]), "s", "g", time=[])
     with pytest.raises(PrudentError, match=r"rounding is 'half'"):
         prudent.from_networkx(networkx.DiGraph([("s", "g", {"time": 1})]), "s", "g", rounding="half")
 

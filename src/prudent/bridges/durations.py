@@ -29,6 +29,9 @@ ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
 MOST = 100_000
 """The most durations of one edge."""
 
+NOISE = 1e-7
+"""By how much a distribution function may fall: SciPy computes some by series or quadrature."""
+
 _WANTED = "a number, {time: probability}, (times, probabilities), or a distribution of scipy.stats with its parameters"
 
 
@@ -43,7 +46,7 @@ class Grid:
     def __post_init__(self) -> None:
         if self.step is not None:
             as_number("step", self.step, "a number above 0", lambda x: 0 < x < np.inf)
-        if self.rounding not in ROUNDING:
+        if not isinstance(self.rounding, str) or self.rounding not in ROUNDING:
             raise PrudentError(f"rounding is {self.rounding!r}; it must be one of {', '.join(map(repr, ROUNDING))}")
         if self.tail is not None:
             as_number("tail", self.tail, "a probability above 0 and below 0.5", lambda x: 0 < x < 0.5)
@@ -78,12 +81,12 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
     """Return the distribution of rounded durations."""
     if grid.step is None:
         raise PrudentError(f"{where} is a distribution; give step=, the grid that its durations are rounded to")
-    low, high = (float(end) for end in distribution.support())
+    low, high = _ends(distribution, where)
     if not low <= high:
         raise PrudentError(f"{where} is a distribution whose parameters are not allowed: it has no durations")
     if low < 0:
         below = float(_below(distribution, np.zeros(1))[0])
-        if below > (grid.tail or 0.0):
+        if not below <= (grid.tail or 0.0):
             hint = "times are at least 0" if grid.tail else "times are at least 0; tail= allows a little"
             raise PrudentError(f"{where} is below 0 with probability {below:.3g}; {hint}")
         low = 0.0
@@ -93,8 +96,7 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
                 f"{where} has no longest duration; give tail=, such as 1e-6: what lies beyond the quantile 1 - tail "
                 "counts as that quantile"
             )
-        quantile = getattr(distribution, "ppf", None) or distribution.icdf
-        high = float(quantile(1 - grid.tail))
+        high = _quantile(distribution, 1 - grid.tail)
     if not high / grid.step < MOST:
         raise PrudentError(
             f"{where} is up to {high:g}, more than {MOST:,} times step={grid.step:g}; give a larger step"
@@ -102,23 +104,61 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
     h, share = grid.step, ROUNDING[grid.rounding]
     if grid.rounding == "up":  # k stands for what lies in ((k - 1) h, k h]
         k = np.arange(int(np.ceil(low / h)), int(np.ceil(high / h)) + 1)
-        at_most = np.asarray(distribution.cdf(k * h), dtype=np.float64)
+        at_most = _at_most(distribution, k * h)
     else:  # k stands for what lies in [(k - share) h, (k + 1 - share) h)
         k = np.arange(int(np.floor(low / h + share)), int(np.floor(high / h + share)) + 1)
         at_most = _below(distribution, (k + 1 - share) * h)
     at_most[-1] = 1.0
-    chance = np.diff(at_most, prepend=0.0)
-    if not (chance >= 0).all():
+    risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
+    if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nor where one is nan
         raise PrudentError(f"{where} is a distribution whose probabilities are not numbers that rise to 1")
+    chance = np.diff(np.minimum(risen, 1.0), prepend=0.0)
     return [(float(t), float(p)) for t, p in zip(k * h, chance, strict=True) if p > 0]
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, str | bytes):
+    if isinstance(value, str | bytes | bool | np.bool_):
         raise TypeError  # though it may read like one
     return float(value)
 
 
+def _ends(distribution: Any, where: str) -> tuple[float, float]:
+    """Return the least and the longest duration; refuse what is no distribution, or several at once."""
+    try:
+        ends = [np.asarray(end, dtype=np.float64) for end in distribution.support()]
+        plain = np.shape(distribution.cdf(0.0)) == ()
+    except (TypeError, ValueError):  # such as scipy.stats.gamma itself
+        raise PrudentError(f"{where} is a distribution without its parameters; it must be {_WANTED}") from None
+    if not plain or any(end.ndim for end in ends):
+        raise PrudentError(f"{where} is several distributions at once; its parameters must be numbers, not lists")
+    return float(ends[0]), float(ends[1])
+
+
+def _quantile(distribution: Any, q: float) -> float:
+    return float((getattr(distribution, "ppf", None) or distribution.icdf)(q))
+
+
+def _lattice(distribution: Any) -> float | None:
+    """Return one of durations that are whole numbers apart; None of a distribution that is not like that.
+
+    Between such durations the distribution functions of SciPy need not be flat: some are nan there, some go on rising.
+    """
+    kinds = {kind.__name__ for kind in type(distribution).__mro__}
+    discrete = "DiscreteDistribution" in kinds or (hasattr(distribution, "pmf") and not hasattr(distribution, "pdf"))
+    listed = hasattr(getattr(distribution, "dist", distribution), "xk")  # a list of any numbers, which SciPy looks up
+    return _quantile(distribution, 0.5) if discrete and not listed else None
+
+
+def _at_most(distribution: Any, x: NDArray[Any]) -> FloatArray:
+    """Return the probability of at most x."""
+    middle = _lattice(distribution)
+    if middle is not None:
+        x = np.floor(x - middle) + middle
+    return np.array(distribution.cdf(x), dtype=np.float64)
+
+
 def _below(distribution: Any, x: NDArray[Any]) -> FloatArray:
     """Return the probability of less than x, which for durations that jump is not that of at most x."""
-    return np.asarray(distribution.cdf(np.nextafter(x, -np.inf)), dtype=np.float64)
+    middle = _lattice(distribution)
+    x = np.nextafter(x, -np.inf) if middle is None else np.ceil(x - middle) - 1 + middle
+    return np.array(distribution.cdf(x), dtype=np.float64)

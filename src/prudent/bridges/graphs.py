@@ -5,7 +5,7 @@ from typing import Any
 
 from prudent.bridges.durations import Grid, durations
 from prudent.building import build
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number
 from prudent.extras import needed
 from prudent.model import SSP
 
@@ -36,7 +36,7 @@ def from_networkx(
     start : node or mapping
         Where the route begins, or ``{node: probability}``.
     goal : node, or list or set of nodes
-        Where it ends.
+        Where it ends.  A tuple, or a frozenset that is a node, is one node.
     time : str
         The edge attribute that holds the travel time: a number; a histogram, ``{time: probability}`` or ``(times,
         probabilities)``; or a distribution of ``scipy.stats``, such as ``scipy.stats.gamma(9, scale=2)``.
@@ -64,13 +64,17 @@ def from_networkx(
     networkx = needed("networkx", "graph")
     if not isinstance(graph, networkx.Graph):
         raise PrudentError(f"graph is a {type(graph).__name__}; it must be a networkx graph")
+    if not isinstance(time, str):
+        raise PrudentError(f"time is {time!r}; it must be the name of an edge attribute, a string")
     grid = Grid(step, rounding, tail)
-    first = list(start) if isinstance(start, Mapping) else [start]
-    last = list(goal) if isinstance(goal, list | set) else [goal]
-    for what, nodes in (("start", first), ("goal", last)):
+    chance = _chances(start)
+    last = list(goal) if isinstance(goal, list | set | frozenset) and goal not in graph else [goal]
+    for what, nodes in (("start", [node for node, _ in chance]), ("goal", last)):
         for node in nodes:
             if node not in graph:
-                raise PrudentError(f"{what} is {node!r}, which is not a node of the graph")
+                hint = "; give several goals as a list or a set" if what == "goal" and isinstance(node, tuple) else ""
+                raise PrudentError(f"{what} is {node!r}, which is not a node of the graph{hint}")
+    first = {node: p for node, p in chance if p > 0}
     goals = set(last)
     if not goals:
         raise PrudentError("goal is empty; name the node where the route ends")
@@ -88,7 +92,23 @@ def from_networkx(
             if target in leads
         }
 
-    return build(dict(start) if isinstance(start, Mapping) else start, actions, name=name, max_states=len(graph))
+    return build(first, actions, name=name, max_states=len(graph))
+
+
+def _chances(start: Any) -> list[tuple[Any, float]]:
+    """Return the nodes where a route may begin, each with its probability."""
+    if not isinstance(start, Mapping):
+        return [(start, 1.0)]
+    wanted = "a probability, a number from 0 to 1"
+    found = [
+        (node, as_number(f"the chance of start {node!r}", p, wanted, lambda x: 0 <= x <= 1))
+        for node, p in start.items()
+    ]
+    if not any(p > 0 for _, p in found):
+        raise PrudentError(
+            f"start is {start!r}; it must be a node, or {{node: probability}} with probabilities that sum to 1"
+        )
+    return found
 
 
 def _edges(graph: Any, node: Hashable) -> Iterator[tuple[Hashable, Hashable, Mapping[str, Any], str]]:
