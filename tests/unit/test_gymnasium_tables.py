@@ -102,6 +102,7 @@ def test_traps_are_reported():
         ({0: {0: [(1.0, 0, 0, False)]}}, r"no transition of Table that a run can take terminates"),
         ({0: {0: [(1.0, 0, 0)]}}, r"P\[0\]\[0\] of Table holds \(1.0, 0, 0\); it must hold \(probability, next state"),
         ({0: {0: [(1.0, 0, "much", True)]}}, r"holds \(1.0, 0, 'much', True\)"),
+        ({0: {0: [(1.0, 0, np.array([1.0, 2.0]), True)]}}, r"holds \(1.0, 0, array\(\[1., 2.\]\), True\); it must"),
         ({0: {0: [("1", 0, 0, True)]}}, r"holds \('1', 0, 0, True\)"),
         ({0: {0: 5}}, r"P\[0\]\[0\] of Table holds 5; it must hold"),
         ({0: 5}, r"has no state 0, which a run can be in"),
@@ -126,6 +127,10 @@ def test_environments_that_are_refused():
         prudent.from_gymnasium(Table(WALK))
     with pytest.raises(PrudentError, match=r"initial is \{1\}; it must be a state"):
         prudent.from_gymnasium(Table(WALK), initial={1})
+    env = Table(WALK)
+    for env.initial_state_distrib in (["a"], ["1"], [[1], [1, 2]], 5, {0: 1}, [1j], "ab"):
+        with pytest.raises(PrudentError, match=r"initial_state_distrib of Table is .*; it must list .* initial="):
+            prudent.from_gymnasium(env)
     with pytest.raises(PrudentError, match=r"initial probabilities sum to 0.5"):
         prudent.from_gymnasium(Table(WALK, [0.5, 0, 0]))
 

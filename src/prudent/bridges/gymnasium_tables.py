@@ -224,7 +224,16 @@ def _initial(env: Any, title: str) -> dict[Hashable, float]:
             f"{title} does not say where its runs start (it has no initial_state_distrib); give initial=, the state or "
             "{state: probability}"
         )
-    return {state: p for state, p in enumerate(np.asarray(chance, dtype=np.float64).tolist()) if p != 0}
+    try:
+        given = np.asarray(chance)
+    except ValueError:  # rows of unequal length
+        given = np.zeros(())
+    if given.ndim != 1 or given.dtype.kind not in "biuf":
+        raise PrudentError(
+            f"initial_state_distrib of {title} is {chance!r}; it must list the probability of each state, or give "
+            "initial=, the state or {state: probability}"
+        )
+    return {state: p for state, p in enumerate(given.astype(np.float64).tolist()) if p != 0}
 
 
 def _given(initial: Hashable | Mapping[Any, float]) -> dict[Hashable, float]:
@@ -263,6 +272,8 @@ def _reached(table: Any, first: list[Hashable], title: str) -> Table:
             for entry in outcomes if isinstance(outcomes, list | tuple) else [outcomes]:
                 try:
                     p, target, reward, done = entry
+                    if np.ndim(reward):
+                        raise TypeError
                     possible, ended, reward = bool(p + 0 != 0), bool(done), plain(reward + 0)
                     hash(target := plain(target))
                 except (TypeError, ValueError):
