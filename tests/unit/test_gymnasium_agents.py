@@ -77,6 +77,17 @@ def test_vectors_earn_what_single_environments_earn(mode, cliff):
     assert [totals[:runs] for totals in agents.totals] == alone
 
 
+def test_totals_are_of_truncated_runs_too(cliff):
+    envs = vector("CliffWalkingSlippery-v1", "SameStep", 2, max_episode_steps=3)
+    agents, earned = prudent.gymnasium_agent(cliff, envs), np.zeros(2)
+    agents.start(envs.reset(seed=0)[0])
+    for _ in range(3):
+        step = envs.step(agents.actions)
+        earned += step[1]
+        agents.observe(*step)
+    assert step[3].all() and agents.totals == [[total] for total in (-earned).tolist()]
+
+
 def test_vectors_that_do_not_reset_themselves(plan):
     envs = vector("prudent/BettingGame-v0", "Disabled", 3, stages=4)
     agents = prudent.gymnasium_agent(plan, envs)
@@ -176,6 +187,13 @@ def test_what_is_refused(plan, cliff):
         prudent.gymnasium_agent(plan, gymnasium.make("prudent/BettingGame-v0", stages=5))
     with pytest.raises(PrudentError, match=r"does not say how rewards become costs; .*, or give cost="):
         prudent.gymnasium_agent(plan, gymnasium.make("Taxi-v4"))
+    with pytest.raises(PrudentError, match=r"cost is 'banana'; it must name how rewards become costs"):
+        prudent.gymnasium_agent(plan, env, cost="banana")
+    with pytest.raises(PrudentError, match=r"cost is 'steps', but env plays the plan's model, .*; leave it out"):
+        prudent.gymnasium_agent(plan, env, cost="steps")
+    for none in (None, "Taxi-v4", type(env)):
+        with pytest.raises(PrudentError, match=r"env is .*; pass an environment, such as gymnasium.make returns"):
+            prudent.gymnasium_agent(plan, none, cost="negative reward")
     with pytest.raises(PrudentError, match=r"plan is a str"):
         prudent.gymnasium_agent("plan", env)
     with pytest.raises(PrudentError, match=r"seed is -1"):
@@ -183,6 +201,8 @@ def test_what_is_refused(plan, cliff):
     taxi = gymnasium.make("CliffWalkingSlippery-v1")
     with pytest.raises(PrudentError, match=r"cost is 'steps', but the plan's model was made with 'negative reward'"):
         prudent.gymnasium_agent(cliff, taxi, cost="steps")
+    with pytest.raises(PrudentError, match=r"cost is 'banana'; it must name how rewards become costs"):
+        prudent.gymnasium_agent(cliff, taxi, cost="banana")
     with pytest.raises(PrudentError, match=r"state 3 is not an initial state of CliffWalkingSlippery-v1"):
         prudent.gymnasium_agent(cliff, taxi).start(3)
 

@@ -156,7 +156,15 @@ class VectorAgent:
     """Carries a plan through runs in the environments of a vector, which reset themselves.
 
     :meth:`start` with the observations of ``reset``; then play :attr:`actions` and hand to :meth:`observe` what
-    ``step`` returned.  :attr:`totals` has what the finished runs of each environment have cost.
+    ``step`` returned.
+
+    Attributes
+    ----------
+    agents : list of EnvAgent
+        Who acts in each environment.
+    totals : list of list of float
+        For each environment, what each of its runs has cost that is over: at a goal, or truncated.  Of a truncated run
+        it is the cost up to there, less than the whole run would have come to.
     """
 
     def __init__(self, agents: list[EnvAgent], mode: str) -> None:
@@ -245,6 +253,8 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
         raise PrudentError(f"plan is a {type(plan).__name__}; pass what prudent.solve returned, or its policy")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise PrudentError(f"seed is {seed!r}; it must be a whole number, at least 0")
+    if isinstance(env, type) or not callable(getattr(env, "reset", None)) or not callable(getattr(env, "step", None)):
+        raise PrudentError(f"env is {env!r}; pass an environment, such as gymnasium.make returns")
     metadata = getattr(env, "metadata", None) or {}
     reading = _reading(policy.prepared.model, metadata.get(MODEL), cost)
     if not hasattr(env, "num_envs"):
@@ -257,16 +267,23 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
 
 
 def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName | _ByNumber:
-    if played is not None and played == model.fingerprint:
-        return _ByNumber(model, {name: i for i, name in enumerate(action_names(model))})
-    if isinstance(model, GymnasiumModel):
-        if cost is not None and cost != model.rule:
-            raise PrudentError(f"cost is {cost!r}, but the plan's model was made with {model.rule!r}; leave it out")
-        return _ByName(model, model.rule)
-    if played is not None:
+    rule = cost if cost is None or (callable(cost) and not isinstance(cost, str)) else check_rule(cost)
+    own: CostRule
+    plays = played is not None and played == model.fingerprint
+    if plays:
+        own, why = "negative reward", "env plays the plan's model, where rewards are minus costs"
+    elif isinstance(model, GymnasiumModel):
+        own, why = model.rule, f"the plan's model was made with {model.rule!r}"
+    elif played is not None:
         raise PrudentError(f"env plays another model than {model!r}, which the plan is for; solve that one")
-    if cost is None:
+    elif rule is None:
         raise PrudentError(
             f"{model!r} does not say how rewards become costs; make it with prudent.from_gymnasium, or give cost="
         )
-    return _ByName(model, check_rule(cost) if isinstance(cost, str) or not callable(cost) else cost)
+    else:
+        return _ByName(model, rule)
+    if rule is not None and rule != own:
+        raise PrudentError(f"cost is {cost!r}, but {why}; leave it out")
+    if plays:
+        return _ByNumber(model, {name: i for i, name in enumerate(action_names(model))})
+    return _ByName(model, own)
