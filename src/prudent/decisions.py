@@ -63,17 +63,18 @@ class Decisions(Shown):
     def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
         """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
 
-        An open end is left empty.  A name that a spreadsheet would take for a formula, since it begins with ``=``,
-        ``+``, ``-`` or ``@`` and is no number, gets an apostrophe in front, and so does one that begins with an
-        apostrophe: take one off to get the name.  :meth:`to_dict` and :meth:`to_frame` have names as they are.
+        Text is quoted, numbers are not; an open end is left empty.  A name that a spreadsheet would take for a formula,
+        since it begins with ``=``, ``+``, ``-`` or ``@`` and is no number, gets an apostrophe in front, and so does one
+        that begins with an apostrophe: take one off to get the name.  What cannot be seen does not count as a
+        beginning.  :meth:`to_dict` and :meth:`to_frame` have names as they are.
 
         Examples
         --------
         >>> import prudent
         >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().to_csv().splitlines()
-        ['state,at_least,at_most,action', 's0,0.0,0.0,a', 's1,0.0,0.0,d', 's2,0.0,,b']
+        ['"state","at_least","at_most","action"', '"s0",0.0,0.0,"a"', '"s1",0.0,0.0,"d"', '"s2",0.0,,"b"']
         """
-        rows = [(r.state, r.at_least, "" if np.isinf(r.at_most) else r.at_most, r.action) for r in self.rows]
+        rows = [(r.state, r.at_least, None if np.isinf(r.at_most) else r.at_most, r.action) for r in self.rows]
         text = csv_text(COLUMNS, rows)
         if path is None:
             return text

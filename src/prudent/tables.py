@@ -5,11 +5,10 @@ is unknown or infinite is None; :class:`Table` is what the command prints, rich 
 data frame such numbers stay what they are, nan and infinite.
 """
 
-import csv
 import html
-import io
 import math
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,23 +63,32 @@ FORMULA = tuple("=+-@＝＋－＠'")  # noqa: RUF001  (some spreadsheets take th
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV (RFC 4180: commas, quotes where needed, lines that end in CR LF).
+    """Return rows as CSV (RFC 4180: commas, lines that end in CR LF): text quoted, numbers bare, None empty.
 
     Names come from model files, and those from anybody: text that a spreadsheet would take for a formula is given an
     apostrophe in front, which makes it text there.  A name that begins with one gets another, so taking one off always
-    leads back; a number is no formula and stays as it is.
+    leads back; a number is no formula and stays as it is.  All text is quoted, since where the comma is a decimal point
+    spreadsheets split at semicolons.
     """
 
     def cell(value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+            return str(value)
         text = str(value)
-        begin = text.lstrip()
-        return f"'{text}" if begin.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
+        guard = "'" if _visible(text).startswith(FORMULA) and not NUMBER.fullmatch(text) else ""
+        return '"' + guard + text.replace('"', '""') + '"'
 
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(head)
-    writer.writerows([cell(value) for value in row] for row in rows)
-    return out.getvalue()
+    return "".join(",".join(map(cell, row)) + "\r\n" for row in (head, *rows))
+
+
+def _visible(text: str) -> str:
+    """Return a text from its first character on that is no blank, and no control or format character."""
+    for i, letter in enumerate(text):
+        if not letter.isspace() and unicodedata.category(letter) not in ("Cc", "Cf"):
+            return text[i:]
+    return ""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def test_ranges_of_cost_so_far():
         "t      0      bold",
         "t      6      safe",
     ]
-    assert plan.decisions().to_csv().splitlines()[0] == "state,at_least,at_most,action"
+    assert plan.decisions().to_csv().splitlines()[0] == '"state","at_least","at_most","action"'
 
 
 def test_an_open_end():

@@ -90,6 +90,11 @@ def test_plain_values_are_what_json_knows():
         ("-2+3", "'-2+3"),
         ("+x", "'+x"),
         ("\t=1", "'\t=1"),
+        ("\x00=1", "'\x00=1"),
+        ("\ufeff\u200b \x1f=1", "'\ufeff\u200b \x1f=1"),
+        ("\u2028\u202e@x", "'\u2028\u202e@x"),
+        ("\u200b'quoted", "'\u200b'quoted"),
+        ("\u200b", "\u200b"),
         ("＝1", "'＝1"),  # noqa: RUF001
         ("'quoted", "''quoted"),
         ("-1", "-1"),
@@ -103,14 +108,21 @@ def test_a_formula_is_written_as_text(name, cell):
     assert list(csv.reader(io.StringIO(csv_text(["name"], [[name]]), newline=""))) == [["name"], [cell]]
 
 
-@given(st.lists(st.tuples(st.text("=+-@'\t ,;\"\r\nab1", max_size=6), st.text(max_size=4)), max_size=5))
+def test_text_is_quoted_and_numbers_are_bare():
+    """A spreadsheet that splits at semicolons keeps a name whole."""
+    rows = [["a;b", 1.5, None], ['say "x"', -2, np.float64(0.25)], ["-1", True, np.int64(3)]]
+    text = '"name","x","y"\r\n"a;b",1.5,\r\n"say ""x""",-2,0.25\r\n"-1","True",3\r\n'
+    assert csv_text(["name", "x", "y"], rows) == text
+
+
+@given(st.lists(st.tuples(st.text("=+-@'\t\x00\u200b\ufeff ,;\"\r\nab1", max_size=6), st.text(max_size=4)), max_size=5))
 def test_csv_leads_back_to_every_name(rows):
     found = list(csv.reader(io.StringIO(csv_text(["a", "b"], rows), newline="")))
     assert found[0] == ["a", "b"]
     assert [tuple(cell.removeprefix("'") for cell in row) for row in found[1:]] == rows
     for row in found[1:]:
         for cell in row:
-            begins = cell.strip()[:1]
+            begins = cell.strip("\t\x00\u200b\ufeff \r\n")[:1]
             assert begins not in ("=", "@")
             if begins in ("+", "-"):
                 float(cell)

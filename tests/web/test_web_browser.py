@@ -280,7 +280,7 @@ def test_downloads_of_plan_and_figure(visit, tmp_path):
     here = visit().ready().drawn("curve")
     for click, name, begins in (
         ("text=Plan (.safetensors)", "plan.safetensors", b""),
-        ("text=Decisions (.csv)", "decisions.csv", b"state,"),
+        ("text=Decisions (.csv)", "decisions.csv", b'"state",'),
         ('[data-figure="curve"] >> text=PNG', "prudent-curve.png", b"\x89PNG"),
         ('[data-figure="curve"] >> text=SVG', "prudent-curve.svg", b"<svg"),
     ):
