@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test lint bench bench-table fuzz reproduce serve clean
+.PHONY: setup test lint bench bench-table fuzz reproduce serve docs linkcheck clean
 
 setup: $(VENV)/.dev
 
@@ -58,6 +58,21 @@ fuzz: $(VENV)/.dev
 	  echo "make fuzz needs atheris: $(BIN)/python -m pip install --editable '.[fuzz]'"; exit 1; }
 	@for format in $(FORMATS); do $(BIN)/python tests/fuzz/fuzz.py $$format --runs $(RUNS) || exit 1; done
 
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) --editable ".[docs]"
+	touch $@
+
+# Every page runs its own code; a warning, a broken link inside or a check that fails ends it.  TRAFFIC=FILE for the
+# paper's traffic data, as below.
+SPHINX = $(if $(TRAFFIC),PRUDENT_TRAFFIC=$(abspath $(TRAFFIC))) $(BIN)/python -m sphinx --fresh-env --fail-on-warning \
+  --keep-going --jobs 2 --doctree-dir docs/_build/doctrees
+docs: $(VENV)/.docs
+	$(SPHINX) --builder html docs docs/_build/html
+
+# Links to other places: needs the network, so it is asked for.
+linkcheck: $(VENV)/.docs
+	$(SPHINX) --builder linkcheck docs docs/_build/linkcheck
+
 # TRAFFIC=FILE takes the paper's traffic data for Autonomous Navigation.
 reproduce: $(VENV)/.plot
 	$(BIN)/prudent reproduce --out report $(if $(TRAFFIC),--traffic $(TRAFFIC))
@@ -68,4 +83,4 @@ serve: $(VENV)/.web
 	$(BIN)/prudent serve --port $(PORT)
 
 clean:
-	rm -rf $(VENV) build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist report docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis

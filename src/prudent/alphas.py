@@ -59,7 +59,16 @@ class CurvePoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve(Shown):
-    """The optimal CVaR for every alpha from ``alpha_min`` to 1; what :func:`prudent.curve` returns."""
+    """The optimal CVaR for every alpha from ``alpha_min`` to 1; what :func:`prudent.curve` returns.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> curve = prudent.curve(model)
+    >>> curve.at(0.1).cvar, curve.plan(0.1).policy("s1")
+    (10.0, 'd')
+    """
 
     model: SSP
     alpha_min: float

@@ -16,11 +16,31 @@ def printable(name: object, most: int | None = None) -> str:
 
 
 class PrudentError(ValueError):
-    """Anything a user can cause and mend."""
+    """Anything a user can cause and mend.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> try:
+    ...     prudent.solve(prudent.domains.figure_2(), alpha=2)
+    ... except prudent.PrudentError as error:
+    ...     print(error)
+    alpha is 2; it must be the fraction of worst runs, above 0 and at most 1
+    """
 
 
 class ModelError(PrudentError):
-    """A model that breaks a rule; ``problems`` lists every breach found, not only the first."""
+    """A model that breaks a rule; ``problems`` lists every breach found, not only the first.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> try:
+    ...     prudent.build("start", lambda state: {"go": [(0.5, "end", 1), (0.4, "end", 2)]} if state == "start" else {})
+    ... except prudent.ModelError as error:
+    ...     print(error.problems)
+    ("probabilities of state 'start', action 'go' sum to 0.9; they must sum to 1",)
+    """
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)

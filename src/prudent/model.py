@@ -48,6 +48,15 @@ class SSP:
     ``outcome_start[a]:outcome_start[a + 1]``.
 
     Use :func:`prudent.build`, :func:`prudent.from_arrays` or :func:`prudent.load` to make one.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> model
+    <SSP figure-2: 4 states, 5 actions, 8 outcomes>
+    >>> model.state(0), model.n_outcomes, model.is_goal.tolist()
+    ('s0', 8, [False, False, False, True])
     """
 
     action_start: IntArray  # (n_states + 1,)

@@ -13,7 +13,16 @@ __all__ = ["Achieved", "Exceedance", "MeanPlusCVaR", "Objective", "ValueAtRisk",
 
 @dataclass(frozen=True)
 class Exceedance:
-    """The least probability that the total cost exceeds a budget, of plans that reach a goal with probability 1."""
+    """The least probability that the total cost exceeds a budget, of plans that reach a goal with probability 1.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.Exceedance(7))
+    >>> round(plan.objective.value, 9), plan.policy("s1")
+    (0.1, 'e')
+    """
 
     budget: float
 
@@ -24,12 +33,30 @@ class Exceedance:
 
 @dataclass(frozen=True)
 class ValueAtRisk:
-    """The least VaR at alpha, and with it the least probability of costing more."""
+    """The least VaR at alpha, and with it the least probability of costing more.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.ValueAtRisk())
+    >>> plan.objective.value, plan.var
+    (7.0, 7.0)
+    """
 
 
 @dataclass(frozen=True)
 class MeanPlusCVaR:
-    """The least sum of the expected cost and a weight times CVaR at alpha."""
+    """The least sum of the expected cost and a weight times CVaR at alpha.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.MeanPlusCVaR(weight=0.5))
+    >>> abs(plan.objective.value - (plan.expected + 0.5 * plan.cvar)) < 1e-9
+    True
+    """
 
     weight: float
 
@@ -40,7 +67,16 @@ class MeanPlusCVaR:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The least worst case."""
+    """The least worst case.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.WorstCase())
+    >>> plan.objective.value, plan.policy("s1")
+    (10.0, 'd')
+    """
 
 
 Objective = Exceedance | ValueAtRisk | MeanPlusCVaR | WorstCase

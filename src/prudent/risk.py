@@ -43,6 +43,16 @@ class Distribution(Shown):
     Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
     have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.  Where it is ``grouped``,
     a value is the mean of runs whose costs round alike: ``mean`` is exact, ``cvar`` at most the true one, and close.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+    >>> result.values.tolist(), result.probabilities.tolist()
+    ([7.0, 10.0], [0.9, 0.1])
+    >>> result.mean, result.var(0.1), result.cvar(0.1), result.exceeds(7)
+    (7.3, 7.0, 10.0, 0.1)
     """
 
     values: FloatArray  # (n,)  rising

@@ -34,7 +34,16 @@ TAIL = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chances(Shown):
-    """What :func:`prudent.chances` returns, an entry for each budget."""
+    """What :func:`prudent.chances` returns, an entry for each budget.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> found = prudent.chances(model, [1, 9, 10])
+    >>> found.chance.round(9).tolist()
+    [0.855, 0.9, 1.0]
+    """
 
     model: SSP
     budgets: FloatArray

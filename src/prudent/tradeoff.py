@@ -51,7 +51,16 @@ class FrontierPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Shown):
-    """What :func:`prudent.frontier` returns."""
+    """What :func:`prudent.frontier` returns.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> frontier = prudent.frontier(model, alpha=0.1)
+    >>> [(round(point.expected, 9), round(point.cvar, 9)) for point in frontier.points]
+    [(1.9, 14.5), (4.06, 10.0)]
+    """
 
     model: SSP
     alpha: float

@@ -2,13 +2,18 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import prudent
+
+ROOT = Path(__file__).parents[2]
 
 HEAVY = ("numba", "scipy", "matplotlib", "pandas", "gymnasium", "starlette", "plotly", "stormpy", "networkx")
 
@@ -52,8 +57,18 @@ def test_doctests(name):
     assert result.failed == 0
 
 
-def test_every_export_has_an_example():
-    every = [n for n in prudent.__all__ if n.startswith(("from_", "to_"))]
-    every += ["build", "load", "solve", "evaluate", "gymnasium_agent"]
-    missing = [n for n in every if ">>>" not in getattr(prudent, n).__doc__]
-    assert missing == []
+@pytest.mark.parametrize("home", ["prudent", "prudent.domains", "prudent.plot"])
+def test_every_public_function_and_class_has_an_example(home):
+    module = importlib.import_module(home)
+    public = [getattr(module, name) for name in module.__all__]
+    public = [each for each in public if inspect.isfunction(each) or inspect.isclass(each)]
+    assert len(public) >= 5
+    assert [each.__qualname__ for each in public if ">>>" not in (each.__doc__ or "")] == []
+
+
+def test_the_reference_lists_everything_public():
+    listed = set(re.findall(r"^   ([A-Za-z0-9_.]+)$", (ROOT / "docs" / "api.md").read_text(), flags=re.MULTILINE))
+    public = {name for name in prudent.__all__ if name not in ("domains", "plot", "__version__")}
+    public |= {f"domains.{name}" for name in prudent.domains.__all__}
+    public |= {f"plot.{name}" for name in prudent.plot.__all__}
+    assert public - listed == set()

@@ -29,6 +29,12 @@ def betting_game(stages: int = 10, money: int = 5, cap: int = 100) -> SSP:
         Money at the start.
     cap : int
         The most money one can have.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.domains.betting_game()
+    <SSP betting-game: 892 states, 4,706 actions, 12,190 outcomes>
     """
     whole("stages", stages, 1)
     whole("cap", cap, 0)

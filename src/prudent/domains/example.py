@@ -12,6 +12,12 @@ def figure_2() -> SSP:
     States ``s0``, ``s1``, ``s2`` and the goal ``g``.  From ``s0`` luck decides: ``s1`` (0.9) or ``s2`` (0.1),
     which costs 10.  In ``s1`` one may play ``c`` (0 or, with 0.05, 20), ``d`` (1 or, with 0.3, 9) or ``e`` (7).
     At alpha = 0.1 the optimal CVaR is 10, and ``d`` is the choice of least expected cost that attains it.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.domains.figure_2()
+    <SSP figure-2: 4 states, 5 actions, 8 outcomes>
     """
     table = {
         "s0": {"a": [(0.9, "s1", 0), (0.1, "s2", 0)]},

@@ -29,6 +29,12 @@ def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) ->
         The most stock, and the highest demand.
     demand : int
         The demand before the first stage.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.domains.inventory_control()
+    <SSP inventory-control: 1,971 states, 28,390 actions, 270,725 outcomes>
     """
     whole("stages", stages, 1)
     whole("capacity", capacity, 1)

@@ -188,13 +188,19 @@ def autonomous_navigation(
     ----------
     traffic : str, optional
         The CSV file of the paper's release (MIT licence; derived from Caltrans PeMS).  Without it, an invented
-        network of the same character (:func:`synthetic_roads`).
+        network of the same character.
     start, goal : str, optional
         Junctions; by default the paper's, or the two ends of a freeway of the invented network.
     noise : bool
         Whether a draw from [0, 0.1) is added to the probability of each freeway edge's longest duration.
     seed : int
         Of those draws, and of the invented network.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.domains.autonomous_navigation()
+    <SSP autonomous-navigation: 184 states, 2,020 actions, 16,508 outcomes>
     """
     whole("seed", seed, 0, 2**32 - 1)
     if traffic is None:

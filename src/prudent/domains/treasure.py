@@ -58,6 +58,12 @@ def deep_sea_treasure(horizon: int = 15) -> SSP:
     ----------
     horizon : int
         The most moves.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.domains.deep_sea_treasure()
+    <SSP deep-sea-treasure: 1,078 states, 6,705 actions, 18,396 outcomes>
     """
     whole("horizon", horizon, 1)
 

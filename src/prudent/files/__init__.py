@@ -111,7 +111,19 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
 
 
 def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
-    """Read a plan that was made for this model; see :func:`prudent.save`."""
+    """Read a plan that was made for this model; see :func:`prudent.save`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "plan.safetensors"
+    ...     prudent.save(prudent.solve(model, alpha=0.1), path)
+    ...     prudent.load_plan(path, model).cvar
+    10.0
+    """
     from prudent.files import plan_file
 
     if not isinstance(model, SSP):

@@ -35,7 +35,16 @@ __all__ = ["CvarEV"]
 
 @dataclass(frozen=True)
 class CvarEV(CvarWC):
-    """The paper's CVaR-Expected-Value and its options; the defaults are the paper's."""
+    """The paper's CVaR-Expected-Value and its options; the defaults are the paper's.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, method=prudent.CvarEV(episodes=None))
+    >>> plan.cvar <= prudent.solve(model, alpha=0.1, method="cvar-wc").cvar
+    True
+    """
 
     switch: float = 1e-4  # y below this counts as no weight
     episodes: int | None = 20_000  # simulated runs that VaR is estimated from; None: exactly

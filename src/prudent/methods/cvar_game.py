@@ -67,7 +67,16 @@ class GameValue:
 
 @dataclass(frozen=True)
 class CvarWC:
-    """The paper's CVaR-Worst-Case and its options; the defaults are the paper's."""
+    """The paper's CVaR-Worst-Case and its options; the defaults are the paper's.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, method=prudent.CvarWC(points=80))
+    >>> plan.policy.start().action, plan.status
+    ('a', 'approximate')
+    """
 
     points: int = 30  # grid points of y besides 1 (the paper: 30, and 80 for Deep Sea Treasure)
     grid: tuple[float, ...] | None = None  # a grid of one's own, rising from 0 to 1

@@ -107,7 +107,9 @@ def distribution(
 def cdf(
     *results: Result, alpha: float | None = None, labels: Sequence[str] | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw the probability of costing at most so much, with VaR and CVaR marked; takes what :func:`distribution` takes.
+    """Draw the probability of costing at most so much, with VaR and CVaR marked.
+
+    It takes what :func:`prudent.plot.distribution` takes, but for bins.
 
     Examples
     --------

@@ -1,0 +1,217 @@
+"""Pages that run: code, commands and numbers are executed when the page is built.
+
+``{run}`` runs Python in the page's own namespace and shows what it prints and the value, or the picture, of its last
+line.  ``{shell}`` runs commands and shows their output.  ``{file}`` writes a file for both.  ``{example}`` runs a script
+of ``examples/``.  ``{value}`` puts a number into a sentence.  All of a page work in one scratch folder.
+
+What a block shows must be checked: ``:check:`` is a Python expression that knows the page's names and ``out``, the text
+that was printed.  A check that fails, an error, or output without a check is a warning, and ``make docs`` takes none.
+"""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+from typing import ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+LOG = logging.getLogger(__name__)
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "_build" / "pictures"
+
+
+class Page:
+    """The names, the folder and the pictures of one page."""
+
+    def __init__(self, name):
+        self.name, self.pictures = name, 0
+        self.names = {"__name__": "page", "missing": missing}
+        self.folder = tempfile.TemporaryDirectory(prefix="prudent-docs-")
+
+    @staticmethod
+    def of(env):
+        """Return the page being read."""
+        found = env.temp_data.get("executed")
+        if found is None or found.name != env.docname:
+            found = env.temp_data["executed"] = Page(env.docname)
+        return found
+
+    def run(self, code, where):
+        """Run code; return what it printed and the value of its last line."""
+        tree = ast.parse(code, where)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        out, value = io.StringIO(), None
+        with contextlib.redirect_stdout(out), contextlib.chdir(self.folder.name), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exec(compile(tree, where, "exec"), self.names)
+            if last is not None:
+                value = eval(compile(ast.Expression(last.value), where, "eval"), self.names)
+        return out.getvalue(), value
+
+    def keep(self, figure):
+        """Keep a figure; return its address and its width in pixels."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.pictures += 1
+        path = PICTURES / f"{self.name.replace('/', '-')}-{self.pictures}.png"
+        figure.savefig(path, dpi=192, bbox_inches="tight", facecolor="white")
+        width = int.from_bytes(path.read_bytes()[16:20], "big") // 2
+        return f"/_build/pictures/{path.name}", width
+
+
+def missing(module):
+    """Return whether a library is not installed: pages say so and go on."""
+    return importlib.util.find_spec(module) is None
+
+
+class Cell(SphinxDirective):
+    """What all blocks share: showing, and checking what is shown."""
+
+    has_content = True
+    optional_arguments = 1
+    final_argument_whitespace = True
+    option_spec: ClassVar = {
+        "check": directives.unchanged,
+        "hide": directives.flag,
+        "quiet": directives.flag,
+        "raises": directives.unchanged,
+        "alt": directives.unchanged,
+        "when": directives.unchanged,
+    }
+
+    def run(self):
+        """Run the block and return its nodes."""
+        page = Page.of(self.env)
+        if "when" in self.options and not eval(self.options["when"], page.names):
+            return []
+        cell = nodes.container(classes=["cell"])
+        try:
+            with contextlib.chdir(page.folder.name):
+                source, language, out, value = self.work(page)
+        except Exception as error:
+            if self.options.get("raises") != type(error).__name__:
+                return self.refuse(traceback.format_exc(limit=-3))
+            source, language = "\n".join(self.content), "python"
+            out, value = f"{type(error).__name__}: {error}\n", None
+        if "hide" not in self.options and source:
+            cell += literal(source, language, "cell-source")
+        figure = getattr(value, "figure", None)
+        figure = figure if hasattr(figure, "savefig") else None
+        if value is not None and figure is None and "quiet" not in self.options:
+            out += f"{value if hasattr(value, 'table') and hasattr(value, '__rich_console__') else repr(value)}\n"
+        if out.strip() and "quiet" not in self.options:
+            cell += literal(out.rstrip("\n"), "text", "cell-output")
+        if (out.strip() or figure is not None) and "check" not in self.options:
+            return self.refuse("shows something that no :check: looks at")
+        if "check" in self.options:
+            known = {**page.names, "out": out, "value": value, "ax": value}
+            try:
+                if not eval(self.options["check"], known):
+                    return self.refuse(f"check failed: {self.options['check']}\nwhat was shown:\n{out}")
+            except Exception:
+                return self.refuse(f"check broke: {self.options['check']}\n{traceback.format_exc(limit=-1)}")
+        if figure is not None:
+            address, width = page.keep(figure)
+            if "alt" not in self.options:
+                return self.refuse("a picture needs :alt:, what it shows in words")
+            cell += nodes.image(uri=address, alt=self.options["alt"], width=f"{width}px", classes=["cell-picture"])
+        return [cell] if len(cell) else []
+
+    def refuse(self, why):
+        """Make it a warning, which ends the build."""
+        LOG.warning("%s", why, location=self.get_location())
+        return []
+
+
+class Run(Cell):
+    """``{run}``: Python."""
+
+    def work(self, page):
+        """Run the code."""
+        code = "\n".join(self.content)
+        out, value = page.run(code, f"{page.name}:{self.lineno}")
+        return code, "python", out, value
+
+
+class Shell(Cell):
+    """``{shell}``: commands, one to a line."""
+
+    def work(self, page):
+        """Run the commands; messages on stderr are shown with the rest."""
+        shown = []
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        for line in "\n".join(self.content).replace("\\\n", "").splitlines():
+            done = subprocess.run(
+                ["bash", "-c", line],
+                env={**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=120,
+            )
+            if done.returncode != int(self.options.get("raises", 0)):
+                raise RuntimeError(f"{line}\nended with {done.returncode}:\n{done.stdout}")
+            shown.append(f"$ {line}\n{done.stdout}")
+        return "", "", "".join(shown), None
+
+
+class File(Cell):
+    """``{file} NAME``: writes its content into the page's folder, and shows it."""
+
+    def work(self, page):
+        """Write the file."""
+        name, text = self.arguments[0], "\n".join(self.content) + "\n"
+        Path(name).write_text(text)
+        language = {".json": "json", ".py": "python"}.get(Path(name).suffix, "text")
+        return text.rstrip("\n"), language, "", None
+
+
+class Example(Cell):
+    """``{example} NAME``: a script of ``examples/``, and what it prints."""
+
+    def work(self, page):
+        """Run the script as a user would."""
+        path = ROOT / "examples" / self.arguments[0]
+        self.env.note_dependency(str(path))
+        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        return path.read_text().rstrip("\n"), "python", done.stdout, None
+
+
+class Value(SphinxRole):
+    """``{value}`plan.cvar:.2f```: an expression, formatted as in an f-string."""
+
+    def run(self):
+        """Return the number as text."""
+        try:
+            text = eval("f'''{" + self.text + "}'''", Page.of(self.env).names)
+        except Exception as error:
+            LOG.warning("value %s: %s", self.text, error, location=self.get_location())
+            text = "?"
+        return [nodes.inline(text, text, classes=["computed"])], []
+
+
+def literal(text, language, style):
+    """Return a block of code or of output."""
+    block = nodes.literal_block(text, text, classes=[style])
+    block["language"] = language
+    return block
+
+
+def setup(app):
+    """Tell Sphinx."""
+    for name, kind in (("run", Run), ("shell", Shell), ("file", File), ("example", Example)):
+        app.add_directive(name, kind)
+    app.add_role("value", Value())
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

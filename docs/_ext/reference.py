@@ -1,0 +1,73 @@
+"""The reference: the command's help as it is printed, and the fields of results from the comments beside them."""
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import io
+import tokenize
+
+import click
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+
+class Commands(SphinxDirective):
+    """``{commands}``: the help of every verb, word for word."""
+
+    def run(self):
+        """Return a section for each verb."""
+        from prudent.cli import main
+
+        top = click.Context(main, info_name="prudent", max_content_width=100, terminal_width=100)
+        found = [self.section("prudent", top)]
+        for name in main.list_commands(top):
+            verb = main.commands[name]
+            context = click.Context(verb, info_name=name, parent=top, max_content_width=100, terminal_width=100)
+            found.append(self.section(f"prudent {name}", context))
+        return found
+
+    def section(self, title, context):
+        """Return a heading and a help text."""
+        help_text = context.get_help()
+        block = nodes.literal_block(help_text, help_text, classes=["cell-output"])
+        block["language"] = "text"
+        section = nodes.section(ids=[nodes.make_id(title)], names=[nodes.fully_normalize_name(title)])
+        section += [nodes.title(title, title), block]
+        self.state.document.note_explicit_target(section)
+        return section
+
+
+def fields_of(kind):
+    """Return (name, type, comment) of a dataclass's public fields."""
+    source = inspect.getsource(kind)
+    comment = {
+        token.start[0]: token.string.lstrip("#: ").replace("|", r"\|")  # no substitutions are meant
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    (body,) = ast.parse(source).body
+    for line in body.body:
+        if isinstance(line, ast.AnnAssign) and not line.target.id.startswith("_"):
+            yield line.target.id, ast.unparse(line.annotation).strip("'\""), comment.get(line.end_lineno, "")
+
+
+def add_fields(app, what, name, obj, options, lines):
+    """Add the fields of a dataclass to its docstring, as numpydoc writes them."""
+    if what != "class" or not dataclasses.is_dataclass(obj) or "Attributes" in lines:
+        return
+    listed = [f for f in fields_of(obj)]
+    if listed:
+        text = ["", "Attributes", "----------"]
+        for field, kind, comment in listed:
+            text += [f"{field} : {kind}", f"    {comment[:1].upper()}{comment[1:]}"]
+        at = next((i for i, line in enumerate(lines) if line.strip() in ("Examples", "Notes")), len(lines))
+        lines[at:at] = [*text, ""]
+
+
+def setup(app):
+    """Tell Sphinx."""
+    importlib.import_module("prudent")
+    app.add_directive("commands", Commands)
+    app.connect("autodoc-process-docstring", add_fields, priority=100)  # before numpydoc reads it
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

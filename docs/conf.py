@@ -1,0 +1,48 @@
+"""How the documentation is built: ``make docs``."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+import prudent
+
+project = "Prudent"
+copyright = "the Prudent authors, MIT licence"
+version = release = prudent.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "executed",
+    "formulas",
+    "reference",
+]
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+nitpicky = True  # a name that leads nowhere is an error
+
+autodoc_typehints = "none"  # the parameters say what they are; signatures stay readable
+autodoc_class_signature = "separated"
+numpydoc_show_class_members = False
+numpydoc_attributes_as_param_list = True
+
+html_math_renderer = "mathml"
+html_theme = "pydata_sphinx_theme"
+html_title = "Prudent"
+html_static_path = ["_static"]
+html_css_files = ["prudent.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 5,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}

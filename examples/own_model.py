@@ -1,0 +1,17 @@
+"""A model of your own: the way to work, late in one run of a hundred or not at all."""
+
+import prudent
+
+
+def commute(place):
+    """Return what can be done in a place: {action: [(probability, next place, minutes), ...]}; nothing at the goal."""
+    if place == "work":
+        return {}
+    if place == "home":
+        return {"bike": [(1.0, "work", 50)], "train": [(0.9, "station", 10), (0.1, "station", 25)]}
+    return {"bus": [(0.9, "work", 15), (0.1, "work", 35)], "taxi": [(1.0, "work", 24)]}
+
+
+plan = prudent.solve(prudent.build("home", commute), alpha=0.01)
+print(f"{plan.status}: the worst 1% of days take {plan.cvar:.1f} minutes, all days {plan.expected:.1f} on average")
+print(plan.decisions())
