@@ -1,4 +1,4 @@
-"""A PRISM model solved here, and the plan handed back to Storm as a Markov chain, to check it or ask it anything else."""
+"""A PRISM model solved here, and the plan handed back to Storm as a Markov chain, to ask it anything else."""
 
 import tempfile
 from pathlib import Path
@@ -19,5 +19,5 @@ with tempfile.TemporaryDirectory() as folder:
     chain = stormpy.build_model_from_drn(str(Path(folder) / "chain.drn"))
 
 (asked,) = stormpy.parse_properties('R{"cost"}=? [F "goal"]')
-told = stormpy.model_checking(chain, asked).at(chain.initial_states[0])
+told = stormpy.model_checking(chain, asked).get_value(chain.initial_states[0])
 print(f"Storm on the chain of {again.n_states} states: mean {told:.4f}")

@@ -1,8 +1,8 @@
 """Pages that run: code, commands and numbers are executed when the page is built.
 
 ``{run}`` runs Python in the page's own namespace and shows what it prints and the value, or the picture, of its last
-line.  ``{shell}`` runs commands and shows their output.  ``{file}`` writes a file for both.  ``{example}`` runs a script
-of ``examples/``.  ``{value}`` puts a number into a sentence.  All of a page work in one scratch folder.
+line.  ``{shell}`` runs commands and shows their output.  ``{file}`` writes a file for both.  ``{example}`` runs a
+script of ``examples/``.  ``{value}`` puts a number into a sentence.  All of a page work in one scratch folder.
 
 What a block shows must be checked: ``:check:`` is a Python expression that knows the page's names and ``out``, the text
 that was printed.  A check that fails, an error, or output without a check is a warning, and ``make docs`` takes none.
