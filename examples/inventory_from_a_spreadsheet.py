@@ -36,4 +36,4 @@ model = prudent.build((1, 0), shop, name="shop")
 for what, method in (("for the mean", "expected"), ("for the tail", "exact")):
     plan = prudent.solve(model, alpha=0.05, method=method)
     print(f"{what}: {plan.expected:.2f} on average, {plan.cvar:.2f} in the worst twentieth of seasons")
-print(f"first order: {plan.policy((1, 0))}; the whole plan has {len(plan.decisions().rows)} lines")
+    print(f"  first order: {plan.policy((1, 0))}; the whole plan has {len(plan.decisions().rows)} lines")

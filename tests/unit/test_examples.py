@@ -32,11 +32,11 @@ def test_own_model():
 
 
 def test_inventory_from_a_spreadsheet():
-    first, second, third = printed("inventory_from_a_spreadsheet.py").splitlines()
+    first, bold, second, careful = printed("inventory_from_a_spreadsheet.py").splitlines()
     (bold_mean, bold_tail), (mean, tail) = numbers(first), numbers(second)
     assert first.startswith("for the mean: ") and second.startswith("for the tail: ")
     assert bold_mean < mean < tail < bold_tail
-    assert re.fullmatch(r"first order: 12; the whole plan has \d+ lines", third)
+    assert all(re.fullmatch(r"  first order: 12; the whole plan has \d+ lines", each) for each in (bold, careful))
     # The mean again, by recursion over the same file and nothing of the package.
     assert bold_mean == pytest.approx(least_mean(1, 0), abs=0.005)
 
