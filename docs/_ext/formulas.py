@@ -1,7 +1,6 @@
 """Formulas as MathML, which browsers draw themselves: nothing is fetched when a page is read."""
 
 from docutils import nodes
-from docutils.utils.math import wrap_math_code
 from docutils.utils.math.latex2mathml import tex2mathml
 
 
@@ -13,8 +12,7 @@ def inline(writer, node):
 
 def block(writer, node):
     """Write a formula on its own."""
-    code = wrap_math_code(node.astext(), as_block=True)
-    writer.body.append(f'<div class="formula">{tex2mathml(code, as_block=True)}</div>')
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 
