@@ -27,7 +27,6 @@ templates_path = ["_templates"]
 nitpicky = True  # a name that leads nowhere is an error
 
 autodoc_typehints = "none"  # the parameters say what they are; signatures stay readable
-autodoc_class_signature = "separated"
 numpydoc_show_class_members = False
 numpydoc_attributes_as_param_list = True
 
