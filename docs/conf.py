@@ -36,6 +36,7 @@ html_title = "Prudent"
 html_static_path = ["_static"]
 html_css_files = ["prudent.css"]
 html_show_sourcelink = False
+html_sidebars = {name: [] for name in ("index", "contributing", "search", "genindex")}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,

@@ -7,9 +7,11 @@ import inspect
 import io
 import tokenize
 
-import click
+from click.testing import CliRunner
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
+
+WIDTH = 88  # what a page shows without wrapping
 
 
 class Commands(SphinxDirective):
@@ -19,17 +21,12 @@ class Commands(SphinxDirective):
         """Return a section for each verb."""
         from prudent.cli import main
 
-        top = click.Context(main, info_name="prudent", max_content_width=100, terminal_width=100)
-        found = [self.section("prudent", top)]
-        for name in main.list_commands(top):
-            verb = main.commands[name]
-            context = click.Context(verb, info_name=name, parent=top, max_content_width=100, terminal_width=100)
-            found.append(self.section(f"prudent {name}", context))
-        return found
+        return [self.section(main), *(self.section(main, name) for name in sorted(main.commands))]
 
-    def section(self, title, context):
+    def section(self, main, *verb):
         """Return a heading and a help text."""
-        help_text = context.get_help()
+        title = " ".join(["prudent", *verb])
+        help_text = CliRunner().invoke(main, [*verb, "--help"], prog_name="prudent", terminal_width=WIDTH).output
         block = nodes.literal_block(help_text, help_text, classes=["cell-output"])
         block["language"] = "text"
         section = nodes.section(ids=[nodes.make_id(title)], names=[nodes.fully_normalize_name(title)])
@@ -56,7 +53,7 @@ def add_fields(app, what, name, obj, options, lines):
     """Add the fields of a dataclass to its docstring, as numpydoc writes them."""
     if what != "class" or not dataclasses.is_dataclass(obj) or "Attributes" in lines:
         return
-    listed = [f for f in fields_of(obj)]
+    listed = list(fields_of(obj))
     if listed:
         text = ["", "Attributes", "----------"]
         for field, kind, comment in listed:
