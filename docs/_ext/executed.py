@@ -13,11 +13,13 @@ import contextlib
 import importlib.util
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import traceback
 import warnings
+import weakref
 from pathlib import Path
 from typing import ClassVar
 
@@ -37,7 +39,8 @@ class Page:
     def __init__(self, name):
         self.name, self.pictures = name, 0
         self.names = {"__name__": "page", "missing": missing}
-        self.folder = tempfile.TemporaryDirectory(prefix="prudent-docs-")
+        self.folder = tempfile.mkdtemp(prefix="prudent-docs-")
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     @staticmethod
     def of(env):
@@ -52,7 +55,7 @@ class Page:
         tree = ast.parse(code, where)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         out, value = io.StringIO(), None
-        with contextlib.redirect_stdout(out), contextlib.chdir(self.folder.name), warnings.catch_warnings():
+        with contextlib.redirect_stdout(out), contextlib.chdir(self.folder), warnings.catch_warnings():
             warnings.simplefilter("error")
             exec(compile(tree, where, "exec"), self.names)
             if last is not None:
@@ -96,7 +99,7 @@ class Cell(SphinxDirective):
             return []
         cell = nodes.container(classes=["cell"])
         try:
-            with contextlib.chdir(page.folder.name):
+            with contextlib.chdir(page.folder):
                 source, language, out, value = self.work(page)
         except Exception as error:
             if self.options.get("raises") != type(error).__name__:
