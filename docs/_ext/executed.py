@@ -16,10 +16,8 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import traceback
 import warnings
-import weakref
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,24 +28,26 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
-PICTURES = ROOT / "docs" / "_build" / "pictures"
 
 
 class Page:
     """The names, the folder and the pictures of one page."""
 
-    def __init__(self, name):
-        self.name, self.pictures = name, 0
+    def __init__(self, env):
+        self.name, self.shown = env.docname, 0
         self.names = {"__name__": "page", "missing": missing}
-        self.folder = tempfile.mkdtemp(prefix="prudent-docs-")
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = Path(env.doctreedir) / "scratch" / self.name
+        self.pictures = Path(env.srcdir) / "_build" / "pictures"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (self.folder, self.pictures):
+            folder.mkdir(parents=True, exist_ok=True)
 
     @staticmethod
     def of(env):
         """Return the page being read."""
         found = env.temp_data.get("executed")
         if found is None or found.name != env.docname:
-            found = env.temp_data["executed"] = Page(env.docname)
+            found = env.temp_data["executed"] = Page(env)
         return found
 
     def run(self, code, where):
@@ -64,9 +64,8 @@ class Page:
 
     def keep(self, figure):
         """Keep a figure; return its address and its width in pixels."""
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        self.pictures += 1
-        path = PICTURES / f"{self.name.replace('/', '-')}-{self.pictures}.png"
+        self.shown += 1
+        path = self.pictures / f"{self.name.replace('/', '-')}-{self.shown}.png"
         figure.savefig(path, dpi=192, bbox_inches="tight", facecolor="white")
         width = int.from_bytes(path.read_bytes()[16:20], "big") // 2
         return f"/_build/pictures/{path.name}", width

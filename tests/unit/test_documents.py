@@ -1,5 +1,6 @@
 """Pages that run: what a page shows is checked, and a page that is wrong is not built."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,3 +55,9 @@ def test_a_page_that_is_wrong_is_not_built(tmp_path, check, code, told):
     status, said, _ = built(tmp_path, check, code)
     assert status != 0
     assert told in said
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_every_block_of_code_runs(page):
+    fences = re.findall(r"^```(?!`)(.+)$", page.read_text(), flags=re.MULTILINE)
+    assert [fence for fence in fences if not fence.startswith("{")] == []
