@@ -177,7 +177,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
 
 def _levels(cost: IntArray, stride: int, *, down: bool) -> IntArray:
     if stride == 1:
-        return cost.copy()
+        return cost  # the same array: a prepared model's are not written to
     return cost // stride if down else -(-cost // stride)
 
 

@@ -50,6 +50,11 @@ def sort_rows(outcome_start, cost, successor, probability):
     twins = False
     for a in range(len(outcome_start) - 1):
         first, last = outcome_start[a], outcome_start[a + 1]
+        i = first + 1
+        while i < last and (cost[i - 1] < cost[i] or (cost[i - 1] == cost[i] and successor[i - 1] < successor[i])):
+            i += 1
+        if i >= last:  # in order, and none twice
+            continue
         if last - first > SHORT:
             order = np.argsort(successor[first:last], kind="mergesort")
             order = order[np.argsort(cost[first:last][order], kind="mergesort")]
