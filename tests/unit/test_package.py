@@ -53,6 +53,8 @@ def test_doctests(name):
         pytest.importorskip(NEEDED[name])
     if name.startswith("prudent.plot"):
         pytest.importorskip("matplotlib", reason="the examples draw")
+    if name.startswith("prudent.web"):
+        pytest.importorskip("starlette", reason="the server is made of it")
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
 
