@@ -30,7 +30,7 @@ VIEWS = [
 ]
 
 FRONT = {"betting-game": 1285, "betting-game-phone": 800}
-"""Views whose upper part, so many pixels of it, is for the README (``docs/pictures``)."""
+"""Views whose upper part, so many pixels of it, is for the README and the documentation (``docs/pictures``)."""
 
 
 def main(folder: Path) -> None:
