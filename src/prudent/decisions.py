@@ -1,6 +1,6 @@
 """A plan as a table for people: state, range of cost so far -> action."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -57,11 +57,13 @@ class Decisions(Shown):
         return tuple(row for row in self.rows if row.state == state)
 
     @overload
-    def to_csv(self) -> str: ...
+    def to_csv(self, *, names: Sequence[str] | None = None) -> str: ...
     @overload
-    def to_csv(self, path: str | PathLike[str]) -> None: ...
-    def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
+    def to_csv(self, path: str | PathLike[str], *, names: Sequence[str] | None = None) -> None: ...
+    def to_csv(self, path: str | PathLike[str] | None = None, *, names: Sequence[str] | None = None) -> str | None:
         """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
+
+        If states are tuples, ``names`` gives each of their parts a column: ``("week", "stock")``.
 
         Text is quoted, numbers are not; an open end is left empty.  A name that a spreadsheet would take for a formula,
         since it begins with ``=``, ``+``, ``-`` or ``@`` and is no number, gets an apostrophe in front, and so does one
@@ -73,12 +75,17 @@ class Decisions(Shown):
         >>> import prudent
         >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().to_csv().splitlines()
         ['"state","at_least","at_most","action"', '"s0",0.0,0.0,"a"', '"s1",0.0,0.0,"d"', '"s2",0.0,,"b"']
+        >>> decisions = prudent.solve(prudent.domains.betting_game(), alpha=0.2).decisions()
+        >>> decisions.to_csv(names=("stage", "money")).splitlines()[:2]
+        ['"stage","money","at_least","at_most","action"', '0,5,0.0,0.0,2']
         """
-        rows = [(r.state, r.at_least, None if np.isinf(r.at_most) else r.at_most, r.action) for r in self.rows]
-        text = csv_text(COLUMNS, rows)
+        if path is not None:
+            check_csv_path(path)
+        columns = self._columns(names)
+        columns["at_most"] = [None if np.isinf(end) else end for end in columns["at_most"]]
+        text = csv_text(tuple(columns), zip(*columns.values(), strict=True))
         if path is None:
             return text
-        check_csv_path(path)
         try:
             content = text.encode()
         except UnicodeEncodeError as error:
@@ -102,10 +109,27 @@ class Decisions(Shown):
         content: dict[str, Any] = plain({"decisions": rows})
         return content
 
-    def to_frame(self) -> "DataFrame":
-        """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite."""
-        columns: dict[str, Any] = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
-        return frame({name: np.array(c, float) if name.startswith("at") else c for name, c in columns.items()})
+    def to_frame(self, *, names: Sequence[str] | None = None) -> "DataFrame":
+        """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite.
+
+        ``names`` splits states that are tuples, as in :meth:`to_csv`.
+        """
+        columns: dict[str, Any] = self._columns(names)
+        return frame(columns | {name: np.array(columns[name], float) for name in ("at_least", "at_most")})
+
+    def _columns(self, names: Sequence[str] | None) -> dict[str, list[Any]]:
+        """Return the table by columns, the parts of states under their names."""
+        columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
+        if names is None:
+            return columns
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise PrudentError(f"names is {names!r}; it must be a sequence of texts, one for each part of a state")
+        if twice := {name for name in names if [*names, *COLUMNS[1:]].count(name) > 1}:
+            raise PrudentError(f"names: {min(twice)!r} would name two columns")
+        for state in columns.pop("state"):
+            if not isinstance(state, tuple) or len(state) != len(names):
+                raise PrudentError(f"names has {len(names)} names, but state {state!r} is no tuple of as many parts")
+        return {name: [row.state[i] for row in self.rows] for i, name in enumerate(names)} | columns  # type: ignore[index]
 
     def table(self) -> Table:
         """Return the first 50 rows as a table."""

@@ -25,6 +25,30 @@ def test_ranges_of_cost_so_far():
     assert plan.decisions().to_csv().splitlines()[0] == '"state","at_least","at_most","action"'
 
 
+def test_parts_of_states_in_columns_of_their_own():
+    plan = prudent.solve(prudent.domains.betting_game(stages=2), 0.2)
+    rows = list(csv.DictReader(io.StringIO(plan.decisions().to_csv(names=("stage", "money")))))
+    assert [(int(row["stage"]), int(row["money"])) for row in rows] == [row.state for row in plan.decisions().rows]
+    assert list(rows[0]) == ["stage", "money", "at_least", "at_most", "action"]
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("ab", "a sequence of texts"),
+        (("stage",), "no tuple of as many parts"),
+        (("stage", "action"), "'action' would name two columns"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused_and_nothing_is_written(names, told, tmp_path):
+    decisions = prudent.solve(prudent.domains.betting_game(stages=2), 0.2).decisions()
+    with pytest.raises(prudent.PrudentError, match=told):
+        decisions.to_csv(tmp_path / "plan.csv", names=names)
+    with pytest.raises(prudent.PrudentError, match="no tuple"):
+        prudent.solve(prudent.domains.figure_2(), 0.1).decisions().to_csv(names=("a", "b"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_open_end():
     table = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "pay": [(1, "g", 9)]}}
     plan = prudent.solve(prudent.build("s", lambda s: table.get(s, {})), 0.4)
