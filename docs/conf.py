@@ -18,6 +18,7 @@ extensions = [
     "numpydoc",
     "executed",
     "formulas",
+    "gallery",
     "reference",
 ]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

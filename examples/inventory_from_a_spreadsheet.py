@@ -1,19 +1,18 @@
 """An inventory problem from a spreadsheet: how often each demand was seen in each week, saved as CSV.
 
 A unit ordered costs 3, a unit kept for another week 1, a customer sent away 9; up to 12 units arrive at the start of a
-week, and the shelf holds 16.
+week, and the shelf holds 16.  Run it where ``demand.csv`` is.
 """
 
 import csv
 from collections import defaultdict
-from pathlib import Path
 
 import prudent
 
 ORDER, KEEP, SENT_AWAY = 3, 1, 9
 
 seen = defaultdict(dict)
-with Path(__file__).with_name("demand.csv").open(newline="") as file:
+with open("demand.csv", newline="") as file:
     for row in csv.DictReader(file):
         seen[int(row["week"])][int(row["demand"])] = int(row["weeks seen"])
 

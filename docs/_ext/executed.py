@@ -1,20 +1,25 @@
 """Pages that run: code, commands and numbers are executed when the page is built.
 
 ``{run}`` runs Python in the page's own namespace and shows what it prints and the value, or the picture, of its last
-line.  ``{shell}`` runs commands and shows their output.  ``{file}`` writes a file for both.  ``{example}`` runs a
-script of ``examples/``.  ``{value}`` puts a number into a sentence.  All of a page work in one scratch folder.
+line.  ``{shell}`` runs commands and shows their output.  ``{example}`` does with a script of ``examples/`` what
+``{run}`` does with its own lines, and puts other files from there beside the page's code; all can be downloaded.
+``{value}`` puts a number into a sentence.  All of a page work in one scratch folder.
 
 What a block shows must be checked: ``:check:`` is a Python expression that knows the page's names and ``out``, the text
-that was printed.  A check that fails, an error, or output without a check is a warning, and ``make docs`` takes none.
+that was printed.  Readers paste what they see, so code that is shown may use only names that were shown; ``:fold:``
+shows code on a click, ``:hide:`` not at all.  A check that fails, an error, output without a check, or a name from
+nowhere is a warning, and ``make docs`` takes none.
 """
 
 import ast
+import builtins
 import contextlib
 import importlib.util
 import io
 import os
 import shutil
 import subprocess
+import symtable
 import sys
 import traceback
 import warnings
@@ -23,6 +28,7 @@ from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
@@ -36,6 +42,7 @@ class Page:
     def __init__(self, env):
         self.name, self.shown = env.docname, 0
         self.names = {"__name__": "page", "missing": missing}
+        self.seen = set(dir(builtins))  # the names that readers have
         self.folder = Path(env.doctreedir) / "scratch" / self.name
         self.pictures = Path(env.srcdir) / "_build" / "pictures"
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -62,6 +69,17 @@ class Page:
                 value = eval(compile(ast.Expression(last.value), where, "eval"), self.names)
         return out.getvalue(), value
 
+    def unseen(self, code):
+        """Return the names that shown code takes and readers do not have; they have its own from now on."""
+        tables, taken = [symtable.symtable(code, self.name, "exec")], set()
+        made = {name.get_name() for name in tables[0].get_symbols() if name.is_assigned() or name.is_imported()}
+        self.seen |= made
+        while tables:
+            table = tables.pop()
+            taken |= {name.get_name() for name in table.get_symbols() if name.is_referenced() and name.is_global()}
+            tables += table.get_children()
+        return sorted(taken - self.seen)
+
     def keep(self, figure):
         """Keep a figure; return its address and its width in pixels."""
         self.shown += 1
@@ -84,6 +102,7 @@ class Cell(SphinxDirective):
     final_argument_whitespace = True
     option_spec: ClassVar = {
         "check": directives.unchanged,
+        "fold": directives.unchanged,
         "hide": directives.flag,
         "quiet": directives.flag,
         "raises": directives.unchanged,
@@ -106,7 +125,13 @@ class Cell(SphinxDirective):
             source, language = "\n".join(self.content), "python"
             out, value = f"{type(error).__name__}: {error}\n", None
         if "hide" not in self.options and source:
+            if language == "python" and (unseen := page.unseen(source)):
+                return self.refuse(f"uses {', '.join(unseen)}, which no code shown above makes")
+            cell += self.before(page)
             cell += literal(source, language, "cell-source")
+            if "fold" in self.options:
+                cell.insert(0, raw(f"<details><summary>{self.options['fold']}</summary>"))
+                cell += raw("</details>")
         figure = getattr(value, "figure", None)
         figure = figure if hasattr(figure, "savefig") else None
         if value is not None and figure is None and "quiet" not in self.options:
@@ -128,6 +153,10 @@ class Cell(SphinxDirective):
                 return self.refuse("a picture needs :alt:, what it shows in words")
             cell += nodes.image(uri=address, alt=self.options["alt"], width=f"{width}px", classes=["cell-picture"])
         return [cell] if len(cell) else []
+
+    def before(self, page):
+        """Return what stands above the block."""
+        return []
 
     def refuse(self, why):
         """Make it a warning, which ends the build."""
@@ -167,28 +196,26 @@ class Shell(Cell):
         return "", "", "".join(shown), None
 
 
-class File(Cell):
-    """``{file} NAME``: writes its content into the page's folder, and shows it."""
-
-    def work(self, page):
-        """Write the file."""
-        name, text = self.arguments[0], "\n".join(self.content) + "\n"
-        Path(name).write_text(text)
-        language = {".json": "json", ".py": "python"}.get(Path(name).suffix, "text")
-        return text.rstrip("\n"), language, "", None
-
-
 class Example(Cell):
-    """``{example} NAME``: a script of ``examples/``, and what it prints."""
+    """``{example} NAME``: a file of ``examples/``; a script with what it prints."""
 
     def work(self, page):
-        """Run the script as a user would."""
+        """Run a script; another file is put where the page's code finds it."""
         path = ROOT / "examples" / self.arguments[0]
         self.env.note_dependency(str(path))
-        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
-        if done.returncode:
-            raise RuntimeError(done.stderr)
-        return path.read_text().rstrip("\n"), "python", done.stdout, None
+        source = path.read_text()
+        if path.suffix == ".py":
+            return source.rstrip("\n"), "python", *page.run(source, path.name)
+        shutil.copy(path, path.name)
+        return source.rstrip("\n"), "text", "", None
+
+    def before(self, page):
+        """Return the file's name, which downloads it."""
+        name = self.arguments[0]
+        there = os.path.relpath(ROOT / "examples" / name, self.env.srcdir)
+        link = addnodes.download_reference(reftarget=f"/{there}", refdoc=page.name, classes=["cell-file"])
+        link += nodes.literal(name, name)
+        return [nodes.paragraph("", "", link)]
 
 
 class Value(SphinxRole):
@@ -211,9 +238,14 @@ def literal(text, language, style):
     return block
 
 
+def raw(text):
+    """Return HTML as it is."""
+    return nodes.raw("", text, format="html")
+
+
 def setup(app):
     """Tell Sphinx."""
-    for name, kind in (("run", Run), ("shell", Shell), ("file", File), ("example", Example)):
+    for name, kind in (("run", Run), ("shell", Shell), ("example", Example)):
         app.add_directive(name, kind)
     app.add_role("value", Value())
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

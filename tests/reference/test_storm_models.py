@@ -17,6 +17,7 @@ import prudent
 stormpy = pytest.importorskip("stormpy")
 
 HERE = Path(__file__).parent / "models"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SHIPPED = Path(stormpy.__path__[0]) / "examples" / "files"
 
 
@@ -61,7 +62,7 @@ CASES = {
     "jobs": Case(HERE / "jobs.prism", "cost", GOAL, 40, given=False),
     "state rewards": Case(HERE / "leaving.prism", "cost", GOAL, 40, given=False),
     "consensus": Case(HERE / "consensus.nm", "cost", GOAL, 60, {"K": 3}, given=False),
-    "channel": Case(HERE / "channel.jani", "energy", "left=0", 40, {"N": 4}, given=False),
+    "channel": Case(EXAMPLES / "channel.jani", "energy", "left=0", 40, {"N": 4}, given=False),
     "stock": Case(HERE / "stock.jani", "cost", GOAL, 30, given=False),
     "repair": Case(HERE / "repair.drn", "cost", GOAL, 60, given=False),
 }

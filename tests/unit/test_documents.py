@@ -49,6 +49,8 @@ def test_a_page_shows_what_its_code_prints(tmp_path):
         ("", "x = 4\nprint(x)", "shows something that no :check: looks at"),
         ("True", "x = 4\n1 / 0", "ZeroDivisionError"),
         ("True", "y = 4", "value x:.1f"),
+        ("True", "x = 4\nmissing('sphinx')", "uses missing, which no code shown above makes"),
+        ("True", "x = 4\n[missing(y) for y in ('sphinx',)]", "uses missing, which"),
     ],
 )
 def test_a_page_that_is_wrong_is_not_built(tmp_path, check, code, told):

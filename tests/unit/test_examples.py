@@ -1,6 +1,7 @@
 """The scripts in examples/ run as they are and print what they promise."""
 
 import re
+import shutil
 import subprocess
 import sys
 from itertools import product
@@ -14,24 +15,31 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 COMPILING = "prudent: compiling its kernels, once; this takes about half a minute\n"
 
 
-def printed(name):
-    done = subprocess.run([sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr.replace(COMPILING, "")) == (0, "")
-    return done.stdout
+@pytest.fixture
+def printed(tmp_path):
+    """Return what runs a script in a copy of its folder."""
+    folder = shutil.copytree(EXAMPLES, tmp_path / "examples")
+
+    def run(name):
+        done = subprocess.run([sys.executable, name], cwd=folder, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stderr.replace(COMPILING, "")) == (0, "")
+        return done.stdout
+
+    return run
 
 
 def numbers(text):
     return [float(found) for found in re.findall(r"\d+\.\d+", text)]
 
 
-def test_own_model():
+def test_own_model(printed):
     assert printed("own_model.py") == (
         "optimal: the worst 1% of days take 49.0 minutes, all days 29.2 on average\n"
         "state    spent  action\nhome     0      train\nstation  10     bus\nstation  25     taxi\n"
     )
 
 
-def test_inventory_from_a_spreadsheet():
+def test_inventory_from_a_spreadsheet(printed):
     first, bold, second, careful = printed("inventory_from_a_spreadsheet.py").splitlines()
     (bold_mean, bold_tail), (mean, tail) = numbers(first), numbers(second)
     assert first.startswith("for the mean: ") and second.startswith("for the tail: ")
@@ -57,7 +65,7 @@ def least_mean(week, stock):
     return best
 
 
-def test_route_in_a_map():
+def test_route_in_a_map(printed):
     pytest.importorskip("networkx")
     lines = printed("route_in_a_map.py").splitlines()
     assert [line.rpartition(" ")[2] for line in lines] == [
@@ -88,7 +96,7 @@ def cheapest_tail():
     return pytest.approx(cvar, abs=0.05), pytest.approx(mean, abs=0.005)
 
 
-def test_prism_model_and_its_chain():
+def test_prism_model_and_its_chain(printed):
     pytest.importorskip("stormpy")
     model, plan, chain = printed("prism_model_and_its_chain.py").splitlines()
     assert model == "<SSP packets: 7 states, 9 actions, 15 outcomes>"
@@ -96,7 +104,7 @@ def test_prism_model_and_its_chain():
     assert numbers(chain) == [numbers(plan)[1]]  # Storm finds the mean that was promised
 
 
-def test_gymnasium_agent():
+def test_gymnasium_agent(printed):
     gymnasium = pytest.importorskip("gymnasium")
     plan, runs = printed("gymnasium_agent.py").splitlines()
     assert plan.startswith("optimal: CVaR ")
