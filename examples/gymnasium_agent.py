@@ -1,4 +1,4 @@
-"""A Gymnasium agent: the plan for an environment's table, carried through runs of the environment itself."""
+"""A Gymnasium agent: a plan made from an environment's table, carried through its runs."""
 
 import gymnasium
 

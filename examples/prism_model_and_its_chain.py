@@ -1,4 +1,4 @@
-"""A PRISM model solved here, and the plan handed back to Storm as a Markov chain, to ask it anything else.
+"""A PRISM model solved here, and the plan handed back to Storm as a Markov chain.
 
 Run it where ``packets.prism`` is; it writes ``chain.drn`` beside it.
 """

@@ -1,4 +1,4 @@
-"""A route through a networkx map whose roads take uncertain times: fast roads that may jam, streets that do not."""
+"""A route through a networkx map: fast roads that may jam, and streets that do not."""
 
 import networkx
 
@@ -15,8 +15,7 @@ model = prudent.from_networkx(roads, "home", "airport")
 
 for alpha in (1, 0.1):
     plan = prudent.solve(model, alpha)
-    print(
-        f"alpha {alpha:g}: CVaR {plan.cvar:.1f} minutes, mean {plan.expected:.2f}, first to the {plan.policy('home')}"
-    )
+    print(f"alpha {alpha:g}: CVaR {plan.cvar:.1f} minutes, mean {plan.expected:.2f}")
+    print(f"  at home: to the {plan.policy('home')}")
     for minutes in (6, 15):
-        print(f"  at the bridge after {minutes} minutes: to the {plan.policy('bridge', minutes)}")
+        print(f"  at the bridge after {minutes}: to the {plan.policy('bridge', minutes)}")

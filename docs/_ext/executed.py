@@ -17,6 +17,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import re
 import shutil
 import subprocess
 import symtable
@@ -34,6 +35,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
+WIDTH = 96  # columns of code that a page shows without scrolling
 
 
 class Page:
@@ -127,6 +129,8 @@ class Cell(SphinxDirective):
         if "hide" not in self.options and source:
             if language == "python" and (unseen := page.unseen(source)):
                 return self.refuse(f"uses {', '.join(unseen)}, which no code shown above makes")
+            if language == "python" and (long := [line for line in source.splitlines() if len(line) > WIDTH]):
+                return self.refuse(f"has lines of more than {WIDTH} columns:\n" + "\n".join(long))
             cell += self.before(page)
             cell += literal(source, language, "cell-source")
             if "fold" in self.options:
@@ -138,6 +142,8 @@ class Cell(SphinxDirective):
             out += f"{value if hasattr(value, 'table') and hasattr(value, '__rich_console__') else repr(value)}\n"
         if out.strip() and "quiet" not in self.options:
             cell += literal(out.rstrip("\n"), "text", "cell-output")
+            if "raises" in self.options:
+                cell["classes"].append("cell-said")
         if (out.strip() or figure is not None) and "check" not in self.options:
             return self.refuse("shows something that no :check: looks at")
         if "check" in self.options:
@@ -181,7 +187,7 @@ class Shell(Cell):
         """Run the commands; messages on stderr are shown with the rest."""
         shown = []
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        for line in "\n".join(self.content).replace("\\\n", "").splitlines():
+        for line in re.split(r"(?<!\\)\n", "\n".join(self.content)):
             done = subprocess.run(
                 ["bash", "-c", line],
                 env={**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"},

@@ -148,6 +148,7 @@ def test_what_lies_far_out_is_gathered_in_the_last_bar():
     [
         ([2, 4, 8], 60, [1, 3, 5, 7, 9]),  # bars a step wide, with values in their middle
         ([0, 1, 2, 3, 4, 5], 3, [-0.5, 1.5, 3.5, 5.5]),  # or a whole number of steps
+        ([20, 30, 45], 60, np.arange(17.5, 50, 5)),  # the step is less than any distance
         ([7], 60, [6.5, 7.5]),
         ([0, 1, np.e, 10], 2, [0, 5, 10]),  # no common step
     ],

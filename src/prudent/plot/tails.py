@@ -23,6 +23,9 @@ __all__ = ["cdf", "common_bins", "distribution"]
 BINS = 60
 """The most bars."""
 
+PARTS = 12
+"""Into how many parts the least distance of two values is divided to find a step that all share."""
+
 BEYOND = 1e-4
 """Of the probability, so much may be gathered in the last bar if the picture would be mostly empty without that."""
 
@@ -162,13 +165,15 @@ def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | Non
     values = np.unique(np.concatenate([each.values for each in found]))
     values = values[values <= high]
     gap = float(np.diff(values).min(initial=np.inf))
-    steps = (values - low) / gap
     if not np.isfinite(gap):  # one value
         return np.array([low - 0.5, low + 0.5])
-    if steps[-1] < 1e5 and np.abs(steps - steps.round()).max() < 1e-6:
-        width = gap * max(-(-int(round(steps[-1]) + 1) // most), 1)
-        n = int(np.ceil((high - low + gap) / width - 1e-9))
-        return np.asarray(low - gap / 2 + width * np.arange(n + 1))
+    for parts in range(1, PARTS + 1):
+        step = gap / parts
+        steps = (values - low) / step
+        if steps[-1] < 1e5 and np.abs(steps - steps.round()).max() < 1e-6:
+            width = step * max(-(-int(round(steps[-1]) + 1) // most), 1)
+            n = int(np.ceil((high - low + step) / width - 1e-9))
+            return np.asarray(low - step / 2 + width * np.arange(n + 1))
     return np.linspace(low, high + 1e-9 * max(1.0, abs(high)), most + 1)
 
 
