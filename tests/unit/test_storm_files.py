@@ -115,20 +115,32 @@ REFUSED = {
     "no mapping": (OPEN, {"constants": ["N"]}, r"constants is \['N'\]; it must be \{name: value\}"),
     "max": (CLOSED, {"property": 'R{"cost"}max=? [F "goal"]'}, "asks for the most; plans minimise"),
     "bound": (CLOSED, {"property": 'R{"cost"}<=5 [F "goal"]'}, "asks whether a bound holds"),
-    "chance": (CLOSED, {"property": 'Pmin=? [F "goal"]'}, r'cannot be planned for; understood are R\{"cost"\}min'),
+    "chance": (
+        CLOSED,
+        {"property": 'Pmin=? [F "goal"]'},
+        "cannot be planned for; labels",
+    ),
     "total": (CLOSED, {"property": 'R{"cost"}min=? [C]'}, "cannot be planned for"),
     "steps": (CLOSED, {"property": 'R{"cost"}min=? [F<=5 "goal"]'}, "cannot be planned for"),
     "several": (CLOSED, {"property": 'Tmin=? [F "goal"]; Tmin=? [F x=2]'}, "holds 2 properties"),
     "empty": (CLOSED, {"property": ""}, "holds 0 properties"),
     "own constant": (CLOSED, {"property": "const int K; Tmin=? [F x=K]"}, "leaves a constant undefined"),
     "no text": (CLOSED, {"property": 5}, "property is 5; it must be text"),
-    "which reward": (CLOSED, {"property": 'Rmin=? [F "goal"]'}, 'names no reward structure.*there is "cost", "steps"'),
+    "which reward": (
+        CLOSED,
+        {"property": 'Rmin=? [F "goal"]'},
+        'names no reward structure.*: "cost", "steps"; give',
+    ),
     "no such reward": (
         CLOSED,
         {"property": 'R{"gold"}min=? [F "goal"]'},
-        "Storm: Cannot build unknown reward model 'gold'",
+        r'property R\{"gold"\}min=\? \[F "goal"\]: there is no reward "gold"; labels: "goal";',
     ),
-    "no such label": (CLOSED, {"property": 'R{"cost"}min=? [F "end"]'}, "Storm: .* label 'end'"),
+    "no such label": (
+        CLOSED,
+        {"property": 'R{"cost"}min=? [F "end"]'},
+        'there is no label "end"; labels: "goal"',
+    ),
     "no goal": (CLOSED, {"property": 'R{"cost"}min=? [F x>7]'}, r"there is no goal: no state satisfies \(x > 7\)"),
     "bad property": (CLOSED, {"property": 'R{"cost"}min=? [F "goal"'}, r"property R.*: Storm: Parsing error at 1:25: "),
     "bad syntax": (
@@ -279,7 +291,7 @@ def test_of_several_properties_one_must_be_given(file):
     path = file(jani(ALIKE, more=[{"op": "Emax"}]), "row.jani")
     assert prudent.load(path).n_states == 3  # one of the two asks for the least
     path = file(jani(ALIKE, more=[{"exp": 1, "accumulate": ["steps"]}]), "row.jani")
-    with pytest.raises(PrudentError, match=r"several of its properties fit: R.*, Tmin=\? \[F \(s = 2\)\]; understood"):
+    with pytest.raises(PrudentError, match=r"several of its properties fit: R.*, Tmin=\? \[F \(s = 2\)\]; labels"):
         prudent.load(path)
     steps = prudent.load(path, property="Tmin=? [F s=2]")
     assert prudent.solve(steps, 1.0).expected == 1.25

@@ -14,21 +14,18 @@ from typing import Any
 
 from prudent.atomic import check_plain, read_bytes
 from prudent.errors import PrudentError, printable
+from prudent.files.properties import COST, GOAL, Names
 from prudent.files.storm_constants import define
-from prudent.files.storm_model import Question, convert, listening, refuse_unfit, rewards_of
+from prudent.files.storm_model import OVERLAP, Question, convert, listening, refuse_unfit
 from prudent.model import SSP
 
 __all__ = ["from_storm", "read", "read_explicit"]
 
-COST, GOAL = "cost", "goal"
-"""The reward structure and the label that are taken where no property says which."""
-
-UNDERSTOOD = (
-    f'understood are R{{"{COST}"}}min=? [F "{GOAL}"], the least total cost until a goal, and Tmin=? [F "{GOAL}"], '
-    "the least number of steps, with any label or condition on states after F"
-)
 OUTSIDE = "out_of_bounds"
 """Storm's label for where runs go if a variable would leave its bounds; there if any would."""
+
+STORMS_OWN = ("init", "deadlock", OUTSIDE, OVERLAP)
+"""Labels that Storm makes."""
 
 HEAD, DIGITS = 2**16, 18
 """In how many bytes an explicit file tells its sizes, and how many digits they may have."""
@@ -47,13 +44,14 @@ def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any
         else:
             described, properties = stormpy.parse_prism_program(path), []
         described, properties = define(stormpy, described, properties, {} if constants is None else constants, place)
-        fitting = [] if property is not None else _fitting(properties)
+        names = _names(described)
+        fitting = [] if property is not None else _fitting(properties, names)
         if len(fitting) == 1:
-            asked = fitting[0]
+            question = _question(asked := fitting[0], names, place)
         else:
-            text = _usual(described, place, fitting) if property is None else property
-            asked = _parsed(stormpy, text, place, described)
-        question = _question(asked, _rewards(described), place)
+            text = _usual(names, place, fitting) if property is None else property
+            asked = _parsed(stormpy, text, names, place, described)
+            question = _named_question(asked, names, place)
         options = stormpy.BuilderOptions([asked], stormpy.io.SymbolicModelDescription(described))
         options.set_build_state_valuations()
         options.set_build_choice_labels()
@@ -122,36 +120,52 @@ def _refuse_hollow(path: Path) -> None:
 
 def _converted(stormpy: Any, model: Any, property: Any, place: str, name: str) -> SSP:
     refuse_unfit(model, place)
-    asked = _usual(model, place) if property is None else property
+    names = _names(model)
+    asked = _usual(names, place) if property is None else property
     if not hasattr(asked, "get_raw_formula"):
-        asked = _parsed(stormpy, asked, place)
-    return convert(model, _question(asked, _rewards(model), place), place, name)
+        asked = _parsed(stormpy, asked, names, place)
+    return convert(model, _named_question(asked, names, place), place, name)
 
 
-def _parsed(stormpy: Any, text: Any, place: str, described: Any = None) -> Any:
+def _parsed(stormpy: Any, text: Any, names: Names, place: str, described: Any = None) -> Any:
     """Return the one property that a text is, in the language of PRISM's properties."""
     if not isinstance(text, str):
-        raise PrudentError(f"{place}: property is {text!r}; it must be text; {UNDERSTOOD}")
-    with listening(f"{place}: property {printable(text)}"):
-        found = stormpy.parse_properties(text, described)
+        raise PrudentError(f"{place}: property is {text!r}; it must be text; {names.offer()}")
+    at = f"{place}: property {printable(text)}"
+    try:
+        with listening(at):
+            found = stormpy.parse_properties(text, described)
+    except PrudentError as error:
+        raise PrudentError(f"{str(error).rstrip('.')}; {names.offer(text)}") from None
     if len(found) != 1 or found[0].contains_undefined_constants():
         what = f"holds {len(found)} properties" if len(found) != 1 else "leaves a constant undefined"
-        raise PrudentError(f"{place}: property {printable(text)} {what}; {UNDERSTOOD}")
+        raise PrudentError(f"{at} {what}; {names.offer(text)}")
     return found[0]
 
 
-def _question(asked: Any, rewards: Sequence[str], place: str) -> Question:
+def _named_question(asked: Any, names: Names, place: str) -> Question:
+    """Return what a property says; refuse one that names what there is not: Storm would not say what there is."""
+    question, text = _question(asked, names, place), str(asked.get_raw_formula())
+    for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
+        what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
+        if name not in known:
+            at = f"{place}: property {printable(text)}"
+            raise PrudentError(f'{at}: there is no {what} "{printable(name)}"; {names.offer(text)}')
+    return question
+
+
+def _question(asked: Any, names: Names, place: str) -> Question:
     """Return what a property says; refuse any that does not ask for a least total cost."""
     formula = asked.get_raw_formula()
     path: Any = getattr(formula, "subformula", None)
     kind = type(formula).__name__
-    at = f"{place}: property {printable(str(formula))}"
+    at, offer = f"{place}: property {printable(str(formula))}", names.offer(str(formula))
     if kind not in ("RewardOperatorFormula", "TimeOperatorFormula") or type(path).__name__ != "EventuallyFormula":
-        raise PrudentError(f"{at} cannot be planned for; {UNDERSTOOD}")
+        raise PrudentError(f"{at} cannot be planned for; {offer}")
     if formula.has_bound:
-        raise PrudentError(f"{at} asks whether a bound holds; ask for the least value, with =? in place of the bound")
+        raise PrudentError(f"{at} asks whether a bound holds; ask for the least value, with =? in its place; {offer}")
     if formula.has_optimality_type and formula.optimality_type.name != "MINIMIZE":
-        raise PrudentError(f"{at} asks for the most; plans minimise: write min, of rewards that are costs")
+        raise PrudentError(f"{at} asks for the most; plans minimise: write min, of rewards that are costs; {offer}")
     found = COUNTED.match(str(path))
     allowed = {"steps"} if kind == "TimeOperatorFormula" else {"steps", "exit"}
     counted = set(re.split(r"\W+", found[1])) if found else allowed
@@ -160,55 +174,56 @@ def _question(asked: Any, rewards: Sequence[str], place: str) -> Question:
         raise PrudentError(f"{at} accumulates over {' and '.join(sorted(counted))}; it must over {wanted}")
     reward = None
     if kind == "RewardOperatorFormula":
-        reward = formula.reward_name if formula.has_reward_model_name() else _only(rewards, at)
+        if formula.has_reward_model_name():
+            reward = formula.reward_name
+        elif len(names.rewards) == 1 or "" in names.rewards:
+            reward = "" if "" in names.rewards else names.rewards[0]
+        else:
+            raise PrudentError(f'{at} names no reward structure, as R{{"name"}} does; {offer}')
     return Question(path.subformula, reward, "exit" in counted, "steps" in counted)
 
 
-def _only(rewards: Sequence[str], at: str) -> str:
-    if len(rewards) != 1 and "" not in rewards:
-        raise PrudentError(f'{at} names no reward structure, as R{{"name"}} does; there is {rewards_of(rewards)}')
-    return "" if "" in rewards else rewards[0]
-
-
-def _fitting(properties: Sequence[Any]) -> list[Any]:
+def _fitting(properties: Sequence[Any], names: Names) -> list[Any]:
     """Return the properties of a file that can be planned for."""
     fitting = []
     for each in properties:
         with suppress(PrudentError):
-            _question(each, [""], "")
+            _question(each, names, "")
             fitting.append(each)
     return fitting
 
 
-def _usual(model: Any, place: str, fitting: Sequence[Any] = ()) -> str:
+def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
     """Return the property that is meant where none is given."""
-    rewards = _rewards(model)
-    if GOAL in _labels(model) and (COST in rewards or "" in rewards or len(rewards) == 1):
+    rewards = names.rewards
+    if GOAL in names.labels and (COST in rewards or "" in rewards or len(rewards) == 1):
         return f'R{{"{COST}"}}min=? [F "{GOAL}"]' if COST in rewards else f'Rmin=? [F "{GOAL}"]'
     if fitting:
         found = f"several of its properties fit: {', '.join(printable(each.get_raw_formula()) for each in fitting)}"
-    elif GOAL in _labels(model):
-        found = f'no reward structure is called "{COST}"; there is {rewards_of(rewards)}'
+    elif GOAL in names.labels:
+        found = f'no reward structure is called "{COST}"'
     else:
         found = f'there is no label "{GOAL}"'
     raise PrudentError(
-        f"{place}: say which goals and costs are meant, with property= (--property): {found}; {UNDERSTOOD}"
+        f"{place}: say which goals and costs are meant, with property= (--property): {found}; {names.offer()}"
     )
 
 
-def _rewards(model: Any) -> list[str]:
-    """Return the names of the reward structures of a program, of a JANI model or of a model that is built."""
+def _names(model: Any) -> Names:
+    """Return the names in a program, in a JANI model or in a model that is built."""
     if hasattr(model, "global_variables"):
-        return [each.name for each in _transient(model) if not each.expression_variable.has_boolean_type()]
-    found = model.reward_models
-    return list(found) if isinstance(found, Mapping) else [each.name for each in found]
-
-
-def _labels(model: Any) -> list[str]:
-    """Return the labels of the same."""
-    if hasattr(model, "global_variables"):
-        return [each.name for each in _transient(model) if each.expression_variable.has_boolean_type()]
-    return list(model.labeling.get_labels()) if hasattr(model, "labeling") else [each.name for each in model.labels]
+        labels = [each.name for each in _transient(model) if each.expression_variable.has_boolean_type()]
+        rewards = [each.name for each in _transient(model) if not each.expression_variable.has_boolean_type()]
+        whole = [each for each in model.global_variables if each.expression_variable.has_integer_type()]
+        lasting = [each.name for each in whole if not each.is_transient]
+        return Names(labels, rewards, (lasting or [""])[0])
+    if hasattr(model, "labeling"):
+        labels = sorted(model.labeling.get_labels())
+        return Names([each for each in labels if each not in STORMS_OWN] or labels, sorted(model.reward_models))
+    variables = [each.name for module in model.modules for each in module.integer_variables]
+    variables += [each.name for each in model.global_integer_variables]
+    labels, rewards = ([each.name for each in found] for found in (model.labels, model.reward_models))
+    return Names(labels, rewards, (variables or [""])[0])
 
 
 def _transient(model: Any) -> list[Any]:

@@ -22,7 +22,7 @@ from prudent.files.umb_arrays import Arrays
 from prudent.files.umb_names import SIZES, action_names, state_names
 from prudent.model import SSP, FloatArray, owner
 
-__all__ = ["OVERLAP", "Question", "convert", "listening", "refuse_unfit", "rewards_of"]
+__all__ = ["OVERLAP", "Question", "convert", "listening", "refuse_unfit"]
 
 OVERLAP = "overlap_guards"
 """Storm's label for states of a chain in which several commands are enabled, one of which it draws."""
@@ -75,11 +75,6 @@ def _said(error: Exception) -> str:
     return " ".join(line for line in lines if line not in ("", "^")) + (REMEDY if "ransition rewards" in text else "")
 
 
-def rewards_of(names: Sequence[str]) -> str:
-    """Return reward structures as a message names them."""
-    return ", ".join("one without a name" if name == "" else f'"{name}"' for name in sorted(names)) or "none"
-
-
 def convert(model: Any, question: Question, place: str, name: str, hidden: Sequence[str] = ()) -> SSP:
     """Return a sparse DTMC or MDP as an SSP; for use while :func:`listening`.
 
@@ -106,7 +101,7 @@ def convert(model: Any, question: Question, place: str, name: str, hidden: Seque
     state, action = owner(action_start), owner(outcome_start)
     keeps = ~is_goal[state]  # actions of goals go
     kept = keeps[action]
-    of_state, of_action, of_outcome = _costs(model, question, arrays, place)
+    of_state, of_action, of_outcome = _costs(question, arrays)
     _refuse_means(model, is_goal, of_action, names, place)
     cost = of_state[state][action] + of_action[action] + of_outcome
     n_labels = arrays.count(arrays.index["transition-system"], "#choice-actions")
@@ -191,16 +186,12 @@ def _numbers(arrays: Arrays, name: str, n: int) -> FloatArray:
     return np.zeros(n) if found is None else found
 
 
-def _costs(model: Any, question: Question, arrays: Arrays, place: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _costs(question: Question, arrays: Arrays) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what states, actions and outcomes cost."""
     n_states, n_choices, n_branches = _sizes(arrays)
     of_state, of_action, of_outcome = np.zeros(n_states), np.zeros(n_choices), np.zeros(n_branches)
     if question.reward is None:
         return of_state, of_action + 1, of_outcome
-    if question.reward not in (known := list(model.reward_models)):
-        raise PrudentError(
-            f"{place}: there is no reward structure {rewards_of([question.reward])}; there is {rewards_of(known)}"
-        )
     folder, _ = arrays.annotation("rewards", question.reward or NAMELESS, NAMELESS)
     if question.of_states:
         of_state = _numbers(arrays, f"{folder}/states/values.bin", n_states)

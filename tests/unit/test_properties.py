@@ -1,0 +1,78 @@
+"""What is said about properties that files through Storm do not fit."""
+
+from pathlib import Path
+
+import pytest
+
+import prudent
+from prudent import PrudentError
+
+stormpy = pytest.importorskip("stormpy")
+
+MODELS = Path(__file__).parents[1] / "reference" / "models"
+NAMED = """mdp
+module m
+  x : [0..3] init 0;
+  [go] x<3 -> 0.5 : (x'=x+1) + 0.5 : (x'=0);
+endmodule
+rewards "energy" [go] true : 2; endrewards
+rewards "time" true : 1; endrewards
+label "lost" = x=1;
+label "home" = x=3;
+"""
+BARE = NAMED[: NAMED.index("rewards")]
+UNSURE = {
+    "nothing": (NAMED, None, 'R{"energy"}min=? [F "lost"]'),
+    "misspelt reward": (NAMED, 'R{"tim"}min=? [F "home"]', 'R{"time"}min=? [F "home"]'),
+    "misspelt label": (NAMED, 'R{"time"}min=? [F "homes"]', 'R{"time"}min=? [F "home"]'),
+    "no reward said": (NAMED, 'Rmin=? [F "home"]', 'R{"energy"}min=? [F "home"]'),
+    "the most": (NAMED, 'R{"time"}max=? [F "home"]', 'R{"time"}min=? [F "home"]'),
+    "a bound": (NAMED, 'R{"time"}<9 [F "home"]', 'R{"time"}min=? [F "home"]'),
+    "a chance": (NAMED, 'Pmax=? [F "home"]', 'R{"energy"}min=? [F "home"]'),
+    "no label": (BARE + "rewards [go] true : 2; endrewards", 'Rmin=? [F "home"]', "Rmin=? [F x=1]"),
+    "no reward": (BARE + 'label "home" = x=3;', None, 'Tmin=? [F "home"]'),
+    "neither": (BARE, None, "Tmin=? [F x=1]"),
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="model.prism"):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.mark.parametrize(("text", "asked", "offered"), UNSURE.values(), ids=UNSURE)
+def test_a_property_in_the_words_of_the_file_is_offered_and_is_taken(file, text, asked, offered):
+    path = file(text)
+    with pytest.raises(PrudentError) as refused:
+        prudent.load(path, property=asked)
+    for said in (f"; give property='{offered}' (--property)", "Tmin=? [F ", "any label or condition on states after F"):
+        assert said in str(refused.value)
+    assert ('labels: "lost", "home"; rewards: "energy", "time"' in str(refused.value)) == (text is NAMED)
+    assert prudent.load(path, property=offered).n_states > 1
+
+
+def test_a_property_is_offered_for_jani(file):
+    text = (MODELS / "channel.jani").read_text()
+    path = file(text, "channel.jani")
+    with pytest.raises(PrudentError, match='there is no label "end"; labels: none; rewards: "energy"; give') as refused:
+        prudent.load(path, property='R{"energy"}min=? [F "end"]', constants={"N": 2})
+    assert "property='R{\"energy\"}min=? [F left=1]'" in str(refused.value)
+    assert prudent.load(path, property='R{"energy"}min=? [F left=1]', constants={"N": 2}).n_states > 1
+
+
+def test_a_property_is_offered_for_models_in_memory(file):
+    model = stormpy.build_model(stormpy.parse_prism_program(file(NAMED)))
+    with pytest.raises(
+        PrudentError, match='there is no label "end"; labels: "home", "lost"; rewards: "energy", "time"'
+    ):
+        prudent.from_storm(model, 'R{"time"}min=? [F "end"]')
+
+
+def test_a_long_list_of_names_is_cut(file):
+    many = "".join(f'label "l{i}" = x={i % 3};' for i in range(50))
+    with pytest.raises(PrudentError, match=r'"l0", "l1",.* "l19", 30 more; rewards: '):
+        prudent.load(file(BARE + many + 'rewards "time" true : 1; endrewards'), property='R{"time"}min=? [F "l50"]')
