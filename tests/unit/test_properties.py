@@ -76,3 +76,26 @@ def test_a_long_list_of_names_is_cut(file):
     many = "".join(f'label "l{i}" = x={i % 3};' for i in range(50))
     with pytest.raises(PrudentError, match=r'"l0", "l1",.* "l19", 30 more; rewards: '):
         prudent.load(file(BARE + many + 'rewards "time" true : 1; endrewards'), property='R{"time"}min=? [F "l50"]')
+
+
+@pytest.mark.parametrize("what", ["max", "min", "avg", "sum", "values"])
+def test_a_filter_for_the_initial_state_changes_nothing(file, what):
+    path = file(NAMED)
+    plain = prudent.load(path, property='R{"time"}min=? [F "home"]')
+    filtered = prudent.load(path, property=f'filter({what}, R{{"time"}}min=? [F "home"], "init")')
+    assert filtered.fingerprint == plain.fingerprint
+
+
+@pytest.mark.parametrize(("what", "states"), [("max", '"lost"'), ("values", "true"), ("argmin", '"init"')])
+def test_a_filter_for_anything_else_is_refused(file, what, states):
+    asked = f'filter({what}, R{{"time"}}min=? [F "home"], {states})'
+    with pytest.raises(PrudentError, match=r"has a filter, .*plans are for the initial state: leave the filter out"):
+        prudent.load(file(NAMED), property=asked)
+
+
+def test_a_property_of_jani_with_another_filter_does_not_fit(file):
+    text = (MODELS / "channel.jani").read_text()
+    assert prudent.load(file(text, "channel.jani"), constants={"N": 2}).n_states > 1
+    path = file(text.replace('"states": {"op": "initial"}', '"states": true'), "channel.jani")
+    with pytest.raises(PrudentError, match="say which goals and costs are meant"):
+        prudent.load(path, constants={"N": 2})

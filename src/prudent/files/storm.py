@@ -30,6 +30,12 @@ STORMS_OWN = ("init", "deadlock", OUTSIDE, OVERLAP)
 HEAD, DIGITS = 2**16, 18
 """In how many bytes an explicit file tells its sizes, and how many digits they may have."""
 
+FILTER = re.compile(r"Obtain (?:the )?(.*?) of the '(.*)'-states with values described by ", re.DOTALL)
+"""How Storm writes a property's filter: what of the values of which states."""
+
+ONE_VALUE = ("values", "minumum", "minimum", "maximum", "sum", "average")
+"""What comes to the same where there is one state; one is as Storm spells it."""
+
 COUNTED = re.compile(r"F \[([a-z, ]+)\]")
 """How Storm writes which rewards a property of JANI counts, where these are not all."""
 
@@ -162,6 +168,10 @@ def _question(asked: Any, names: Names, place: str) -> Question:
     at, offer = f"{place}: property {printable(str(formula))}", names.offer(str(formula))
     if kind not in ("RewardOperatorFormula", "TimeOperatorFormula") or type(path).__name__ != "EventuallyFormula":
         raise PrudentError(f"{at} cannot be planned for; {offer}")
+    filtered = FILTER.match(str(asked).removeprefix(f"({asked.get_name()}): "))
+    if filtered and not (filtered[1] in ONE_VALUE and filtered[2] == '"init"'):
+        what = f"{filtered[1]} of {printable(filtered[2])}"
+        raise PrudentError(f"{at} has a filter, {what}; plans are for the initial state: leave the filter out; {offer}")
     if formula.has_bound:
         raise PrudentError(f"{at} asks whether a bound holds; ask for the least value, with =? in its place; {offer}")
     if formula.has_optimality_type and formula.optimality_type.name != "MINIMIZE":
