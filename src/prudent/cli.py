@@ -193,6 +193,8 @@ def solve(
 def evaluate(model: str, make: "Callable[[], SSP]", plan: str, plot: str | None, as_json: bool) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
+
     \b
     Example:
       prudent evaluate betting-game plan.safetensors --plot tail.png
@@ -227,6 +229,8 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
+
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
 
     \b
     Examples:

@@ -71,6 +71,16 @@ class TestWithStorm:
         other = run("evaluate", GAMBLER, plan, "--property", 'R{"rounds"}min=? [F money=6]')
         assert other.exit_code == 2
         assert "was made for another model" in other.stderr
+        assert "must be read with the same property= (--property) and constants= (--const)" in other.stderr
+
+    @pytest.mark.parametrize("verb", ["evaluate", "simulate"])
+    def test_forgotten_constants(self, tmp_path, verb):
+        plan = str(tmp_path / "plan.safetensors")
+        assert run("solve", ROBOT, *CONSTANTS, "--alpha", "0.1", "--save", plan).exit_code == 0
+        other = run(verb, ROBOT, plan, "--const", "N=3", "--const", "slip=1/8")
+        assert other.exit_code == 2
+        assert "must be read with the same property= (--property) and constants= (--const)" in other.stderr
+        assert "as solve had them: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
 
     def test_check_lists_what_is_wrong(self):
         answer = json.loads(run("check", ROBOT, "--json").stdout)

@@ -124,7 +124,8 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
     if content["fingerprint"] != model.fingerprint:
         raise PrudentError(
             f"{path}: was made for another model, {_shown(content['model'])}, not for {model!r}; solve this one, or "
-            "give the same parameters and options as when it was solved"
+            "make the model with the same parameters and options as for the plan; one from a PRISM, JANI, DRN or UMB "
+            "file must be read with the same property= (--property) and constants= (--const)"
         )
     try:
         prepared = prepare(model, float(content["step"]))
