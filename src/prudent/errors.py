@@ -6,7 +6,16 @@ A message names the argument or file, the place, the value found and the remedy.
 from collections.abc import Callable, Sequence
 from numbers import Real
 
-__all__ = ["ModelError", "PrudentError", "as_number", "printable"]
+__all__ = ["ModelError", "PrudentError", "as_number", "must_be_one", "printable"]
+
+CLOSE = 0.05
+"""How far from 1 a sum of probabilities may be to look like one of rounded numbers."""
+
+
+def must_be_one(total: float) -> str:
+    """Return what to say of probabilities that sum to something else."""
+    hint = ": divide them by their sum, if they were rounded" if abs(total - 1) <= CLOSE else ""
+    return f"sum to {total:.12g}; they must sum to 1{hint}"
 
 
 def printable(name: object, most: int | None = None) -> str:

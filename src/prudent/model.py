@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import ModelError, PrudentError
+from prudent.errors import ModelError, PrudentError, must_be_one
 
 __all__ = ["SSP", "FloatArray", "IntArray", "owner", "starts"]
 
@@ -267,15 +267,17 @@ def _content_problems(model: SSP) -> Iterator[str]:
     if not bad.any() and (np.diff(model.outcome_start) > 0).all() and model.n_actions:
         total = np.add.reduceat(p, model.outcome_start[:-1])
         for action in places(np.abs(total - 1) > SUM_TOLERANCE):
-            yield f"probabilities of {at(action)} sum to {total[action]:.12g}; they must sum to 1"
+            yield f"probabilities of {at(action)} {must_be_one(total[action])}"
     if not model.is_goal.any():
         yield "the model has no goal; give at least one state without actions"
 
     q, first = model.initial_probability, model.initial_state
     for state in first[(first < 0) | (first >= model.n_states)]:
         yield f"the initial state is number {state}; the model has {model.n_states} states"
-    if not (q >= 0).all() or abs(q.sum() - 1) > SUM_TOLERANCE:
-        yield f"initial probabilities sum to {q.sum():.12g}; they must be at least 0 and sum to 1"
+    if not (q >= 0).all():
+        yield f"an initial probability is {q[~(q >= 0)][0]:g}; probabilities lie between 0 and 1"
+    elif abs(q.sum() - 1) > SUM_TOLERANCE:
+        yield f"initial probabilities {must_be_one(q.sum())}"
     if len(set(first.tolist())) < len(first):
         yield "an initial state is given twice; add its probabilities up"
 

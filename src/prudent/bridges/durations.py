@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError, as_number, must_be_one
 from prudent.model import FloatArray
 
 __all__ = ["Grid", "durations"]
@@ -73,7 +73,7 @@ def durations(time: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
             raise PrudentError(f"{where} is {t:g} with probability {p:g}; probabilities lie between 0 and 1")
     total = sum(p for _, p in pairs)
     if not abs(total - 1) <= 1e-9:
-        raise PrudentError(f"the probabilities of {where} sum to {total:.12g}; they must sum to 1")
+        raise PrudentError(f"the probabilities of {where} {must_be_one(total)}")
     return pairs
 
 
