@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prudent.errors import PrudentError
+from prudent.lattice import find_lattice
+from prudent.model import SSP, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from prudent.policy import BudgetPolicy
@@ -14,6 +16,9 @@ __all__ = ["Agent"]
 
 NEAR = 1e-9
 """How far an observed cost may be from a listed one, if it is large relative to it."""
+
+MOST = 6
+"""The most costs, and states, that a message lists."""
 
 
 class Agent:
@@ -85,12 +90,40 @@ class Agent:
                 self._left += -gain // prepared.stride  # a cost is charged rounded up
                 self._state, self._steps, self._paid = target, self._steps + steps, self._paid + listed
                 return
-        possible = ", ".join(f"{model.state(model.successor[o])!r} at cost {model.cost[o]:g}" for o in outcome)
         raise PrudentError(
             f"action {model.action(a)!r} in state {self.state!r} cannot lead to {next_state!r} at cost {cost!r}; "
-            f"possible: {possible}"
+            + (_costs_there(model.cost[there], cost) if there else _elsewhere(model, outcome))
         )
 
     def __repr__(self) -> str:
         after = "done" if self.done else f"next {self.action!r}"
         return f"<Agent in {self.state!r}, spent {self.spent:g}, budget {self.budget:g}, {after}>"
+
+
+def _costs_there(listed: FloatArray, observed: float) -> str:
+    """Return in words what an outcome with the right successor can cost; of much, what is near to the observed."""
+    costs = np.unique(listed)
+    if len(costs) <= MOST:
+        return f"possible there: cost {', '.join(f'{each:.12g}' for each in costs)}"
+    found = find_lattice(costs)
+    step = f", all multiples of {found[0].step:.12g}" if found else ""
+    near = np.sort(costs[np.argsort(np.abs(costs - observed), kind="stable")[:2]])
+    return (
+        f"possible there: {len(costs):,} costs from {costs[0]:.12g} to {costs[-1]:.12g}{step}, "
+        f"the nearest {near[0]:.12g} and {near[1]:.12g}"
+    )
+
+
+def _elsewhere(model: SSP, outcome: IntArray) -> str:
+    """Return in words where an action can lead and at which costs; of much, the first and how many more."""
+    costs: dict[int, list[float]] = {}
+    for target, each in zip(model.successor[outcome].tolist(), model.cost[outcome].tolist(), strict=True):
+        costs.setdefault(target, []).append(each)
+    shown = []
+    for target, some in list(costs.items())[:MOST]:
+        listed = [f"{each:.12g}" for each in some]
+        if len(outcome) > MOST and len(some) > 1:
+            listed = [f"{min(some):.12g} to {max(some):.12g}"]
+        shown += [f"{model.state(target)!r} at cost {each}" for each in listed]
+    more = f" and {len(costs) - MOST:,} more states" if len(costs) > MOST else ""
+    return f"possible: {', '.join(shown)}{more}"

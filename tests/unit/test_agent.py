@@ -39,11 +39,45 @@ def test_what_cannot_happen_is_refused_with_what_can(plan):
         agent.observe((1, 6), 0)
     assert "action 2 in state (0, 5) cannot lead to (1, 6) at cost 0" in str(caught.value)
     assert "possible: (1, 7) at cost 0, (1, 3) at cost 0, (1, 25) at cost 0" in str(caught.value)
-    with pytest.raises(prudent.PrudentError, match=r"cannot lead to \(1, 7\) at cost 0.1"):
+    with pytest.raises(prudent.PrudentError, match=r"cannot lead to \(1, 7\) at cost 0.1; possible there: cost 0$"):
         agent.observe((1, 7), 0.1)
     assert agent.state == (0, 5)
     agent.observe((1, 7), 1e-10)
     assert (agent.state, agent.spent) == ((1, 7), 0)
+
+
+@pytest.mark.parametrize(
+    ("costs", "observed", "words"),
+    [
+        (range(1, 7), 8, "cost 1, 2, 3, 4, 5, 6"),
+        (range(5, 205, 5), 32, "40 costs from 5 to 200, all multiples of 5, the nearest 30 and 35"),
+        ([i / 10 for i in range(40)], 99, "40 costs from 0 to 3.9, all multiples of 0.1, the nearest 3.8 and 3.9"),
+        (
+            [2**0.5 * i**0.5 for i in range(1, 9)],
+            1.4,
+            "8 costs from 1.41421356237 to 4, the nearest 1.41421356237 and 2",
+        ),
+    ],
+)
+def test_of_many_costs_the_nearest_are_told(costs, observed, words):
+    outcomes = [(1 / len(costs), "there", cost) for cost in costs]
+    model = prudent.build("here", {"here": {"go": outcomes}, "there": {}}.get)
+    agent = prudent.solve(model, 0.3).policy.start()
+    with pytest.raises(prudent.PrudentError) as caught:
+        agent.observe("there", observed)
+    assert str(caught.value).endswith(f"cannot lead to 'there' at cost {observed}; possible there: {words}")
+    with pytest.raises(prudent.PrudentError) as caught:
+        agent.observe("elsewhere", observed)
+    listed = ", ".join(f"'there' at cost {cost}" for cost in costs)
+    shown = listed if len(costs) <= 6 else f"'there' at cost {min(costs):.12g} to {max(costs):.12g}"
+    assert str(caught.value).endswith(f"; possible: {shown}")
+
+
+def test_of_many_successors_the_first_are_told():
+    model = prudent.build("here", lambda s: {"go": [(1 / 40, i, i) for i in range(40)]} if s == "here" else {})
+    agent = prudent.solve(model, 0.3).policy.start()
+    with pytest.raises(prudent.PrudentError, match=r"possible: 0 at cost 0, .*, 5 at cost 5 and 34 more states$"):
+        agent.observe(40, 1)
 
 
 def test_small_errors_in_costs_do_not_add_up():
