@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from prudent.agent import Agent
 from prudent.errors import PrudentError
-from prudent.model import SSP, FloatArray, IntArray
+from prudent.graph import reachable
+from prudent.model import SSP, FloatArray, IntArray, owner
 from prudent.prepared import Prepared
 
 __all__ = ["BudgetPolicy", "MixedPolicy", "UnrolledPolicy", "choice_type"]
@@ -74,21 +75,24 @@ class BudgetPolicy:
 
     def check_covered(self, state: int) -> None:
         """Refuse a model state that no run can be in, or from which no plan can be sure of a goal."""
-        if self.prepared.state_of[state] < 0:
-            raise PrudentError(
-                f"state {self.prepared.model.state(state)!r} is outside the plan: the start cannot reach it, or from "
-                "there no goal is reached with probability 1"
-            )
+        if self.prepared.state_of[state] >= 0:
+            return
+        model = self.prepared.model
+        arc = np.flatnonzero(model.probability > 0)
+        source, target = owner(model.action_start)[owner(model.outcome_start)[arc]], model.successor[arc]
+        starts = model.initial_state[model.initial_probability > 0].tolist()
+        if any(reachable(source, target, model.n_states, start)[state] for start in starts):
+            why = "no plan that may come there reaches a goal with probability 1"
+        else:
+            why = "nothing leads to it from the start"
+        raise PrudentError(f"no run of any plan reaches state {model.state(state)!r}: {why}")
 
     def used(self, state: int, spent: float) -> int:
         """Return how many levels a run has used in a model state having spent so much; refuse what no run can."""
         prepared = self.prepared
         found, inside = prepared.spent_levels(state, spent), int(prepared.state_of[state])
-        if self.level > 0 and inside >= 0 and found < (least := int(prepared.least_spent[inside])):
-            raise PrudentError(
-                f"no run can be in state {prepared.model.state(state)!r} having spent {spent:g}; the least is "
-                f"{float(prepared.totals(np.array(least), state)):g}"
-            )
+        if self.level > 0 and inside >= 0 and found < prepared.least_spent[inside]:
+            raise prepared.never_spent(state, spent)
         return found
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:

@@ -174,11 +174,17 @@ class Prepared:
         steps = nearest + int(self.luck[state]) - self.start_luck
         noise = self.slip + int(8 * np.spacing(abs(spent)) / lattice.step)
         if steps < -noise or (steps % self.stride and not self.rounded):
-            least = float(lattice.value(self.start_luck - int(self.luck[state])))
-            raise PrudentError(
-                f"no run can be in state {self.model.state(state)!r} having spent {spent:g}; the least is {least:g}"
-            )
+            raise self.never_spent(state, spent)
         return max(-(-steps // self.stride), 0)
+
+    def never_spent(self, state: int, spent: float) -> PrudentError:
+        """Return the refusal of what no run can have spent in a model state."""
+        inside = int(self.state_of[state])
+        least = float(self.totals(self.least_spent[inside] if inside >= 0 else np.array(0), state))
+        more = f", and more goes in steps of {self.level_size:g}" if spent > least else ""
+        return PrudentError(
+            f"no run can be in state {self.model.state(state)!r} having spent {spent:g}; the least is {least:g}{more}"
+        )
 
     def route(self, state: int, action: int) -> int:
         """Return the model action to play in a model state so as to end up playing ``action`` for sure.

@@ -149,6 +149,34 @@ def test_states_that_no_run_reaches_so_cheaply_are_refused():
         plan.policy("t", 3)
     with pytest.raises(prudent.PrudentError, match="no run can be in state 't' having spent 3; the least is 5"):
         plan.explain("t", 3)
+    with pytest.raises(prudent.PrudentError, match="no run can be in state 't' having spent 0; the least is 5"):
+        plan.policy("t")
+
+
+def test_amounts_that_no_run_has_spent_are_refused():
+    """Runs to t cost 3 or 7: there is a common step of 1 in the costs, but 4 between totals."""
+    model = prudent.build(
+        "s", {"s": {"go": [(0.5, "t", 3), (0.5, "t", 7)]}, "t": {"on": [(0.5, "g", 1), (0.5, "g", 5)]}}
+    )
+    policy = prudent.solve(model, 0.1).policy
+    assert policy("t", 3) == policy("t", 7) == "on"
+    with pytest.raises(prudent.PrudentError, match="'t' having spent 5; the least is 3, and more goes in steps of 4"):
+        policy("t", 5)
+
+
+def test_states_that_no_run_reaches_are_refused():
+    table = {"s": {"go": [(1, "g", 1)], "bad": [(0.5, "trap", 1), (0.5, "via", 1)]}, "via": {"on": [(1, "g", 1)]}}
+    model = prudent.build("s", table | {"trap": {"stay": [(1, "trap", 1)]}})
+    alone = prudent.from_arrays([0, 1, 2, 2], [0, 1, 2], [1, 1], [2, 2], [1, 1])
+    for method in ("exact", "expected"):
+        policy = prudent.solve(model, 0.1, method=method).policy
+        for state in ("trap", "via"):
+            with pytest.raises(
+                prudent.PrudentError, match=f"no run of any plan reaches state '{state}': no plan that may come"
+            ):
+                policy(state, 1)
+        with pytest.raises(prudent.PrudentError, match="no run of any plan reaches state 1: nothing leads to it from"):
+            prudent.solve(alone, 0.1, method=method).policy(1)
 
 
 def test_once_is_once():
