@@ -25,7 +25,7 @@ from prudent.refining import Stage
 from prudent.values.expected import least_expected_cost
 from prudent.values.worst_case import true_worst_case, worst_case_of
 
-__all__ = ["level_of", "solve_for"]
+__all__ = ["level_of", "solution_of", "solve_for"]
 
 NEAR = 1e-9
 """A budget so close below a level, relatively, is taken for it: floats do not hold most of them."""
@@ -44,27 +44,33 @@ def solve_for(
             if stopped.reason == "interrupted":
                 raise KeyboardInterrupt from None
             raise
-        expected = least_expected_cost(prepared)
-        own = reached(policy, expected, None, alpha)
-        least = float(surely_expected(prepared, expected)[prepared.start])
-        solution = Solution(
-            policy=policy,
-            var=own.var,
-            cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
-            expected=backward(policy, expected).mean if own.notes else own.mean,
-            expected_lower=least,
-            lower=least,
-            upper=own.upper,
-            worst=true_worst_case(prepared),
-            steps=own.steps,
-            notes=own.notes,
-        )
+        solution = solution_of(policy, alpha)
         stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.perf_counter() - began)
     plan = plan_of(model, "exact", alpha, stage)
     least = 0.0 if prepared.rounded or isinstance(objective, Exceedance) else prepared.level_size
     size = max(abs(achieved.lower), abs(achieved.upper), least)
     status = target.status(Bracket(achieved.lower, achieved.upper, size), aims=True, interrupted=False)
     return replace(plan, objective=achieved, status=status)
+
+
+def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
+    """Return a policy with its own values; of the optimum no more is said than they and the least mean tell."""
+    prepared = policy.prepared
+    expected = least_expected_cost(prepared)
+    own = reached(policy, expected, None, alpha)
+    least = float(surely_expected(prepared, expected)[prepared.start])
+    return Solution(
+        policy=policy,
+        var=own.var,
+        cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
+        expected=backward(policy, expected).mean if own.notes else own.mean,
+        expected_lower=least,
+        lower=least,
+        upper=own.upper,
+        worst=true_worst_case(prepared),
+        steps=own.steps,
+        notes=own.notes,
+    )
 
 
 def _achieve(

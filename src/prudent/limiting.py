@@ -21,7 +21,7 @@ from prudent.prepared import Prepared
 from prudent.refining import Stage
 from prudent.values.rounds import UNIT
 
-__all__ = ["Cap", "cap_of", "solve_within"]
+__all__ = ["Cap", "cap_of", "limited", "solve_within"]
 
 FORGIVEN = 1e-12
 """How far below the optimal CVaR a limit may be, relative to its size: less than rounding can tell."""
@@ -91,10 +91,16 @@ def solve_within(model: SSP, alpha: float, cap: Cap, target: Target, step: float
             solution = replace(optimum, expected_lower=explored.least, stopped=stopped.reason)
     stage = Stage(prepared, solution, bracket, time.perf_counter() - began)
     plan = plan_of(model, "exact", alpha, stage, target, allowance)
+    plan = limited(plan, limit, target, interrupted=solution.stopped == "interrupted")
+    return replace(plan, notes=(*plan.notes, _bought(plan, optimum)))
+
+
+def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:
+    """Return a plan as one with a limit on its CVaR, with the status that its bounds on the mean give it."""
+    prepared = plan.policy.prepared
     above, least = plan.expected - prepared.in_units(0), 0.0 if prepared.rounded else prepared.level_size
     mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), above, least))
-    status = target.status(mean, aims=True, interrupted=solution.stopped == "interrupted")
-    return replace(plan, max_cvar=limit, status=status, notes=(*plan.notes, _bought(plan, optimum)))
+    return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=interrupted))
 
 
 def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -> tuple[float, Solution]:

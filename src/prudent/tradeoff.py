@@ -7,22 +7,27 @@ other the least CVaR with the least expected cost.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prudent.achieving import solution_of
 from prudent.allowance import Allowance, Stopped
-from prudent.bracket import bracket_below
+from prudent.bracket import Target, bracket_below, bracket_of
 from prudent.errors import PrudentError, as_number
 from prudent.forecasting import prepare_for
+from prudent.limiting import limited
 from prudent.methods.exact import explore, reached
-from prudent.methods.weighing import CLOSED, Found, Weighing
+from prudent.methods.weighing import CLOSED, Found, Weighing, beneath
 from prudent.model import SSP
+from prudent.plan import Plan
+from prudent.planned import plan_of
 from prudent.policy import BudgetPolicy
 from prudent.prepared import Prepared
 from prudent.progress import Progress
+from prudent.refining import Stage
 from prudent.risk import check_alpha
 from prudent.solving import compile_kernels
 from prudent.tables import Shown, Table, at_least, frame, number, plain
@@ -78,6 +83,36 @@ class Frontier(Shown):
         """What the status means and what to change."""
         return STATUS[self.status]
 
+    def plan(self, i: int) -> Plan:
+        """Return point ``i`` as a plan, without solving again; its limit ``max_cvar`` is its own CVaR.
+
+        No plan within that limit has an expected cost below ``expected_lower``; the status tells how far that is from
+        the plan's own, at the tolerance that :func:`prudent.solve` has by default.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> frontier.plan(0)
+        <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 14.5 (optimal 10 to 14.5), VaR 10, mean 1.9>
+        >>> print(frontier.plan(-1).decisions())
+        state  spent      action
+        s0     0          a
+        s1     0          d
+        s2     0 or more  b
+        """
+        n = len(self.points)
+        if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -n <= i < n:
+            raise PrudentError(f"i is {i!r}; there are {n} points: it must be a whole number from 0 to {n - 1}")
+        point = self.points[i]
+        solution = solution_of(point.policy, self.alpha)
+        bracket = bracket_of(point.policy.prepared, solution, self.alpha)
+        plan = plan_of(self.model, "exact", self.alpha, Stage(point.policy.prepared, solution, bracket, self.seconds))
+        limit = plan.upper if np.isfinite(plan.upper) else point.cvar
+        least = min(max(self.least_expected(limit), plan.expected_lower), plan.expected)
+        plan = replace(plan, lower=self.lower, expected_lower=least, notes=(*plan.notes, "a point of a frontier"))
+        return limited(plan, limit, Target(), interrupted=self.status == "interrupted")
+
     def least_expected(self, max_cvar: float) -> float:
         """Return a lower bound on the expected cost of every policy whose CVaR is at most this; infinite for none.
 
@@ -92,7 +127,7 @@ class Frontier(Shown):
         """
         if max_cvar < self.lower:
             return float("inf")  # there is none
-        return max(bound - weight * max_cvar for weight, bound in self.lines)
+        return max(float(beneath(np.array(bound), weight, max_cvar)) for weight, bound in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as ``prudent frontier --json`` prints them: None where unknown or infinite.

@@ -71,15 +71,41 @@ def test_costs_without_a_common_step(seed):
     model, alpha = prudent.build(0, noisy_table(np.random.default_rng(seed))), 0.3
     found = prudent.frontier(model, alpha)
     optimum = prudent.solve(model, alpha)
-    for point in found.points:
-        result = prudent.evaluate(model, point.policy)
+    for i, point in enumerate(found.points):
+        result, own = prudent.evaluate(model, point.policy), found.plan(i)
         assert result.mean == pytest.approx(point.expected, rel=1e-9, abs=1e-12)
         assert result.cvar(alpha) <= point.cvar + 1e-9
         assert found.least_expected(point.cvar) <= point.expected + 1e-9
         assert point.cvar >= optimum.lower - 1e-9
+        assert own.lower <= result.cvar(alpha) <= own.max_cvar == own.upper
+        assert own.expected_lower <= result.mean * (1 + 1e-9)
     plan = prudent.solve(model, alpha, slack=0.1)
     assert plan.expected_lower <= plan.expected
     assert plan.cvar <= plan.max_cvar + 1e-9
+
+
+def test_points_of_a_frontier_are_plans(tmp_path):
+    model, alpha = prudent.domains.betting_game(), 0.2
+    found = prudent.frontier(model, alpha)
+    for i, point in enumerate(found.points):
+        plan = found.plan(i)
+        result = prudent.evaluate(model, plan.policy)
+        assert (plan.cvar, plan.expected) == pytest.approx((point.cvar, point.expected), rel=1e-9)
+        assert (plan.cvar, plan.expected) == pytest.approx((result.cvar(alpha), result.mean), rel=1e-9)
+        assert plan.var == result.var(alpha)
+        assert plan.lower <= plan.cvar <= plan.upper == plan.max_cvar == pytest.approx(plan.cvar, rel=1e-9)
+        assert plan.expected_lower <= plan.expected
+        assert plan.status == "optimal" or (i == len(found.points) - 1 and plan.status == "within_gap")
+        again = prudent.solve(model, alpha, max_cvar=plan.max_cvar)  # its bound must hold for what that finds
+        assert plan.expected_lower <= again.expected <= plan.expected * (1 + 1e-9)
+    prudent.save(plan, tmp_path / "p.safetensors")
+    assert prudent.load_plan(tmp_path / "p.safetensors", model).to_dict() == plan.to_dict()
+    assert found.plan(-1).decisions().to_csv() == plan.decisions().to_csv()
+    with pytest.raises(prudent.PrudentError, match="with a limit on CVaR"):
+        plan.explain((0, 5))
+    for i in (len(found.points), -len(found.points) - 1, True, 0.0):
+        with pytest.raises(prudent.PrudentError, match=f"i is {i}; there are {len(found.points)} points: it must be"):
+            found.plan(i)
 
 
 def test_a_plan_that_draws_one_of_two_policies(tmp_path):
