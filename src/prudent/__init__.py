@@ -34,7 +34,7 @@ _HOME = {
     "load_plan": "prudent.files",
     "save": "prudent.files",
     "simulate": "prudent.simulation",
-    "Runs": "prudent.simulation",
+    "Runs": "prudent.runs",
     "amend": "prudent.amending",
     "check": "prudent.checking",
     "solve": "prudent.solving",
@@ -111,7 +111,8 @@ if TYPE_CHECKING:
     from prudent.objectives import Exceedance, MeanPlusCVaR, ValueAtRisk, WorstCase
     from prudent.plan import Plan
     from prudent.risk import Distribution
-    from prudent.simulation import Runs, simulate
+    from prudent.runs import Runs
+    from prudent.simulation import simulate
     from prudent.solving import solve
     from prudent.staying import Chances, chances
     from prudent.tradeoff import Frontier, frontier

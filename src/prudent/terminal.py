@@ -15,7 +15,7 @@ from prudent.plan import Plan
 from prudent.report.experiments import Results
 from prudent.report.paper import ALPHAS, DOMAINS, METHODS
 from prudent.risk import Distribution
-from prudent.simulation import Runs
+from prudent.runs import Runs
 from prudent.tables import Table, number
 
 __all__ = ["print_comparison", "print_distribution", "print_json", "print_reproduction", "print_runs", "show"]

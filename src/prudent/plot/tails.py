@@ -13,7 +13,7 @@ from prudent.model import FloatArray
 from prudent.plan import Plan
 from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, axes_for, hues, name_of, quiet, short
 from prudent.risk import Distribution, check_alpha
-from prudent.simulation import Runs
+from prudent.runs import Runs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

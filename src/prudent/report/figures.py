@@ -7,7 +7,7 @@ from prudent.plot.canvas import png
 from prudent.plot.tails import common_bins, distribution
 from prudent.report.experiments import Results
 from prudent.report.paper import DOMAINS
-from prudent.simulation import Runs
+from prudent.runs import Runs
 
 __all__ = ["FIGURES", "draw_figures", "embedded"]
 
