@@ -138,7 +138,10 @@ class SSP:
         return found
 
     def first(self, state: Hashable | None = None) -> int:
-        """Return the number of the initial state, or of the one named among several."""
+        """Return the number of the initial state, or of the one named among several.
+
+        :meta private:
+        """
         if state is None:
             if len(self.initial_state) > 1:
                 some = ", ".join(repr(self.state(s)) for s in self.initial_state[:5])

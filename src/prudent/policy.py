@@ -37,7 +37,10 @@ class BudgetPolicy:
 
     @classmethod
     def of_states(cls, prepared: Prepared, action: IntArray) -> "BudgetPolicy":
-        """Return the policy that plays one action in each prepared state, whatever has been spent."""
+        """Return the policy that plays one action in each prepared state, whatever has been spent.
+
+        :meta private:
+        """
         return cls(prepared, (action - prepared.action_start[:-1]).astype(choice_type(prepared))[None])
 
     @property
@@ -55,26 +58,41 @@ class BudgetPolicy:
         return f"<{kind} for {self.prepared.model.name}: budget {self.budget:g}, {levels:,} levels>"
 
     def check_model(self, model: SSP) -> None:
-        """Refuse a model that the policy was not made for."""
+        """Refuse a model that the policy was not made for.
+
+        :meta private:
+        """
         mine = self.prepared.model
         if mine is not model and mine.fingerprint != model.fingerprint:
             raise PrudentError(f"the policy was made for {mine!r}, not for {model!r}; solve this one")
 
     def first_node(self, state: int) -> int:
-        """Return the policy's own state at the start of a run in a model state."""
+        """Return the policy's own state at the start of a run in a model state.
+
+        :meta private:
+        """
         return int(self.prepared.state_of[state])
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
-        """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps."""
+        """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps.
+
+        :meta private:
+        """
         return int(self.prepared.state_of[target])
 
     def level_left(self, state: int, spent: float) -> int:
-        """Return the budget left, in levels, in a model state that the plan covers, having spent so much."""
+        """Return the budget left, in levels, in a model state that the plan covers, having spent so much.
+
+        :meta private:
+        """
         self.check_covered(state)
         return max(self.level - self.used(state, spent), 0)
 
     def check_covered(self, state: int) -> None:
-        """Refuse a model state that no run can be in, or from which no plan can be sure of a goal."""
+        """Refuse a model state that no run can be in, or from which no plan can be sure of a goal.
+
+        :meta private:
+        """
         if self.prepared.state_of[state] >= 0:
             return
         model = self.prepared.model
@@ -88,7 +106,10 @@ class BudgetPolicy:
         raise PrudentError(f"no run of any plan reaches state {model.state(state)!r}: {why}")
 
     def used(self, state: int, spent: float) -> int:
-        """Return how many levels a run has used in a model state having spent so much; refuse what no run can."""
+        """Return how many levels a run has used in a model state having spent so much; refuse what no run can.
+
+        :meta private:
+        """
         prepared = self.prepared
         found, inside = prepared.spent_levels(state, spent), int(prepared.state_of[state])
         if self.level > 0 and inside >= 0 and found < prepared.least_spent[inside]:
@@ -108,7 +129,10 @@ class BudgetPolicy:
         return model.action(self.model_action(index, self.level_left(index, spent)))
 
     def model_action(self, state: int, left: int) -> int:
-        """Return the model's action for a model state and a budget left in levels."""
+        """Return the model's action for a model state and a budget left in levels.
+
+        :meta private:
+        """
         prepared = self.prepared
         inside = int(prepared.state_of[state])
         action = int(prepared.model_action[prepared.action_start[inside] + self.choice[left, inside]])

@@ -117,7 +117,10 @@ class Table:
         yield from self.parts(options.encoding)
 
     def parts(self, encoding: str) -> list["RenderableType"]:
-        """Return the title, the rows and the notes for rich, in characters that the encoding has."""
+        """Return the title, the rows and the notes for rich, in characters that the encoding has.
+
+        :meta private:
+        """
         from rich.table import Table as Grid
         from rich.text import Text
 

@@ -95,7 +95,10 @@ class CvarWC:
         return solution(policy, solved, worst, alpha)
 
     def solve_game(self, prepared: Prepared, allowance: Allowance) -> GameValue:
-        """Return the game's value function."""
+        """Return the game's value function.
+
+        :meta private:
+        """
         grid = self._grid()
         allowance.check(
             16 * prepared.n_states * len(grid), "the game", "take fewer grid points, or allow more (memory=)"
@@ -126,7 +129,10 @@ class CvarWC:
         return GameValue(game, f, float(change), sweeps, float(least[prepared.start]), true_worst_case(prepared))
 
     def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
-        """Return the worst-case action of each state; where none is bounded, that of least expected cost."""
+        """Return the worst-case action of each state; where none is bounded, that of least expected cost.
+
+        :meta private:
+        """
         if self.ties not in ("first", "last"):
             raise PrudentError(f"ties is {self.ties!r}; it must be 'first' or 'last'")
         least = worst.value[prepared.action_state]
