@@ -22,6 +22,7 @@ NEEDED = {  # by the examples of these modules
     "prudent.bridges.gymnasium_agents": "gymnasium",
     "prudent.bridges.gymnasium_envs": "gymnasium",
     "prudent.bridges.gymnasium_tables": "gymnasium",
+    "prudent.files.storm": "stormpy",
     "prudent.gym": "gymnasium",
 }
 

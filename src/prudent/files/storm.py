@@ -106,9 +106,9 @@ def from_storm(model: Any, property: Any = None, *, name: str = "model") -> SSP:
 
     Examples
     --------
-    >>> import prudent, stormpy                                                     # doctest: +SKIP
-    >>> die = stormpy.build_model(stormpy.parse_prism_program("die.pm"))            # doctest: +SKIP
-    >>> prudent.from_storm(die, 'R{"coin_flips"}min=? [F "done"]')                  # doctest: +SKIP
+    >>> import prudent, stormpy, stormpy.examples.files
+    >>> die = stormpy.build_model(stormpy.parse_prism_program(stormpy.examples.files.prism_dtmc_die))
+    >>> prudent.from_storm(die, 'R{"coin_flips"}min=? [F "done"]')
     <SSP model: 13 states, 7 actions, 14 outcomes>
     """
     with listening("model") as stormpy:
