@@ -25,6 +25,20 @@ class Agent:
     """Carries a policy through one run.
 
     Ask :attr:`action`, play it, tell :meth:`observe` where it led and what it cost; until :attr:`done`.
+    :meth:`prudent.policy.BudgetPolicy.start` makes one.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> trip = {
+    ...     "home": {"bus": [(0.5, "work", 2), (0.5, "work", 8)]},
+    ...     "work": {"bus": [(0.5, "back", 2), (0.5, "back", 8)], "taxi": [(1, "back", 6)]},
+    ... }
+    >>> plan = prudent.solve(prudent.build("home", trip.get, goals=["back"]), alpha=0.3)
+    >>> agent = plan.policy.start()
+    >>> agent.observe("work", cost=8)
+    >>> agent.action, agent.spent, agent.budget, agent.done
+    ('taxi', 8.0, 6.0, False)
     """
 
     def __init__(self, policy: "BudgetPolicy", state: int) -> None:
@@ -71,7 +85,25 @@ class Agent:
         return action, prepared.route(self._state, int(prepared.model_action[action]))
 
     def observe(self, next_state: Hashable, cost: float) -> None:
-        """Take in where the action led and what it cost; refuse what the model does not list."""
+        """Take in where the action led and what it cost; refuse what the model does not list.
+
+        Parameters
+        ----------
+        next_state : hashable
+            The name of the state that :attr:`action` led to.
+        cost : float
+            What this step cost, as the model lists it.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> agent = plan.policy.start()
+        >>> agent.observe("s2", cost=0)
+        >>> agent.observe("g", cost=10)
+        >>> agent
+        <Agent in 'g', spent 10, budget -1, done>
+        """
         prepared, model = self._policy.prepared, self._policy.prepared.model
         if self.done:
             raise PrudentError(f"the run is over: state {self.state!r} is a goal")

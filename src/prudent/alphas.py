@@ -47,7 +47,15 @@ SHOWN = 30
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The best that can be had at one alpha."""
+    """The best that can be had at one alpha.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> point = prudent.curve(prudent.domains.figure_2()).at(0.05)
+    >>> round(point.cvar, 6), point.var, round(point.expected, 6), point.lower <= point.cvar <= point.upper
+    (10.0, 10.0, 4.06, True)
+    """
 
     alpha: float
     cvar: float  # of the best policy; where costs were rounded, runs that round alike are taken together
@@ -164,13 +172,33 @@ class Curve(Shown):
         return content
 
     def to_frame(self, alphas: Iterable[float] | None = None) -> "DataFrame":
-        """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number."""
+        """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> curve.to_frame(alphas=[0.05, 0.1, 1])[["alpha", "cvar", "var", "expected"]]
+           alpha  cvar   var  expected
+        0   0.05  10.0  10.0      4.06
+        1   0.10  10.0   9.0      4.06
+        2   1.00   1.9   0.0      1.90
+        """
         points = self._asked(alphas)
         names = ("alpha", "cvar", "var", "expected", "lower", "upper")
         return frame({name: np.array([getattr(point, name) for point in points], dtype=float) for name in names})
 
     def table(self, alphas: Iterable[float] | None = None) -> Table:
-        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at ``alphas``."""
+        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at ``alphas``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> table = curve.table(alphas=[0.1])
+        >>> table.head[:3], table.rows[0][:3]
+        (('alpha', 'CVaR', 'VaR'), ('0.1', '10.000000', '9.000000'))
+        """
         points, notes = self._asked(alphas), [*self.notes]
         if alphas is None and len(points) > SHOWN:
             shown = [points[i] for i in np.linspace(0, len(points) - 1, SHOWN).astype(int)]

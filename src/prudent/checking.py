@@ -33,7 +33,16 @@ REAL = ("step", "least_cost", "worst_case", "deviation")
 
 @dataclass(frozen=True, repr=False)
 class Report(Shown):
-    """What :func:`prudent.check` found; None where a problem hides it."""
+    """What :func:`prudent.check` found; None where a problem hides it.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> stuck = {"start": {"go": [(0.5, "end", 1), (0.5, "trap", 1)]}, "trap": {"wait": [(1, "trap", 1)]}}
+    >>> report = prudent.check(prudent.build("start", stuck.get, goals=["end"]))
+    >>> report.ok, report.goals, report.problems[0].partition(":")[0]
+    (False, 1, 'no policy reaches a goal of model with probability 1')
+    """
 
     model: str
     states: int | None = None
@@ -81,6 +90,14 @@ class Report(Shown):
         """Return the findings as a data frame of one row (extra ``frame``); what is not known is missing there.
 
         ``forecast`` takes a column for each of its numbers; notes and problems are text, a line for each.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> report = prudent.check(prudent.domains.figure_2())
+        >>> report.to_frame()[["model", "ok", "states", "worst_case", "forecast_levels"]]
+              model    ok  states  worst_case  forecast_levels
+        0  figure-2  True       4        10.0               11
         """
         estimates = {} if self.forecast is None else asdict(self.forecast)
         row = {
@@ -96,7 +113,14 @@ class Report(Shown):
         return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
 
     def table(self) -> Table:
-        """Return what ``prudent check`` prints."""
+        """Return what ``prudent check`` prints.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.check(prudent.domains.figure_2()).table().rows[0]
+        ('states', '4', '1 of them goals; finite horizon')
+        """
         notes = (*(f"note: {note}" for note in self.notes), *(f"problem: {problem}" for problem in self.problems))
         known = tuple(row for row in self._rows() if row[1])
         return Table(f"{self.model}: {self._verdict}", known, "lrw", notes=notes)

@@ -35,6 +35,13 @@ class Decision:
     """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``.
 
     Where costs are rounded, one row ends where the next begins; there the earlier one counts.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> plan.bands("s1")[0]
+    Decision(state='s1', at_least=0.0, at_most=0.0, action='d')
     """
 
     state: Hashable
@@ -45,7 +52,22 @@ class Decision:
 
 @dataclass(frozen=True, repr=False)
 class Decisions(Shown):
-    """All decisions a run of the plan can meet, by state and rising cost so far."""
+    """All decisions a run of the plan can meet, by state and rising cost so far.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> trip = {
+    ...     "home": {"bus": [(0.5, "work", 2), (0.5, "work", 8)]},
+    ...     "work": {"bus": [(0.5, "back", 2), (0.5, "back", 8)], "taxi": [(1, "back", 6)]},
+    ... }
+    >>> plan = prudent.solve(prudent.build("home", trip.get, goals=["back"]), alpha=0.3)
+    >>> print(plan.decisions())
+    state  spent  action
+    home   0      bus
+    work   2      bus
+    work   8      taxi
+    """
 
     rows: tuple[Decision, ...]
 
@@ -53,7 +75,15 @@ class Decisions(Shown):
         return len(self.rows)
 
     def of(self, state: Hashable) -> tuple[Decision, ...]:
-        """Return the decisions in one state."""
+        """Return the decisions in one state.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.decisions().of("s1")
+        (Decision(state='s1', at_least=0.0, at_most=0.0, action='d'),)
+        """
         return tuple(row for row in self.rows if row.state == state)
 
     @overload
@@ -63,12 +93,17 @@ class Decisions(Shown):
     def to_csv(self, path: str | PathLike[str] | None = None, *, names: Sequence[str] | None = None) -> str | None:
         """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
 
-        If states are tuples, ``names`` gives each of their parts a column: ``("week", "stock")``.
-
         Text is quoted, numbers are not; an open end is left empty.  A name that a spreadsheet would take for a formula,
         since it begins with ``=``, ``+``, ``-`` or ``@`` and is no number, gets an apostrophe in front, and so does one
         that begins with an apostrophe: take one off to get the name.  What cannot be seen does not count as a
         beginning.  :meth:`to_dict` and :meth:`to_frame` have names as they are.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it; without one the text is returned.
+        names : sequence of str, optional
+            If states are tuples, a column for each of their parts: ``("week", "stock")``.
 
         Examples
         --------
@@ -113,6 +148,16 @@ class Decisions(Shown):
         """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite.
 
         ``names`` splits states that are tuples, as in :meth:`to_csv`.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.betting_game(stages=2), alpha=0.1)
+        >>> plan.decisions().to_frame(names=("stage", "money"))
+           stage  money  at_least  at_most action
+        0      0      5       0.0      0.0      0
+        1      1      5       0.0      0.0      0
+        2      2      5       0.0      inf   stop
         """
         columns: dict[str, Any] = self._columns(names)
         return frame(columns | {name: np.array(columns[name], float) for name in ("at_least", "at_most")})
@@ -132,7 +177,18 @@ class Decisions(Shown):
         return {name: [row.state[i] for row in self.rows] for i, name in enumerate(names)} | columns  # type: ignore[index]
 
     def table(self) -> Table:
-        """Return the first 50 rows as a table."""
+        """Return the first 50 rows as a table.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> print(plan.decisions().table())
+        state  spent      action
+        s0     0          a
+        s1     0          d
+        s2     0 or more  b
+        """
         more = len(self.rows) - SHOWN
         notes = (f"{more:,} more rows; print(), to_frame() and to_csv() have all",) if more > 0 else ()
         return self._table(self.rows[:SHOWN], notes)

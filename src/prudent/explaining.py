@@ -24,7 +24,16 @@ __all__ = ["Explainer", "Explanation", "Option"]
 
 @dataclass(frozen=True)
 class Option:
-    """One action, if it is played now and the plan is followed after."""
+    """One action, if it is played now and the plan is followed after.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> option = plan.explain("s1").options[0]
+    >>> option.action, option.allowed, round(option.excess, 6), option.why
+    ('c', False, 0.55, 'could exceed the budget')
+    """
 
     action: Hashable
     at: Hashable  # the state it belongs to: another one where free moves lead there first
@@ -36,7 +45,16 @@ class Option:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """What can be done in a state, and why the plan does what it does."""
+    """What can be done in a state, and why the plan does what it does.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> told = plan.explain("s1")
+    >>> told.action, told.budget, told.safe
+    ('d', 9.0, True)
+    """
 
     state: Hashable
     spent: float
@@ -62,12 +80,31 @@ class Explanation(Shown):
         return content
 
     def to_frame(self) -> "DataFrame":
-        """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``."""
+        """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.explain("s1").to_frame()[["action", "expected", "allowed", "played"]]
+          action  expected  allowed  played
+        0      c       1.0    False   False
+        1      d       3.4     True    True
+        2      e       7.0     True   False
+        """
         columns = {item.name: [getattr(option, item.name) for option in self.options] for item in fields(Option)}
         return frame({**columns, "played": [self._plays(option) for option in self.options]})
 
     def table(self) -> Table:
-        """Return the options as a table; the one that is played is marked."""
+        """Return the options as a table; the one that is played is marked.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> [row[0] for row in plan.explain("s1").table().rows]
+        ['  c', '> d', '  e']
+        """
         rows = []
         for option in self.options:
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")

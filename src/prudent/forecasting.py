@@ -29,7 +29,15 @@ ROUNDED = 1.5
 
 @dataclass(frozen=True)
 class Forecast:
-    """About what a solve takes."""
+    """About what a solve takes.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> forecast = prudent.check(prudent.domains.figure_2(), alpha=0.1).forecast
+    >>> forecast.levels, forecast.memory < 10_000, forecast.gap
+    (11, True, 0.0)
+    """
 
     alpha: float
     step: float  # what costs are counted in, or rounded to

@@ -113,21 +113,57 @@ class SSP:
         return np.asarray(np.diff(self.action_start) == 0)
 
     def state(self, index: int) -> Hashable:
-        """Return the name of a state."""
+        """Return the name of a state.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> [model.state(index) for index in model.initial_state]
+        ['s0']
+        """
         return int(index) if self.state_names is None else self.state_names[index]
 
     def action(self, index: int) -> Hashable:
-        """Return the name of an action."""
+        """Return the name of an action.
+
+        Names tell the actions of one state apart; other states may use them again.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> [model.action(index) for index in range(model.action_start[1], model.action_start[2])]
+        ['c', 'd', 'e']
+        """
         if self.action_names is not None:
             return self.action_names[index]
         return int(index - self.action_start[self.state_of_action(index)])
 
     def state_of_action(self, index: int) -> int:
-        """Return the state that an action belongs to."""
+        """Return the state that an action belongs to.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> costly = model.cost.argmax()
+        >>> action = model.outcome_start.searchsorted(costly, side="right") - 1
+        >>> model.state(model.state_of_action(action)), model.action(action), model.cost[costly].item()
+        ('s1', 'c', 20.0)
+        """
         return int(np.searchsorted(self.action_start, index, side="right")) - 1
 
     def index(self, state: Hashable) -> int:
-        """Return the number of the state with this name."""
+        """Return the number of the state with this name.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> model.index("g"), model.is_goal[model.index("g")].item()
+        (3, True)
+        """
         try:
             found = self._state_index.get(state)
         except TypeError:
@@ -153,7 +189,23 @@ class SSP:
         return found
 
     def find_action(self, state: int, action: Hashable) -> int:
-        """Return the number of the action with this name in a state."""
+        """Return the number of the action with this name in a state.
+
+        Parameters
+        ----------
+        state : int
+            The state's number; :meth:`index` has it.
+        action : hashable
+            The action's name.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> action = model.find_action(model.index("s1"), "d")
+        >>> model.cost[model.outcome_start[action] : model.outcome_start[action + 1]].tolist()
+        [9.0, 1.0]
+        """
         actions = range(int(self.action_start[state]), int(self.action_start[state + 1]))
         for index in actions:
             if self.action(index) == action:

@@ -84,7 +84,15 @@ Objective = Exceedance | ValueAtRisk | MeanPlusCVaR | WorstCase
 
 @dataclass(frozen=True)
 class Achieved:
-    """The value of an objective that a plan has, and bounds on the optimal one."""
+    """The value of an objective that a plan has, and bounds on the optimal one.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, objective=prudent.Exceedance(7))
+    >>> str(plan.objective), round(plan.objective.value, 6), plan.objective.parameter
+    ('P(cost > 7)', 0.1, 7.0)
+    """
 
     objective: str
     value: float  # where costs were rounded, as charged: at most this

@@ -108,6 +108,13 @@ class Plan(Shown):
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
         """Weigh every action of a state when so much has been spent.
 
+        Parameters
+        ----------
+        state : hashable
+            The state's name.
+        spent : float
+            What the run has cost on the way there.
+
         Examples
         --------
         >>> import prudent
@@ -204,7 +211,18 @@ class Plan(Shown):
     def to_frame(self) -> "DataFrame":
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
 
-        Plans have the same columns, so those of several make a table: ``pandas.concat([one.to_frame(), ...])``.
+        Plans have the same columns, so those of several make a table.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> import pandas
+        >>> plans = [prudent.solve(model, alpha=alpha) for alpha in (0.1, 1.0)]
+        >>> pandas.concat([plan.to_frame() for plan in plans])[["alpha", "var", "cvar", "expected"]]
+           alpha  var  cvar  expected
+        0    0.1  9.0  10.0      4.06
+        0    1.0  0.0   1.9      1.90
         """
         achieved = self.objective or Achieved("", math.nan, math.nan, math.nan)
         parameter = math.nan if achieved.parameter is None else achieved.parameter
@@ -241,7 +259,15 @@ class Plan(Shown):
         }
 
     def table(self) -> Table:
-        """Return what ``prudent solve`` prints."""
+        """Return what ``prudent solve`` prints.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.table().rows[0]
+        ('CVaR', '10.000000', 'mean of the worst 0.1 of runs')
+        """
         rows = [
             ("CVaR", number(self.cvar), f"mean of the worst {self.alpha:g} of runs"),
             ("VaR", number(self.var), "where that tail begins"),

@@ -30,6 +30,19 @@ class BudgetPolicy:
     A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b``
     levels left, row 0 from the moment the budget is gone.  A policy that looks at the state alone has only
     that row.  Where costs are rounded, an agent charges itself each cost rounded up, while true costs accrue.
+
+    Call it with a state, and with what has been spent on the way there.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> trip = {
+    ...     "home": {"bus": [(0.5, "work", 2), (0.5, "work", 8)]},
+    ...     "work": {"bus": [(0.5, "back", 2), (0.5, "back", 8)], "taxi": [(1, "back", 6)]},
+    ... }
+    >>> plan = prudent.solve(prudent.build("home", trip.get, goals=["back"]), alpha=0.3)
+    >>> plan.policy("work", spent=2), plan.policy("work", spent=8), plan.policy.budget
+    ('bus', 'taxi', 14.0)
     """
 
     prepared: Prepared
@@ -156,7 +169,19 @@ class BudgetPolicy:
     def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
         """Return an agent at the start of a run.
 
-        With several initial states, say which one the run is in.  Only policies that randomise need a seed.
+        Parameters
+        ----------
+        state : hashable, optional
+            The state that the run is in; only needed if there are several initial ones.
+        seed : int, optional
+            Only needed by policies that randomise, another one for each run.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.policy.start()
+        <Agent in 's0', spent 0, budget 9, next 'a'>
         """
         return Agent(self, self.prepared.model.first(state))
 
@@ -198,7 +223,15 @@ class UnrolledPolicy(BudgetPolicy):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MixedPolicy(BudgetPolicy):
-    """One of two policies with the same budget, drawn at the start of a run."""
+    """One of two policies with the same budget, drawn at the start of a run.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, max_cvar=12, randomise=True)
+    >>> [(round(chance, 6), policy("s1")) for chance, policy in plan.policy.parts]
+    [(0.555556, 'd'), (0.444444, 'c')]
+    """
 
     other: NDArray[Any]  # (n_levels, n_states)  the choice of the second
     share: float  # the chance of the first
@@ -214,7 +247,27 @@ class MixedPolicy(BudgetPolicy):
         raise PrudentError("this policy draws one of two at the start: run it with policy.start(), or take its parts")
 
     def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
-        """Return an agent at the start of a run, of the policy that the seed draws: another seed for each run."""
+        """Return an agent at the start of a run, of the policy that the seed draws: another seed for each run.
+
+        Parameters
+        ----------
+        state : hashable, optional
+            The state that the run is in; only needed if there are several initial ones.
+        seed : int
+            What draws the policy.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, max_cvar=12, randomise=True)
+        >>> for seed in range(3):
+        ...     agent = plan.policy.start(seed=seed)
+        ...     agent.observe("s1", cost=0)
+        ...     print(agent.action)
+        c
+        d
+        d
+        """
         if seed is None:
             raise PrudentError("this policy draws one of two: give start(seed=), another number for each run")
         drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random() >= self.share

@@ -71,21 +71,59 @@ class Distribution(Shown):
         return float(np.sqrt(spread))
 
     def exceeds(self, x: float) -> float:
-        """Return P(C > x); beyond the last value with mass missing, an upper bound."""
+        """Return P(C > x); beyond the last value with mass missing, an upper bound.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> round(result.exceeds(5), 6), round(result.exceeds(9), 6)
+        (0.37, 0.1)
+        """
         return float(self._above[np.searchsorted(self.values, x, side="right")])
 
     def quantile(self, q: float) -> float:
-        """Return the smallest z with P(C <= z) >= q."""
+        """Return the smallest z with P(C <= z) >= q.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result.quantile(0.5), result.quantile(0.95)
+        (1.0, 10.0)
+        """
         if isinstance(q, str) or not 0 <= q <= 1:
             raise PrudentError(f"q is {q!r}; it must be a probability")
         return self._least(1 - float(q))
 
     def var(self, alpha: float) -> float:
-        """Return the value at risk (see the top of this module); infinite where too much mass is missing."""
+        """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite where too much mass is missing.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result.var(0.1), result.var(0.05)
+        (9.0, 10.0)
+        """
         return self._least(check_alpha(alpha))
 
     def cvar(self, alpha: float) -> float:
-        """Return the mean of the worst alpha fraction; infinite where more mass than that is missing."""
+        """Return the mean of the worst alpha fraction; infinite where more mass than that is missing.
+
+        At alpha = 1 it is the mean of all runs.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> [round(result.cvar(alpha), 6) for alpha in (0.1, 0.2, 1)]
+        [10.0, 9.5, 4.06]
+        """
         alpha = check_alpha(alpha)
         w = self._least(alpha, forgiven=0.0)
         if w == np.inf:
@@ -152,11 +190,34 @@ class Distribution(Shown):
         """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of costing more.
 
         The last column is ``exceeds``, P(C > value); in the last row it is what is missing.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result.to_frame()
+           value  probability  exceeds
+        0    1.0         0.63     0.37
+        1    9.0         0.27     0.10
+        2   10.0         0.10     0.00
         """
         return frame({"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]})
 
     def table(self, alpha: float | None = None) -> Table:
-        """Return what ``prudent evaluate`` prints; with an ``alpha``, CVaR and VaR at it too."""
+        """Return what ``prudent evaluate`` prints; with an ``alpha``, CVaR and VaR at it too.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> for row in result.table(alpha=0.1).rows[:3]:
+        ...     print(*row)
+        mean 4.060000 standard deviation 4.002049
+        CVaR 10.000000 mean of the worst 0.1 of runs
+        VaR 9.000000 where that tail begins
+        """
         rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}")]
         if alpha is not None:
             rows += [

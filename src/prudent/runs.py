@@ -63,11 +63,29 @@ class Runs(Shown):
         return self._error(self.costs)
 
     def cvar(self, alpha: float) -> float:
-        """Return the mean of the worst alpha fraction of the runs."""
+        """Return the mean of the worst alpha fraction of the runs.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> round(runs.cvar(0.5), 6), round(prudent.evaluate(plan.model, plan.policy).cvar(0.5), 6)
+        (7.078, 7.12)
+        """
         return self.distribution.cvar(alpha)
 
     def cvar_se(self, alpha: float) -> float:
-        """Return the standard error of the CVaR: that of the mean excess over VaR, divided by alpha."""
+        """Return the standard error of the CVaR: that of the mean excess over VaR, divided by alpha.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> print(f"{runs.cvar(0.5):.2f} ± {runs.cvar_se(0.5):.2f}")
+        7.08 ± 0.25
+        """
         return self._error(np.maximum(self.costs - self.distribution.var(alpha), 0.0)) / check_alpha(alpha)
 
     def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
@@ -100,11 +118,32 @@ class Runs(Shown):
         return content
 
     def to_frame(self) -> "DataFrame":
-        """Return the total ``cost`` of each run as a data frame (extra ``frame``)."""
+        """Return the total ``cost`` of each run as a data frame (extra ``frame``).
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> runs.to_frame()["cost"].value_counts().sort_index().to_dict()
+        {1.0: 632, 9.0: 273, 10.0: 95}
+        """
         return frame({"cost": self.costs})
 
     def table(self, plan: Plan | None = None) -> Table:
-        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, its exact numbers beside."""
+        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, its exact numbers beside.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> print(runs.table(plan))
+        figure-2, exact plan for alpha 0.1
+        mean  4.039000  ± 0.1263, exactly 4.060000
+        CVaR  9.950000  ± 0.0928, exactly 10.000000
+        1,000 runs, seed 1; ± one standard error
+        """
         title, rows = "total cost", [("mean", number(self.mean), f"± {self.mean_se:.4f}")]
         if plan is not None:
             alpha, word = plan.alpha, "closely" if plan.policy.prepared.rounded else "exactly"

@@ -72,11 +72,30 @@ class Chances(Shown):
         return content
 
     def to_frame(self) -> "DataFrame":
-        """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``."""
+        """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
+        >>> found.to_frame()
+           budget  chance  lower  upper
+        0     1.0   0.855  0.855  0.855
+        1     9.0   0.900  0.900  0.900
+        2    10.0   1.000  1.000  1.000
+        """
         return frame({"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper})
 
     def table(self) -> Table:
-        """Return the chances as a table."""
+        """Return the chances as a table.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
+        >>> found.table().rows[0]
+        ('1.000000', '0.855000', '0.855000', '0.855000')
+        """
         rounded = () if self.step is None else (f"costs rounded to multiples of {self.step:g}",)
         return Table(
             f"{self.model.name}: greatest chance of a total cost within a budget, {self.seconds:.3g} s",

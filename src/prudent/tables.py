@@ -93,7 +93,15 @@ def _visible(text: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a title: aligned in a terminal, escaped in a notebook."""
+    """Rows of text under a title: aligned in a terminal, escaped in a notebook.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> table = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits().table()
+    >>> table.head, table.rows[0]
+    (('state', 'action', 'times'), ('s0', 'a', '1.000000'))
+    """
 
     title: str
     rows: tuple[tuple[str, ...], ...]

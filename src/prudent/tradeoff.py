@@ -47,7 +47,15 @@ STATUS = {
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """A policy that is best for some weight of CVaR against expected cost."""
+    """A policy that is best for some weight of CVaR against expected cost.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+    >>> [(round(point.cvar, 6), point.policy("s1")) for point in frontier.points]
+    [(14.5, 'c'), (10.0, 'd')]
+    """
 
     expected: float
     cvar: float  # where costs were rounded, runs that round alike are taken together
@@ -145,11 +153,31 @@ class Frontier(Shown):
         return content
 
     def to_frame(self) -> "DataFrame":
-        """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``)."""
+        """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``).
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> frontier.to_frame()
+           expected  cvar
+        0      1.90  14.5
+        1      4.06  10.0
+        """
         return frame({name: np.array([getattr(p, name) for p in self.points]) for name in ("expected", "cvar")})
 
     def table(self) -> Table:
-        """Return what ``prudent frontier`` prints: the points, and what each step of safety costs."""
+        """Return what ``prudent frontier`` prints: the points, and what each step of safety costs.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> frontier.table().head
+        ('mean', 'CVaR', 'mean paid for one less of CVaR')
+        >>> frontier.table().rows
+        (('1.900000', '14.500000', ''), ('4.060000', '10.000000', '0.48'))
+        """
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
         return Table(

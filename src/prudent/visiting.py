@@ -26,13 +26,33 @@ SHOWN = 50
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Visits(Shown):
-    """How often each action is played in a run, on average; what :meth:`prudent.Plan.visits` returns."""
+    """How often each action is played in a run, on average; what :meth:`prudent.Plan.visits` returns.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> visits = plan.visits()
+    >>> visits
+    <Visits for figure-2: 3 actions, 2 plays>
+    >>> visits.played.round(6).tolist()
+    [1.0, 0.0, 0.9, 0.0, 0.1]
+    """
 
     model: SSP
     played: FloatArray  # (model.n_actions,)
 
     def of(self, state: Hashable, action: Hashable | None = None) -> float:
-        """Return how often a state is acted in, or an action played there, on average; goals are not acted in."""
+        """Return how often a state is acted in, or an action played there, on average; goals are not acted in.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> visits = plan.visits()
+        >>> visits.of("s2"), visits.of("s1", "e")
+        (0.1, 0.0)
+        """
         index = self.model.index(state)
         if action is not None:
             return float(self.played[self.model.find_action(index, action)])
@@ -53,13 +73,36 @@ class Visits(Shown):
         return content
 
     def to_frame(self) -> "DataFrame":
-        """Return the actions that are played as a data frame (extra ``frame``), with names as they are."""
+        """Return the actions that are played as a data frame (extra ``frame``), with names as they are.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.visits().to_frame()
+          state action  times
+        0    s0      a    1.0
+        1    s1      d    0.9
+        2    s2      b    0.1
+        """
         rows = self._rows()
         columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(("state", "action"))}
         return frame({**columns, "times": np.array([times for _, _, times in rows], dtype=float)})
 
     def table(self) -> Table:
-        """Return the actions that are played most, at most 50 of them."""
+        """Return the actions that are played most, at most 50 of them.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> print(plan.visits().table())
+        figure-2: how often a run plays an action, on average
+        state  action     times
+        s0     a       1.000000
+        s1     d       0.900000
+        s2     b       0.100000
+        """
         rows = sorted(self._rows(), key=lambda row: -row[2])
         more = len(rows) - SHOWN
         return Table(

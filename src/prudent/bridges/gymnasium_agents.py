@@ -81,7 +81,19 @@ class EnvAgent:
     """Carries a plan through runs in one environment, one after the other.
 
     :meth:`start` with the observation of ``reset``; then play :attr:`action` and hand to :meth:`observe` what ``step``
-    returned, until :attr:`done`.
+    returned, until :attr:`done`.  :func:`prudent.gymnasium_agent` makes one.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> env = prudent.to_gymnasium(plan.model)
+    >>> agent = prudent.gymnasium_agent(plan, env)
+    >>> agent.start(env.reset(seed=0)[0])
+    >>> while not agent.done:
+    ...     agent.observe(*env.step(agent.action))
+    >>> agent.spent, agent.budget
+    (9.0, 0.0)
     """
 
     def __init__(self, policy: BudgetPolicy, reading: _ByName | _ByNumber, seed: Sequence[int]) -> None:
@@ -93,7 +105,19 @@ class EnvAgent:
         self._over = True
 
     def start(self, observation: Any) -> None:
-        """Begin a run where ``reset`` says."""
+        """Begin a run where ``reset`` says.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> env = prudent.to_gymnasium(plan.model)
+        >>> agent = prudent.gymnasium_agent(plan, env)
+        >>> observation, info = env.reset(seed=0)
+        >>> agent.start(observation)
+        >>> agent
+        <EnvAgent in 0, spent 0, budget 9, next 0>
+        """
         own = np.random.SeedSequence([*self._seed, self._runs])  # for policies that draw; another for each run
         seed = int(own.generate_state(1, np.uint64)[0])
         self._agent = self._policy.start(self._reading.state(observation), seed=seed)
@@ -103,7 +127,21 @@ class EnvAgent:
     def observe(
         self, observation: Any, reward: float, terminated: bool, truncated: bool = False, info: object = None
     ) -> None:
-        """Take in what ``step`` returned; refuse what the plan's model does not list."""
+        """Take in what ``step`` returned; refuse what the plan's model does not list.
+
+        It has the same arguments; ``info`` is not looked at.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> env = prudent.to_gymnasium(plan.model)
+        >>> agent = prudent.gymnasium_agent(plan, env)
+        >>> agent.start(env.reset(seed=0)[0])
+        >>> agent.observe(*env.step(agent.action))
+        >>> agent
+        <EnvAgent in 1, spent 0, budget 9, next 2>
+        """
         agent = self._run
         if self.done:
             raise PrudentError("the run is over; start() begins another")
@@ -165,6 +203,18 @@ class VectorAgent:
     totals : list of list of float
         For each environment, what each of its runs has cost that is over: at a goal, or truncated.  Of a truncated run
         it is the cost up to there, less than the whole run would have come to.
+
+    Examples
+    --------
+    >>> import gymnasium, prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> envs = gymnasium.vector.SyncVectorEnv([lambda: prudent.to_gymnasium(plan.model)] * 2)
+    >>> agents = prudent.gymnasium_agent(plan, envs)
+    >>> agents.start(envs.reset(seed=0)[0])
+    >>> for _ in range(5):
+    ...     agents.observe(*envs.step(agents.actions))
+    >>> agents.totals
+    [[9.0, 1.0], [10.0, 1.0]]
     """
 
     def __init__(self, agents: list[EnvAgent], mode: str) -> None:
@@ -174,7 +224,18 @@ class VectorAgent:
         self._last: list[Any] = [None] * len(agents)
 
     def start(self, observations: Any, mask: Any = None) -> None:
-        """Begin runs where ``reset`` says: in every environment, or in those of the reset mask."""
+        """Begin runs where ``reset`` says: in every environment, or in those of the reset mask.
+
+        Examples
+        --------
+        >>> import gymnasium, prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> envs = gymnasium.vector.SyncVectorEnv([lambda: prudent.to_gymnasium(plan.model)] * 2)
+        >>> agents = prudent.gymnasium_agent(plan, envs)
+        >>> agents.start(envs.reset(seed=0)[0])
+        >>> agents.actions.tolist()
+        [0, 0]
+        """
         for i, agent in enumerate(self.agents):
             if mask is None or mask[i]:
                 agent.start(observations[i])
@@ -188,7 +249,19 @@ class VectorAgent:
         return np.array(self._last)
 
     def observe(self, observations: Any, rewards: Any, terminations: Any, truncations: Any, infos: Any) -> None:
-        """Take in what ``step`` returned."""
+        """Take in what ``step`` returned.
+
+        Examples
+        --------
+        >>> import gymnasium, prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> envs = gymnasium.vector.SyncVectorEnv([lambda: prudent.to_gymnasium(plan.model)] * 2)
+        >>> agents = prudent.gymnasium_agent(plan, envs)
+        >>> agents.start(envs.reset(seed=0)[0])
+        >>> agents.observe(*envs.step(agents.actions))
+        >>> agents.actions.tolist()
+        [2, 4]
+        """
         for i, agent in enumerate(self.agents):
             if agent.done and self._mode == "NextStep":  # this step was the reset of the environment
                 agent.start(observations[i])
