@@ -61,8 +61,8 @@ class Plan(Shown):
     alike: close estimates, and ``cvar`` stays between the bounds.  No policy of optimal CVaR has an expected cost
     below ``expected_lower``; the policy has the least one if the status is ``optimal``.
 
-    With ``max_cvar`` the policy is the best one found whose CVaR is at most that, no such policy has an expected cost
-    below ``expected_lower``, and the status tells how far those are apart.
+    With ``max_cvar`` the policy is the best one found whose CVaR is at most that, which may be above ``upper``; no such
+    policy has an expected cost below ``expected_lower``, and the status tells how far those are apart.
 
     Examples
     --------

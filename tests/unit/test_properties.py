@@ -9,7 +9,7 @@ from prudent import PrudentError
 
 stormpy = pytest.importorskip("stormpy")
 
-MODELS = Path(__file__).parents[1] / "reference" / "models"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMED = """mdp
 module m
   x : [0..3] init 0;
@@ -56,7 +56,7 @@ def test_a_property_in_the_words_of_the_file_is_offered_and_is_taken(file, text,
 
 
 def test_a_property_is_offered_for_jani(file):
-    text = (MODELS / "channel.jani").read_text()
+    text = (EXAMPLES / "channel.jani").read_text()
     path = file(text, "channel.jani")
     with pytest.raises(PrudentError, match='there is no label "end"; labels: none; rewards: "energy"; give') as refused:
         prudent.load(path, property='R{"energy"}min=? [F "end"]', constants={"N": 2})
@@ -94,7 +94,7 @@ def test_a_filter_for_anything_else_is_refused(file, what, states):
 
 
 def test_a_property_of_jani_with_another_filter_does_not_fit(file):
-    text = (MODELS / "channel.jani").read_text()
+    text = (EXAMPLES / "channel.jani").read_text()
     assert prudent.load(file(text, "channel.jani"), constants={"N": 2}).n_states > 1
     path = file(text.replace('"states": {"op": "initial"}', '"states": true'), "channel.jani")
     with pytest.raises(PrudentError, match="say which goals and costs are meant"):
