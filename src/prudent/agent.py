@@ -107,6 +107,8 @@ class Agent:
         prepared, model = self._policy.prepared, self._policy.prepared.model
         if self.done:
             raise PrudentError(f"the run is over: state {self.state!r} is a goal")
+        if not isinstance(cost, int | float | np.number) or not np.isfinite(cost):
+            raise PrudentError(f"cost is {cost!r}; it must be a finite number")
         action, a = self._moves()
         outcome = np.arange(model.outcome_start[a], model.outcome_start[a + 1])
         outcome = outcome[model.probability[outcome] > 0]

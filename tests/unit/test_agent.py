@@ -41,6 +41,9 @@ def test_what_cannot_happen_is_refused_with_what_can(plan):
     assert "possible: (1, 7) at cost 0, (1, 3) at cost 0, (1, 25) at cost 0" in str(caught.value)
     with pytest.raises(prudent.PrudentError, match=r"cannot lead to \(1, 7\) at cost 0.1; possible there: cost 0$"):
         agent.observe((1, 7), 0.1)
+    for cost in ("0", None, float("nan")):
+        with pytest.raises(prudent.PrudentError, match="cost is .*; it must be a finite number"):
+            agent.observe((1, 7), cost)
     assert agent.state == (0, 5)
     agent.observe((1, 7), 1e-10)
     assert (agent.state, agent.spent) == ((1, 7), 0)

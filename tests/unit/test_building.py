@@ -35,8 +35,9 @@ def test_initial_distribution():
 
 BAD = [
     (lambda s: {"a": [(0.5, "g")]} if s == "s" else {}, "outcomes of state 's', action 'a' must be"),
-    (lambda s: {"a": [("x", "g", 1)]} if s == "s" else {}, "probability at state 's', action 'a' is 'x'"),
-    (lambda s: {"a": [(1, "g", "dear")]} if s == "s" else {}, "cost at state 's', action 'a' is 'dear'"),
+    (lambda s: {"a": [("x", "g", 1)]} if s == "s" else {}, "probability at state 's', action 'a' is the text 'x'"),
+    (lambda s: {"a": [(1, "g", "12")]} if s == "s" else {}, "cost at state 's', action 'a' is the text '12'"),
+    (lambda s: {"a": [(1, "g", None)]} if s == "s" else {}, "cost at state 's', action 'a' is None"),
     (lambda s: [(1, "g", 1)] if s == "s" else {}, "actions('s') returned list"),
     (lambda s: {"a": 7} if s == "s" else {}, "outcomes of state 's', action 'a' must be"),
     (
