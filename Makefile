@@ -67,6 +67,7 @@ $(VENV)/.docs: $(VENV)/.dev
 SPHINX = $(if $(TRAFFIC),PRUDENT_TRAFFIC=$(abspath $(TRAFFIC))) $(BIN)/python -m sphinx --fresh-env --fail-on-warning \
   --keep-going --jobs 2 --doctree-dir docs/_build/doctrees
 docs: $(VENV)/.docs
+	rm -rf docs/api docs/_build
 	$(SPHINX) --builder html docs docs/_build/html
 
 # Links to other places: needs the network, so it is asked for.

@@ -27,6 +27,8 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 nitpicky = True  # a name that leads nowhere is an error
 
+# Some file systems do not tell prudent.Curve from prudent.curve.
+autosummary_filename_map = {f"prudent.{kind}": f"prudent.{kind}-class" for kind in ("Chances", "Curve", "Frontier")}
 autodoc_typehints = "none"  # the parameters say what they are; signatures stay readable
 numpydoc_show_class_members = False
 numpydoc_attributes_as_param_list = True

@@ -53,11 +53,11 @@ def add_fields(app, what, name, obj, options, lines):
     """Add the fields of a dataclass to its docstring, as numpydoc writes them."""
     if what != "class" or not dataclasses.is_dataclass(obj) or "Attributes" in lines:
         return
-    listed = list(fields_of(obj))
+    listed = [field for kind in reversed(obj.__mro__) if dataclasses.is_dataclass(kind) for field in fields_of(kind)]
     if listed:
         text = ["", "Attributes", "----------"]
         for field, kind, comment in listed:
-            text += [f"{field} : {kind}", f"    {comment[:1].upper()}{comment[1:]}"]
+            text += [f"{field} : {kind}", f"    {comment}"]
         at = next((i for i, line in enumerate(lines) if line.strip() in ("Examples", "Notes")), len(lines))
         lines[at:at] = [*text, ""]
 
