@@ -1,0 +1,230 @@
+"""Maps of what plans do, and strips of it over the budget, read back from what was drawn."""
+
+import numpy as np
+import pytest
+
+import prudent
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib (extra plot)")
+
+from matplotlib.collections import PolyCollection, QuadMesh
+from matplotlib.colors import to_rgba
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.quiver import Quiver
+
+from drawing import drawn
+from plans import plan_for
+from prudent.plot import canvas
+from prudent.plot.network import SHOWN, place_states
+
+PLOT = prudent.plot
+COMMUTE = {
+    "home": {"bike": [(1.0, "work", 50)], "train": [(0.9, "station", 10), (0.1, "station", 25)]},
+    "station": {"bus": [(0.9, "work", 15), (0.1, "work", 35)], "taxi": [(1.0, "work", 24)]},
+}
+
+
+@pytest.fixture
+def betting():
+    return plan_for("betting_game", 0.2)
+
+
+@pytest.fixture
+def treasure():
+    return plan_for("deep_sea_treasure", 0.02)
+
+
+@pytest.fixture
+def inventory():
+    return plan_for("inventory_control", 0.02)
+
+
+@pytest.fixture
+def navigation():
+    return plan_for("autonomous_navigation", 0.02, relative_gap=0.01)
+
+
+@pytest.fixture(scope="module")
+def commute():
+    return prudent.solve(prudent.build("home", lambda place: COMMUTE.get(place, {}), name="commute"), 0.01)
+
+
+def test_the_sea_has_an_arrow_for_every_move_that_runs_make(treasure):
+    ax = drawn(PLOT.policy(treasure))
+    (arrows,) = [each for each in ax.collections if isinstance(each, Quiver)]
+    moves = {(*row["state"][:2], row["action"]) for row in visited(treasure) if row["action"] != "stop"}
+    assert arrows.N == len(moves)
+    often = {}
+    for row in visited(treasure):
+        if row["action"] != "stop":
+            across, down = prudent.domains.treasure.DIRECTIONS[row["action"]]
+            key = (*row["state"][:2], across, down)
+            often[key] = often.get(key, 0.0) + row["times"]
+    spots = zip(arrows.X, arrows.Y, np.sign(arrows.U.round(9)), np.sign(arrows.V.round(9)), strict=True)
+    by_spot = [often[tuple(map(int, spot))] for spot in spots]
+    light = [canvas.light(colour) for colour in arrows.get_facecolor()]
+    darkest_last = np.array(light)[np.argsort(by_spot)]
+    assert (np.diff(darkest_last) <= 1e-9).all()
+    assert darkest_last[0] - darkest_last[-1] > 0.4
+    labels = [text.get_text() for text in ax.texts]
+    assert labels == [str(value) for value in prudent.domains.treasure.TREASURE.values()]
+
+
+def test_the_sea_at_a_budget_shows_the_policy(treasure):
+    moves = 6
+    ax = drawn(PLOT.policy(treasure, budget=treasure.policy.budget - 5 * moves))
+    (arrows,) = [each for each in ax.collections if isinstance(each, Quiver)]
+    assert "after 6 moves" in ax.get_title(loc="left")
+    ink, met = to_rgba(canvas.INK), 0
+    cells = [
+        s for s in treasure.model.state_names if s[2:] == (moves,) and s[:2] not in prudent.domains.treasure.TREASURE
+    ]
+    assert arrows.N == len(cells)
+    for x, y, u, v, colour in zip(arrows.X, arrows.Y, arrows.U, arrows.V, arrows.get_facecolor(), strict=True):
+        state = (int(x), int(y), moves)
+        across, down = prudent.domains.treasure.DIRECTIONS[treasure.policy(state, 5.0 * moves)]
+        assert (np.sign(round(u, 9)), np.sign(round(v, 9))) == (across, down)
+        assert (tuple(colour) == ink) == (treasure.visits().of(state) > 0)
+        met += tuple(colour) == ink
+    assert 0 < met < arrows.N
+
+
+def visited(plan):
+    rows = []
+    for a in np.flatnonzero(plan.visits().played).tolist():
+        state = plan.model.state(plan.model.state_of_action(a))
+        rows.append({"state": state, "action": plan.model.action(a), "times": plan.visits().played[a]})
+    return rows
+
+
+def cells_of(ax):
+    """What a heat map shows, by (x, y)."""
+    mesh = next(each for each in ax.collections if isinstance(each, QuadMesh))
+    corners = np.asarray(mesh.get_coordinates())
+    middle = (corners[:-1, :-1] + corners[1:, 1:]) / 2
+    values = np.ma.asarray(mesh.get_array()).reshape(middle.shape[:2])
+    return {
+        (float(x), float(y)): float(v) for (x, y), v in zip(middle.reshape(-1, 2), values.ravel(), strict=True) if v
+    }, (values)
+
+
+def test_a_heat_map_of_bets(betting):
+    ax = drawn(PLOT.policy(betting))
+    shown, values = cells_of(ax)
+    met = {row["state"] for row in visited(betting) if row["state"][0] < 10}
+    assert values.count() == len(met)
+    for (stage, money), bet in shown.items():
+        assert betting.policy((int(stage), int(money))) == bet
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("stage", "money")
+
+
+def test_a_heat_map_at_a_budget_hatches_what_runs_do_not_meet(betting):
+    ax = drawn(PLOT.policy(betting, budget=betting.policy.budget))
+    shown, values = cells_of(ax)
+    for (stage, money), bet in shown.items():
+        assert betting.policy((int(stage), int(money))) == bet
+    hatched = [each for each in ax.collections if isinstance(each, PolyCollection) and each.get_hatch()]
+    met = {row["state"] for row in visited(betting) if row["state"][0] < 10}
+    assert values.count() - np.ma.asarray(hatched[0].get_array()).count() == len(met)
+
+
+def test_the_mean_purchase_is_that_of_simulated_runs(inventory):
+    ax = drawn(PLOT.policy(inventory))
+    shown, _ = cells_of(ax)
+    runs = prudent.simulate(inventory.model, inventory.policy, episodes=4000, seed=2, paths=4000)
+    bought = {}
+    for path in runs.paths:
+        for (stage, stock, _), action, _ in path:
+            bought.setdefault((stage, stock), []).append(action)
+    checked = 0
+    for cell, sample in bought.items():
+        if len(sample) > 300:
+            error = max(np.std(sample), 0.01) / np.sqrt(len(sample))
+            assert abs(np.mean(sample) - shown[cell]) < 5 * error
+            checked += 1
+    assert checked > 20
+
+
+def test_with_a_budget_other_coordinates_are_fixed(inventory):
+    ax = drawn(PLOT.policy(inventory, budget=100.5))  # between two whole costs: as with the next lower budget
+    assert "previous demand 10" in ax.get_title(loc="left")
+    shown, _ = cells_of(ax)
+    assert shown[8, 0] == inventory.policy((8, 0, 10), inventory.policy.budget - 100)
+    with pytest.raises(prudent.PrudentError, match="share a cell; with a budget, fix the others"):
+        PLOT.heat_map(inventory, 100)
+
+
+def test_routes_are_as_thick_as_they_are_taken(navigation):
+    ax = drawn(PLOT.policy(navigation))
+    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+    often = sorted(row["times"] for row in visited(navigation) if row["times"] >= SHOWN)
+    assert len(arrows) == len(often)
+    widths = sorted(arrow.get_linewidth() for arrow in arrows)
+    assert np.corrcoef(widths, often)[0, 1] > 0.999
+    names = {text.get_text() for text in ax.texts}
+    assert {"A00", "A17"} <= names
+
+
+def test_routes_at_a_budget(navigation):
+    ax = drawn(PLOT.routes(navigation, budget=60))
+    assert len([patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]) > 50
+    assert "60 of the budget left" in ax.get_title(loc="left")
+
+
+def test_a_layout_of_its_own_keeps_distances(navigation):
+    model = navigation.model
+    place = place_states(model)
+    assert (place == place_states(model)).all()
+    start, goal = place[model.index("A00")], place[model.index("A17")]
+    assert goal[0] > start[0]
+    assert goal[1] == pytest.approx(start[1], abs=1e-6 * np.ptp(place))
+    known = prudent.domains.navigation.synthetic_roads()[1]  # kilometres: nobody told the layout
+    truth = np.array([known[name] for name in model.state_names])
+    one, other = (np.linalg.norm(each[:, None] - each[None], axis=2).ravel() for each in (place, truth))
+    assert np.corrcoef(one, other)[0, 1] > 0.95
+
+
+def test_junctions_of_another_seed_are_laid_out_anew():
+    known = prudent.domains.navigation.place_of_junctions
+    assert known(prudent.domains.autonomous_navigation(seed=0, start="C03")) is not None
+    assert known(prudent.domains.autonomous_navigation(seed=1)) is None
+    assert known(prudent.domains.figure_2()) is None
+
+
+def test_any_model_can_be_drawn_as_a_network(commute):
+    ax = drawn(PLOT.routes(commute))
+    assert {text.get_text() for text in ax.texts} == {"home", "station", "work"}
+    assert len(ax.patches) == 2
+
+
+@pytest.mark.parametrize("state", ["home", "station"])
+def test_a_strip_says_what_the_policy_says(commute, state):
+    ax = drawn(PLOT.budget_strip(commute, state))
+    bars = [(c.get_paths()[0].get_extents(), tuple(c.get_facecolor()[0])) for c in ax.collections]
+    colour = {}
+    for band in commute.bands(state):
+        for spent in (band.at_least, min(band.at_most, commute.policy.budget)):
+            left = commute.policy.budget - spent
+            (found,) = {shade for extent, shade in bars if extent.x0 <= left <= extent.x1}
+            assert colour.setdefault(commute.policy(state, spent), found) == found
+    assert len(set(colour.values())) == len(colour)
+    assert {text.get_text() for text in ax.texts} == set(colour)
+    (lowest,) = [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert lowest.get_xdata()[0] == 0
+
+
+def test_other_models_are_strips_of_states_in_which_the_budget_matters(commute):
+    ax = drawn(PLOT.policy(commute))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["station"]
+    longer = prudent.amend(prudent.domains.deep_sea_treasure(), horizon=6, horizon_cost=600)
+    assert "budget left" in PLOT.policy(prudent.solve(longer, 0.1)).get_xlabel()  # its name, but not its states
+    expected = plan_for("figure_2", 0.1, method="expected")
+    ax = drawn(PLOT.policy(expected))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["s1"]
+    assert "looks at the state alone" in ax.get_xlabel()
+
+
+def test_many_actions_have_a_legend(betting):
+    ax = drawn(PLOT.budget_strip(betting))
+    assert len(ax.get_yticklabels()) == 20
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list("012345")
