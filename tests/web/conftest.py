@@ -1,7 +1,8 @@
-"""A real server on a free port, for as long as the tests of one file last."""
+"""Real servers on free ports: one for all tests that change no limit, and others with limits of their own."""
 
 import threading
 import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -35,31 +36,38 @@ class Running:
         assert not self.thread.is_alive()
 
 
-@pytest.fixture(scope="module")
-def running():
-    made = Running()
+@contextmanager
+def serving(**changed):
+    """Run a server with limits of one's own."""
+    from prudent.web.app import Limits
+
+    limits = Limits()
+    for name, value in changed.items():
+        assert hasattr(limits, name)
+        setattr(limits, name, value)
+    made = Running(limits)
     yield made
     made.close()
 
 
+@pytest.fixture(scope="session")
+def running():
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def strict():
+    """A server that allows little."""
+    with serving(workers=1, upload=1000, uploads=3000, memory=10**6) as server:
+        yield server
+
+
 @pytest.fixture
 def start():
-    """Start servers with limits of one's own."""
-    from prudent.web.app import Limits
-
-    made = []
-
-    def begin(**changed):
-        limits = Limits()
-        for name, value in changed.items():
-            assert hasattr(limits, name)
-            setattr(limits, name, value)
-        made.append(Running(limits))
-        return made[-1]
-
-    yield begin
-    for server in made:
-        server.close()
+    """Start servers with limits of one's own, and one worker, which is enough."""
+    with ExitStack() as stack:
+        yield lambda **changed: stack.enter_context(serving(**{"workers": 1, **changed}))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
@@ -89,13 +90,18 @@ def visit(browser, running):
         each.context.close()
 
 
+@cache
+def shown(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments]).stdout
+
+
 def printed(*arguments):
-    return json.loads(CliRunner().invoke(main, [*map(str, arguments), "--json"]).stdout)
+    return json.loads(shown(*arguments, "--json"))
 
 
 def check_numbers(here, alpha, method="exact", model="betting-game"):
-    theirs = printed("solve", model, "--alpha", alpha, "--method", method)
-    text = CliRunner().invoke(main, ["solve", model, "--alpha", str(alpha), "--method", method]).stdout
+    asked = ("solve", model, "--alpha", alpha, "--method", method)
+    theirs, text = printed(*asked), shown(*asked)
     for key in ("cvar", "var", "expected", "lower", "upper"):
         assert float(here.number(key, method).get_attribute("data-value")) == theirs[key]
         assert here.number(key, method).inner_text() in text or key == "lower"
