@@ -115,15 +115,17 @@ def test_no_color(plan):
 
 
 def test_output_that_is_not_unicode(plan):
-    for verb in ("evaluate", "simulate", "solve"):
-        arguments = ["--alpha", "0.2"] if verb == "solve" else [str(plan)]
-        done = subprocess.run(
-            [sys.executable, "-m", "prudent.cli", verb, "betting-game", *arguments],
-            capture_output=True,
-            env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        )
-        assert done.returncode == 0, done.stderr
-        done.stdout.decode("ascii")
+    for verb, *arguments in (("evaluate", plan), ("simulate", plan), ("solve", "--alpha", 0.2)):
+        result = CliRunner(charset="ascii").invoke(main, [verb, "betting-game", *map(str, arguments)])
+        assert result.exit_code == 0, result.stderr
+        result.stdout_bytes.decode("ascii")
+    done = subprocess.run(
+        [sys.executable, "-m", "prudent.cli", "evaluate", "betting-game", str(plan)],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    done.stdout.decode("ascii")
 
 
 def test_names_are_not_markup(tmp_path):
@@ -160,11 +162,12 @@ def test_help_has_examples(verb):
 
 
 def test_ctrl_c_exits_130(tmp_path):
-    program = "from prudent.cli import main; main()"
+    program = "from prudent.cli import main; print('here', flush=True); main()"
     command = [sys.executable, "-c", program, "solve", "inventory-control", "--alpha", "0.01", "--json"]
     command += ["--set", "capacity=100", "--set", "demand=50"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
+    assert process.stdout.readline() == "here\n"
+    time.sleep(2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

@@ -5,12 +5,13 @@ numbers beside them.  Sizes are of the reachable models.
 """
 
 import json
-import subprocess
-import sys
 
 import pytest
+from click.testing import CliRunner
 
 import prudent
+from plans import domain, plan_for
+from prudent.cli import main
 
 OPTIMUM = [
     ("betting-game", 0.02, 95, 95, 95),
@@ -33,15 +34,9 @@ SIZES = {
 WORST = {"betting-game": 95, "deep-sea-treasure": 500, "inventory-control": 390}
 
 
-@pytest.fixture(scope="module")
-def domain():
-    return {name: getattr(prudent.domains, name.replace("-", "_"))() for name in SIZES}
-
-
 @pytest.mark.parametrize(("name", "alpha", "cvar", "expected", "var"), OPTIMUM)
 def test_optimum_by_the_command(name, alpha, cvar, expected, var):
-    command = [sys.executable, "-m", "prudent.cli", "solve", name, "--alpha", str(alpha), "--json"]
-    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    answer = json.loads(CliRunner().invoke(main, ["solve", name, "--alpha", str(alpha), "--json"]).stdout)
     assert answer["status"] == "optimal"
     assert answer["cvar"] == pytest.approx(cvar, abs=1e-6)
     assert answer["expected"] == pytest.approx(expected, abs=1e-6)
@@ -52,9 +47,9 @@ def test_optimum_by_the_command(name, alpha, cvar, expected, var):
 
 
 @pytest.mark.parametrize(("name", "expected", "tails"), EXPECTED)
-def test_expected_policy(domain, name, expected, tails):
+def test_expected_policy(name, expected, tails):
     for alpha, cvar in tails.items():
-        plan = prudent.solve(domain[name], alpha, method="expected")
+        plan = plan_for(name, alpha, method="expected")
         assert plan.expected == pytest.approx(expected, abs=1e-6)
         assert plan.cvar == pytest.approx(cvar, abs=1e-4)
         assert plan.status == "approximate"
@@ -62,9 +57,9 @@ def test_expected_policy(domain, name, expected, tails):
 
 @pytest.mark.parametrize("alpha", [0.02, 0.2])
 @pytest.mark.parametrize("name", SIZES)
-def test_the_distribution_confirms_the_plan(domain, name, alpha):
-    plan = prudent.solve(domain[name], alpha)
-    result = prudent.evaluate(domain[name], plan.policy)
+def test_the_distribution_confirms_the_plan(name, alpha):
+    plan = plan_for(name, alpha)
+    result = prudent.evaluate(domain(name), plan.policy)
     assert result.missing == 0
     assert result.probabilities.sum() == pytest.approx(1, abs=1e-12)
     assert result.cvar(alpha) == pytest.approx(plan.cvar, rel=1e-12)
@@ -73,9 +68,9 @@ def test_the_distribution_confirms_the_plan(domain, name, alpha):
     assert result.var(alpha) == plan.var
 
 
-def test_no_run_of_the_cautious_bettor_costs_more_than_95(domain):
-    plan = prudent.solve(domain["betting-game"], 0.02)
-    result = prudent.evaluate(domain["betting-game"], plan.policy)
+def test_no_run_of_the_cautious_bettor_costs_more_than_95():
+    plan = plan_for("betting-game", 0.02)
+    result = prudent.evaluate(plan.model, plan.policy)
     assert result.values.max() <= 95
     assert result.missing == 0
 
