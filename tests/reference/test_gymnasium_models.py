@@ -111,7 +111,7 @@ def hold_against_evaluation(id_, options, episodes):
 
 @pytest.mark.parametrize(("id_", "options"), ENVIRONMENTS)
 def test_returns_of_real_episodes(id_, options):
-    hold_against_evaluation(id_, options, 200)
+    hold_against_evaluation(id_, options, 100)
 
 
 @pytest.mark.slow

@@ -209,8 +209,9 @@ def test_a_game_that_prefers_to_stay_for_ever_is_left(tmp_path, method, alpha):
     assert prudent.evaluate(model, again.policy).mean == pytest.approx(2)
 
 
-def test_endlessly_many_values_of_y_are_rounded_and_it_is_said():
+def test_endlessly_many_values_of_y_are_rounded_and_it_is_said(monkeypatch):
     """A cyclic model on which runs meet more and more values of y."""
+    monkeypatch.setattr("prudent.methods.cvar_game.NODES", 20_000)
     third, sixth = 1 / 3, 1 / 6
     table = {
         0: {0: [(2 / 7, 1, 0), (1 / 7, 2, 0), (4 / 7, 0, 0)]},
