@@ -27,7 +27,7 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
