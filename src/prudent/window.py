@@ -47,10 +47,7 @@ class Window:
         self.width = self._widest
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # that may be far more than is needed
             self.width = min(self._widest, 2 * self.tile)
-        make = np.empty if tiling.shares_rows else np.zeros  # a shared row is written before it is read
-        self.tables = [make(tiling.rows * self.width if used else 1) for used in (True, self.plan)]
-        for table in self.tables:
-            table[: self.width] = 0.0  # the row of the goals
+        self.tables = [np.zeros(tiling.rows * self.width if used else 1) for used in (True, self.plan)]  # goals stay 0
 
     @cached_property
     def before(self) -> list[FloatArray]:
