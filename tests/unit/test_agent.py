@@ -42,7 +42,7 @@ def test_what_cannot_happen_is_refused_with_what_can(plan):
     with pytest.raises(prudent.PrudentError, match=r"cannot lead to \(1, 7\) at cost 0.1; possible there: cost 0$"):
         agent.observe((1, 7), 0.1)
     for cost in ("0", None, float("nan")):
-        with pytest.raises(prudent.PrudentError, match="cost is .*; it must be a finite number"):
+        with pytest.raises(prudent.PrudentError, match=r"cost is .*; it must be a finite number"):
             agent.observe((1, 7), cost)
     assert agent.state == (0, 5)
     agent.observe((1, 7), 1e-10)

@@ -61,7 +61,7 @@ def test_costs_follow_the_rule_that_is_named():
     for bad in ("rewards", None, 3):
         with pytest.raises(PrudentError, match=r"cost is .*'negative reward': .*'as given': .*'steps': "):
             prudent.from_gymnasium(env, cost=bad)
-    with pytest.raises(PrudentError, match=r"cost at state 0, action 0 is 'much'; it must be a number"):
+    with pytest.raises(PrudentError, match=r"cost at state 0, action 0 is the text 'much'; it must be a number"):
         prudent.from_gymnasium(env, cost=lambda *_: "much")
 
 
