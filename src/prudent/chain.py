@@ -12,6 +12,7 @@ from prudent.allowance import Allowance
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Round
 from prudent.kernels.forwards import distribute, mark_played
+from prudent.kernels.pairs import follow_pairs
 from prudent.kernels.sweep import Costs, follow
 from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.model import FloatArray, owner
@@ -51,6 +52,15 @@ ROOM = 200_000_000
 
 LEVELS = 20_000_000
 """Levels after which it stops anyway."""
+
+FEW = 2**24
+"""States times levels from which on it is worth trying whether runs meet but few of them."""
+
+PAIRS = 2**25
+"""The most pairs of state and level under way at once where they are followed one by one."""
+
+STEPS = 2**28
+"""The most steps from pair to pair: some seconds."""
 
 BATCH = 100_000_000
 """Outcomes times levels that one call of a kernel handles, so that progress and Ctrl-C get their turn."""
@@ -269,6 +279,8 @@ def followed(
     prepared = policy.prepared
     window = _largest_played(policy) + 1
     room = layers * window * prepared.n_states
+    if room > FEW and prepared.acyclic and (found := _followed_by_pairs(policy, layers, room)) is not None:
+        return found
     if room > ROOM:
         raise PrudentError(
             f"following the policy takes room for {room:,} numbers; {ROOM:,} are the most: use prudent.simulate"
@@ -293,3 +305,18 @@ def followed(
             levels, missing = distribute(arcs, costs, *about, levels, mass, total, chosen, k, row, played)
             progress.at(levels)
     return total, levels, missing, mass, played
+
+
+def _followed_by_pairs(
+    policy: BudgetPolicy, layers: int, room: int
+) -> tuple[FloatArray, int, float, FloatArray, FloatArray] | None:
+    """Return what :func:`followed` does, to the end, where runs meet but few states and levels; else None."""
+    prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
+    arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
+    most = min(STEPS, room // 8) if room <= ROOM else STEPS  # else level by level is as fast
+    about = prepared.shift, policy.choice, policy.level, prepared.start, min(room, PAIRS), most, layers, played
+    spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about)
+    if len(spent) == 0 or spent.max() >= LEVELS:
+        return None
+    total = np.array([np.bincount(spent, weights=each) for each in mass], dtype=np.float64)
+    return total, total.shape[1], 0.0, np.zeros((layers, prepared.n_states, 1)), played

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import prudent
+from strategies import cases, examples, solved
 
 LOOP = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "pay": [(1, "g", 5)]}, "g": {}}
 
@@ -19,6 +21,43 @@ def test_a_table_on_a_model_with_cycles():
     assert result.missing_mean == pytest.approx(result.values[-1] + 2)
     assert result.cvar(0.25) == pytest.approx(4, rel=1e-13)
     assert result.cvar(1e-6) == pytest.approx(np.ceil(np.log2(1e6)) + 1 + 0, rel=0.05)
+
+
+def agree(plan):
+    """Compare what is followed level by level with what is followed by pairs of state and level alone."""
+    whole, played = prudent.evaluate(plan.model, plan.policy), plan.visits().played
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prudent.chain.FEW", 0)
+        patch.setattr("prudent.chain.ROOM", 0)  # or be refused
+        found = prudent.evaluate(plan.model, plan.policy)
+        assert plan.visits().played == pytest.approx(played, abs=1e-13)
+    assert found.values == pytest.approx(whole.values, rel=1e-14, abs=1e-14)
+    assert found.probabilities == pytest.approx(whole.probabilities, abs=1e-14)
+    assert (found.missing, found.grouped) == (0, whole.grouped)
+    assert found.mean == pytest.approx(whole.mean, rel=1e-13)
+
+
+@settings(max_examples=examples(40))
+@given(cases(acyclic=True))
+def test_pairs_of_state_and_level_tell_the_same(case):
+    agree(solved(case, 0.3))
+
+
+@pytest.mark.parametrize("step", [None, 7])
+def test_pairs_tell_the_same_of_rounded_costs(step):
+    agree(prudent.solve(prudent.domains.inventory_control(stages=4), 0.1, step=step))
+
+
+def test_a_policy_that_meets_too_many_pairs_is_refused(monkeypatch):
+    model = prudent.domains.betting_game(stages=4)
+    policy = prudent.solve(model, 0.2).policy
+    for limit in ("PAIRS", "STEPS"):
+        with monkeypatch.context() as patch:
+            patch.setattr("prudent.chain.FEW", 0)
+            patch.setattr("prudent.chain.ROOM", 0)
+            patch.setattr(f"prudent.chain.{limit}", 10)
+            with pytest.raises(prudent.PrudentError, match="following the policy takes room"):
+                prudent.evaluate(model, policy)
 
 
 def test_functions_and_tables_agree():
