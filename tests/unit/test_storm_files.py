@@ -119,6 +119,15 @@ REFUSED = {
         {"property": 'Pmin=? [F "goal"]'},
         "cannot be planned for; labels",
     ),
+    "within a budget": (
+        CLOSED,
+        {"property": 'Pmax=? [F{"steps"}<=10 "goal"]'},
+        r"then prudent\.chances answers for every budget, and objective=prudent\.Exceedance\(10\) "
+        r'\(--objective exceed:10\) plans for this one; .* give property=\'R\{"steps"\}min=\? \[F "goal"\]\'',
+    ),
+    "within some budget": (CLOSED, {"property": "Pmax=? [F<=2*N x=2]"}, r"exceed:BUDGET\) plans"),
+    "beyond a budget": (CLOSED, {"property": 'Pmax=? [F{"steps"}>10 "goal"]'}, "cannot be planned for"),
+    "the least chance": (CLOSED, {"property": 'Pmin=? [F{"steps"}<=10 "goal"]'}, "cannot be planned for"),
     "total": (CLOSED, {"property": 'R{"cost"}min=? [C]'}, "cannot be planned for"),
     "steps": (CLOSED, {"property": 'R{"cost"}min=? [F<=5 "goal"]'}, "cannot be planned for"),
     "several": (CLOSED, {"property": 'Tmin=? [F "goal"]; Tmin=? [F x=2]'}, "holds 2 properties"),
@@ -146,6 +155,11 @@ REFUSED = {
         CLOSED.replace("(x'=0);", "(x'=0)"),
         {},
         r'Storm: Parsing error at 11:1: expecting ";", here: endmodule$',
+    ),
+    "set but not declared": (
+        CLOSED.replace("(x'=0);", "(y'=0); // y : bool").replace("late :", "// z'=0\n late :"),
+        {},
+        "model.prism: line 11 sets y, and no variable has that name; declare it, or mend the name$",
     ),
     "nothing usual": (
         CLOSED.replace('"goal"', '"end"'),
@@ -180,7 +194,12 @@ REFUSED = {
     "continuous": (
         'ctmc module m s : [0..1]; [] s=0 -> 2 : (s\'=1); endmodule rewards s=0 : 1; endrewards label "goal" = s=1;',
         {},
-        "is a CTMC",
+        "Storm: The input model is a CTMC; only discrete-time models, .* are read: DTMC, MDP$",
+    ),
+    "timed": (
+        "pta module m s : [0..1]; x : clock; [] s=0 -> (s'=1); endmodule",
+        {"property": "Tmin=? [F s=1]"},
+        "Storm: Expected other PRISM model type; only discrete-time models",
     ),
     "infinite": (DTMC.format(STEP, "s=0 : 1/(s-s);"), {}, "'s=0', action '#0' has an outcome of cost inf"),
 }
@@ -193,6 +212,17 @@ def test_refused(file, text, options, words):
         prudent.load(path, **options)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
+
+
+def test_storm_gives_no_reason(file, monkeypatch):
+    def silent(path):
+        raise RuntimeError("std::exception")
+
+    monkeypatch.setattr(stormpy, "parse_prism_program", silent)
+    with pytest.raises(
+        PrudentError, match=r"model.prism: Storm: gives no reason; mostly it is a name that nothing decl"
+    ):
+        prudent.load(file(CLOSED))
 
 
 KINDS = {

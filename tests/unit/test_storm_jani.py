@@ -20,9 +20,11 @@ def file(tmp_path):
 
 
 def jani(destinations, exp="cost", accumulate=("steps", "exit"), more=()):
-    """A model of three states in a row, whose middle one costs 7 by itself."""
+    """A model of three states in a row, whose middle one costs 7 by itself; accumulating None leaves that field out."""
     middle = {"op": "ite", "if": {"op": "=", "left": "s", "right": 1}, "then": 7, "else": 0}
-    asked = {"op": "Emin", "accumulate": list(accumulate), "exp": exp, "reach": {"op": "=", "left": "s", "right": 2}}
+    asked = {"op": "Emin", "exp": exp, "reach": {"op": "=", "left": "s", "right": 2}}
+    if accumulate is not None:
+        asked["accumulate"] = list(accumulate)
     shown = {"op": "filter", "fun": "max", "states": {"op": "initial"}}
     edges = [
         ({"op": "=", "left": "s", "right": 0}, destinations),
@@ -93,12 +95,38 @@ def test_of_several_properties_one_must_be_given(file):
     path = file(jani(ALIKE, more=[{"op": "Emax"}]))
     assert prudent.load(path).n_states == 3  # one of the two asks for the least
     path = file(jani(ALIKE, more=[{"exp": 1, "accumulate": ["steps"]}]))
-    with pytest.raises(PrudentError, match=r"several of its properties fit: R.*, Tmin=\? \[F \(s = 2\)\]; labels"):
+    with pytest.raises(
+        PrudentError,
+        match=r"several of its properties fit; give the name of one: p0 for R.*, p1 for Tmin=\? \[F \(s = 2\)\]; ",
+    ):
         prudent.load(path)
-    steps = prudent.load(path, property="Tmin=? [F s=2]")
-    assert prudent.solve(steps, 1.0).expected == 1.25
+    for asked in ("Tmin=? [F s=2]", "p1"):
+        assert prudent.solve(prudent.load(path, property=asked), 1.0).expected == 1.25
+    assert prudent.solve(prudent.load(path, property="p0"), 1.0).expected == pytest.approx(6.5, rel=1e-12)
+    with pytest.raises(PrudentError, match=r"property p2: Storm: .*; labels"):
+        prudent.load(path, property="p2")
     with pytest.raises(PrudentError, match=r'which goals and costs are meant.*: there is no label "goal"'):
         prudent.load(file(jani(ALIKE, accumulate=("time",))))  # which is of no use for steps
+
+
+@pytest.mark.parametrize("accumulate", [None, ()])
+@pytest.mark.parametrize(("exp", "field"), [("cost", r"\[\"steps\", \"exit\"\]"), (1, r"\[\"steps\"\]")])
+def test_a_property_that_accumulates_nothing_is_refused(file, accumulate, exp, field):
+    path = file(jani(ALIKE, exp=exp, accumulate=accumulate))
+    for asked in (None, "p0"):
+        with pytest.raises(PrudentError, match=rf'called p0, accumulates nothing .*; write "accumulate": {field} into'):
+            prudent.load(path, property=asked)
+    assert prudent.load(path, property='R{"cost"}min=? [F s=2]').n_states == 3
+    path = file(jani(ALIKE, exp=exp, accumulate=accumulate, more=[{"exp": "cost", "accumulate": ["exit"]}]))
+    assert prudent.solve(prudent.load(path), 1.0).expected == 0.25 * 7  # the other one fits
+
+
+def test_the_usual_names_do_not_stand_in_for_a_property_that_accumulates_nothing(file):
+    """A label "goal" and a reward "cost" would do where the file has no property for them."""
+    document = json.loads(jani(ALIKE, accumulate=()))
+    document["variables"].append({"name": "goal", "type": "bool", "transient": True, "initial-value": False})
+    with pytest.raises(PrudentError, match="accumulates nothing"):
+        prudent.load(file(json.dumps(document)))
 
 
 def test_not_json(file):

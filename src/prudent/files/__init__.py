@@ -48,9 +48,9 @@ def load(path: str | PathLike[str], *, property: str | None = None, constants: M
         The file: JSON or UMB, or, through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn``.
     property : str, optional
         Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not of JSON.  In files
-        through Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps.  Left out: the
-        property in a JANI file, if one alone fits; else the label ``"goal"``, and the reward structure ``"cost"`` or
-        the only one.
+        through Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps; of a JANI
+        file's own properties the name will do.  Left out: the property in a JANI file, if one alone fits; else the
+        label ``"goal"``, and the reward structure ``"cost"`` or the only one.
     constants : mapping, optional
         Values for constants that a PRISM or JANI file leaves open: ``{"N": 3}``.
 

@@ -16,7 +16,7 @@ from prudent.atomic import check_plain, read_bytes
 from prudent.errors import PrudentError, printable
 from prudent.files.properties import COST, GOAL, Names
 from prudent.files.storm_constants import define
-from prudent.files.storm_model import OVERLAP, Question, convert, listening, refuse_unfit
+from prudent.files.storm_model import OVERLAP, SILENT, Question, convert, listening, refuse_unfit
 from prudent.model import SSP
 
 __all__ = ["from_storm", "read", "read_explicit"]
@@ -36,8 +36,14 @@ FILTER = re.compile(r"Obtain (?:the )?(.*?) of the '(.*)'-states with values des
 ONE_VALUE = ("values", "minumum", "minimum", "maximum", "sum", "average")
 """What comes to the same where there is one state; one is as Storm spells it."""
 
-COUNTED = re.compile(r"F \[([a-z, ]+)\]")
-"""How Storm writes which rewards a property of JANI counts, where these are not all."""
+COUNTED = re.compile(r"F \[([a-z, ]*)\]")
+"""How Storm writes which rewards a property of JANI counts, where these are not all; [] where the file does not say."""
+
+BUDGET = re.compile(r'P(?:max)?=\? \[true U(?:rew\{"[^"]*"\})?<=(\S+) ')
+"""How Storm writes the question for the greatest chance of a goal within a budget."""
+
+SET, NAMED = re.compile(r"\b(\w++)\s*+'\s*+="), re.compile(r"\b(\w++)\s*+:")
+"""What a program's updates set, and what may be a declaration."""
 
 
 def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any] | None = None) -> SSP:
@@ -48,14 +54,14 @@ def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any
         if path.name.lower().endswith(".jani"):
             described, properties = stormpy.parse_jani_model(path)
         else:
-            described, properties = stormpy.parse_prism_program(path), []
+            described, properties = _program(stormpy, path), []
         described, properties = define(stormpy, described, properties, {} if constants is None else constants, place)
         names = _names(described)
-        fitting = [] if property is not None else _fitting(properties, names)
-        if len(fitting) == 1:
-            question = _question(asked := fitting[0], names, place)
+        own = _fitting(properties, names, place) if property is None else _called(properties, property)
+        if len(own) == 1:
+            question = _question(asked := own[0], names, place)
         else:
-            text = _usual(names, place, fitting) if property is None else property
+            text = _usual(names, place, own) if property is None else property
             asked = _parsed(stormpy, text, names, place, described)
             question = _named_question(asked, names, place)
         options = stormpy.BuilderOptions([asked], stormpy.io.SymbolicModelDescription(described))
@@ -115,6 +121,27 @@ def from_storm(model: Any, property: Any = None, *, name: str = "model") -> SSP:
         return _converted(stormpy, model, property, "model", name)
 
 
+def _program(stormpy: Any, path: Path) -> Any:
+    """Return a program in PRISM's language; of a variable that none declares Storm tells nothing but its log."""
+    try:
+        return stormpy.parse_prism_program(path)
+    except RuntimeError as error:
+        if str(error) == SILENT:
+            _refuse_undeclared(path)
+        raise
+
+
+def _refuse_undeclared(path: Path) -> None:
+    """Refuse a program in PRISM's language in which an update sets what nothing declares."""
+    text = re.sub("//.*", "", read_bytes(path).decode(errors="replace"))
+    declared = set(NAMED.findall(text))
+    for found in SET.finditer(text):
+        if found[1] not in declared:
+            line = text.count("\n", 0, found.start()) + 1
+            remedy = "no variable has that name; declare it, or mend the name"
+            raise PrudentError(f"{path}: line {line} sets {printable(found[1])}, and {remedy}") from None
+
+
 def _refuse_hollow(path: Path) -> None:
     """Refuse an explicit file that declares more than its bytes can hold: Storm would make room for all of it."""
     head, size = read_bytes(path, HEAD), path.stat().st_size
@@ -166,6 +193,13 @@ def _question(asked: Any, names: Names, place: str) -> Question:
     path: Any = getattr(formula, "subformula", None)
     kind = type(formula).__name__
     at, offer = f"{place}: property {printable(str(formula))}", names.offer(str(formula))
+    if found := BUDGET.match(str(formula)):
+        budget = found[1] if found[1].isdecimal() else "BUDGET"
+        raise PrudentError(
+            f"{at} asks for the chance to stay within a budget: read the model with a property for its costs, then "
+            f"prudent.chances answers for every budget, and objective=prudent.Exceedance({budget}) "
+            f"(--objective exceed:{budget}) plans for this one; {offer}"
+        )
     if kind not in ("RewardOperatorFormula", "TimeOperatorFormula") or type(path).__name__ != "EventuallyFormula":
         raise PrudentError(f"{at} cannot be planned for; {offer}")
     filtered = FILTER.match(str(asked).removeprefix(f"({asked.get_name()}): "))
@@ -178,7 +212,13 @@ def _question(asked: Any, names: Names, place: str) -> Question:
         raise PrudentError(f"{at} asks for the most; plans minimise: write min, of rewards that are costs; {offer}")
     found = COUNTED.match(str(path))
     allowed = {"steps"} if kind == "TimeOperatorFormula" else {"steps", "exit"}
-    counted = set(re.split(r"\W+", found[1])) if found else allowed
+    counted = set(re.findall(r"\w+", found[1])) if found else allowed
+    if not counted:
+        wanted = ", ".join(f'"{each}"' for each in sorted(allowed, reverse=True))
+        raise PrudentError(
+            f"{at}, called {printable(asked.get_name())}, accumulates nothing on the way to its goal; write "
+            f'"accumulate": [{wanted}] into it'
+        )
     if not counted <= allowed:
         wanted = " and ".join(sorted(allowed))
         raise PrudentError(f"{at} accumulates over {' and '.join(sorted(counted))}; it must over {wanted}")
@@ -193,14 +233,22 @@ def _question(asked: Any, names: Names, place: str) -> Question:
     return Question(path.subformula, reward, "exit" in counted, "steps" in counted)
 
 
-def _fitting(properties: Sequence[Any], names: Names) -> list[Any]:
-    """Return the properties of a file that can be planned for."""
+def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
+    """Return the properties of a file that can be planned for; refuse a file in which one would, if it accumulated."""
     fitting = []
     for each in properties:
         with suppress(PrudentError):
-            _question(each, names, "")
+            _question(each, names, place)
             fitting.append(each)
+    for each in [] if fitting else properties:
+        if "min=? [F []" in str(each.get_raw_formula()):
+            _question(each, names, place)
     return fitting
+
+
+def _called(properties: Sequence[Any], name: Any) -> list[Any]:
+    """Return the properties of a file that have this name."""
+    return [each for each in properties if each.get_name() == name]
 
 
 def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
@@ -209,7 +257,8 @@ def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
     if GOAL in names.labels and (COST in rewards or "" in rewards or len(rewards) == 1):
         return f'R{{"{COST}"}}min=? [F "{GOAL}"]' if COST in rewards else f'Rmin=? [F "{GOAL}"]'
     if fitting:
-        found = f"several of its properties fit: {', '.join(printable(each.get_raw_formula()) for each in fitting)}"
+        shown = ", ".join(f"{printable(each.get_name())} for {printable(each.get_raw_formula())}" for each in fitting)
+        found = f"several of its properties fit; give the name of one: {shown}"
     elif GOAL in names.labels:
         found = f'no reward structure is called "{COST}"'
     else:

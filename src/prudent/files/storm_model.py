@@ -4,6 +4,7 @@ Storm gives Python no arrays, but it writes any sparse model as a UMB archive, w
 through that, without a step of Python for each transition.
 """
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from prudent.files.umb_arrays import Arrays
 from prudent.files.umb_names import SIZES, action_names, state_names
 from prudent.model import SSP, FloatArray, owner
 
-__all__ = ["OVERLAP", "Question", "convert", "listening", "refuse_unfit"]
+__all__ = ["OVERLAP", "SILENT", "Question", "convert", "listening", "refuse_unfit"]
 
 OVERLAP = "overlap_guards"
 """Storm's label for states of a chain in which several commands are enabled, one of which it draws."""
@@ -32,6 +33,15 @@ OUTSIDE_BIT, LOCATION = "_OutOfBoundsBit", "_loc_"
 
 NAMELESS = "default"
 """How Storm exports a reward structure without a name."""
+
+SILENT = "std::exception"
+"""What Storm says where only its log says why."""
+
+UNFIT = re.compile(r"The input model is a CTMC|Expected other \w+ model type")
+"""How Storm refuses kinds of models before they are built."""
+
+ONLY = "only discrete-time models, fully observed, of one player are read: DTMC, MDP"
+"""What to say of other kinds."""
 
 REMEDY = " Let what an outcome costs be paid in the state it leads to, as that state's own reward."
 """What to do about rewards of transitions, which Storm only reads from explicit files."""
@@ -71,6 +81,10 @@ def _said(error: Exception) -> str:
     """Return Storm's message on one line, without the kind of exception and the mark under a column."""
     kind, colon, rest = str(error).partition(": ")
     text = rest if colon and kind.isalnum() and kind.endswith("Exception") else str(error)
+    if text == SILENT:
+        return "gives no reason; mostly it is a name that nothing declares"
+    if found := UNFIT.match(text):
+        return f"{found[0]}; {ONLY}"
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return " ".join(line for line in lines if line not in ("", "^")) + (REMEDY if "ransition rewards" in text else "")
 
@@ -129,9 +143,7 @@ def refuse_unfit(model: Any, place: str) -> None:
     if not model.is_sparse_model:
         raise PrudentError(f"{place}: is a symbolic model; build it with Storm's sparse engine")
     if (kind := model.model_type.name) not in ("DTMC", "MDP"):
-        raise PrudentError(
-            f"{place}: is of type {kind}; only discrete-time models, fully observed, of one player are read: DTMC, MDP"
-        )
+        raise PrudentError(f"{place}: is of type {kind}; {ONLY}")
     if model.supports_parameters or model.supports_uncertainty:
         found = "parameters" if model.supports_parameters else "intervals"
         raise PrudentError(f"{place}: has {found} for probabilities; they must be numbers")
