@@ -45,10 +45,17 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
     )
     @click.option(
-        "--property", "asked", metavar="TEXT", help='Which goals and costs a file means: R{"cost"}min=? [F "goal"].'
+        "--property",
+        "asked",
+        metavar="TEXT",
+        help='Which goals and costs a file means: R{"cost"}min=? [F "goal"], or the name of a property in it.',
     )
     @click.option(
-        "--const", "constants", multiple=True, metavar="NAME=VALUE", help="A constant it leaves open; repeatable."
+        "--const",
+        "constants",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Constants it leaves open: N=3,p=0.25; repeatable.",
     )
     @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
     @click.option("--horizon", type=int, help="End every run after so many actions.")
@@ -123,10 +130,10 @@ def domain(name: str, settings: tuple[str, ...]) -> "SSP":
 
 def _constants(items: tuple[str, ...]) -> dict[str, str]:
     chosen: dict[str, str] = {}
-    for item in items:
+    for item in (part.strip() for each in items for part in each.split(",")):
         key, equals, text = item.partition("=")
         if not equals or not key or key in chosen:
-            problem = f"{key} is given twice" if key in chosen else "write NAME=VALUE"
+            problem = f"{key} is given twice" if key in chosen else "write NAME=VALUE, with commas between several"
             raise PrudentError(f"--const {item}: {problem}")
         chosen[key] = text
     return chosen

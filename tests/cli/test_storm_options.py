@@ -35,6 +35,8 @@ def run(*arguments):
         ),
         (["model.prism", "--const", "N"], "--const N: write NAME=VALUE"),
         (["model.prism", "--const", "N=1", "--const", "N=2"], "--const N=2: N is given twice"),
+        (["model.prism", "--const", "N=1,N=2"], "--const N=2: N is given twice"),
+        (["model.prism", "--const", "N=1,"], "--const : write NAME=VALUE, with commas between several"),
         (["model.prism", "--const", "N=1"], "model.prism: no such file"),
     ],
 )
@@ -81,6 +83,13 @@ class TestWithStorm:
         assert other.exit_code == 2
         assert "must be read with the same property= (--property) and constants= (--const)" in other.stderr
         assert "as solve had them: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
+
+    @pytest.mark.parametrize("given", ["N=2,slip=1/8", "N=2, slip=1/8"])
+    def test_constants_with_commas(self, given):
+        together, apart = (run("check", ROBOT, *each, "--json") for each in (["--const", given], CONSTANTS))
+        assert together.exit_code == 0
+        assert json.loads(together.stdout)["states"] == json.loads(apart.stdout)["states"]
+        assert "N=3,p=0.25" in run("solve", "--help").stdout
 
     def test_check_lists_what_is_wrong(self):
         answer = json.loads(run("check", ROBOT, "--json").stdout)
