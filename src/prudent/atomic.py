@@ -19,10 +19,10 @@ SHOWN = 50
 """How much of a file's name its temporary file repeats: names have a longest length, and the target may be near it."""
 
 
-def check_place(path: str | PathLike[str], suffix: str, what: str) -> None:
+def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str = "") -> None:
     """Refuse a path without the suffix, or in no folder."""
     if not isinstance(path, str | PathLike) or not Path(path).name.endswith(suffix):
-        raise PrudentError(f"{path}: {what} as {suffix}")
+        raise PrudentError(f"{path}: {what} as {suffix}{hint}")
     if not Path(path).parent.is_dir():
         raise PrudentError(f"{path}: there is no folder {Path(path).parent}")
 

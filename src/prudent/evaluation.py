@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +72,20 @@ def check_model_and_policy(model: SSP, policy: Policy) -> None:
             f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function "
             "(state, spent)"
         )
+    elif not isinstance(policy, Mapping) and not _takes_two(policy):
+        raise PrudentError(
+            f"policy is a function of {signature(policy)}; it must take (state, spent), the state and the cost so far"
+        )
+
+
+def _takes_two(function: Callable[..., object]) -> bool:
+    try:
+        signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # some compiled functions do not say what they take
+        pass
+    return True
 
 
 def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:

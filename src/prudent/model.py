@@ -169,9 +169,21 @@ class SSP:
         except TypeError:
             found = None
         if found is None:
-            hint = "; names in files are strings" if str(state) in self._state_index else ""
-            raise PrudentError(f"state {state!r} is not a state of {self.name}{hint}")
+            raise PrudentError(f"state {state!r} is not a state of {self.name}; {self._nearby(state)}")
         return found
+
+    def _nearby(self, state: object) -> str:
+        """Return what to say about a name that no state has: which is meant, or what names look like."""
+        if str(state) in self._state_index:
+            return "names in files are strings"
+        if self.state_names is None:
+            return f"states are numbers, from 0 to {self.n_states - 1}"
+        parts = [part.strip() for part in str(state).split(",")]
+        length = len(", ".join(parts))  # that of the same parts in any order: few names are looked into
+        for name in self.state_names:
+            if isinstance(name, str) and len(name) == length and sorted(name.split(", ")) == sorted(parts):
+                return f"did you mean {name!r}?"
+        return f"model.state_names lists them, such as {self.state(int(self.initial_state[0]))!r}"
 
     def first(self, state: Hashable | None = None) -> int:
         """Return the number of the initial state, or of the one named among several.

@@ -125,6 +125,10 @@ COMMANDS = {
         ["solve", "figure-2", "--alpha", "0.5", "--save", "no/where.safetensors"],
         "there is no folder no",
     ),
+    "a chain to save": (
+        ["solve", "figure-2", "--alpha", "0.5", "--save", "chain.umb"],
+        "as .safetensors; a plan's Markov chain is a model: prudent.save(plan.chain(), ...)",
+    ),
     "horizon without price": (
         ["solve", "figure-2", "--alpha", "0.5", "--horizon", "3"],
         "horizon= needs horizon_cost=",

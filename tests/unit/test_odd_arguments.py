@@ -52,7 +52,27 @@ ODD = {
     ),
     "no threads": (lambda: prudent.simulate(MODEL, {"s": "a"}, threads=0), "threads is 0"),
     "names become strings": (lambda: named().policy(0), "state 0 is not a state of model; names in files are strings"),
+    "no such name": (
+        lambda: named().policy("s"),
+        "state 's' is not a state of model; model.state_names lists them, such as '0'",
+    ),
+    "parts of a name in another order": (
+        lambda: valued().index("lost=true,left=3"),
+        "state 'lost=true,left=3' is not a state of model; did you mean 'left=3, lost=true'?",
+    ),
+    "a part of a name": (lambda: valued().index("left=3"), "model.state_names lists them, such as 'left=3, lost=true'"),
+    "no such number": (lambda: prudent.from_arrays(*ARRAYS).index(2), "states are numbers, from 0 to 1"),
+    "a list for a state": (lambda: prudent.from_arrays(*ARRAYS).index([0]), "states are numbers, from 0 to 1"),
+    "evaluate a function of the state alone": (
+        lambda: prudent.evaluate(MODEL, lambda s: "a"),
+        "policy is a function of (s); it must take (state, spent), the state and the cost so far",
+    ),
+    "simulate a function of nothing": (lambda: prudent.simulate(MODEL, lambda: "a"), "policy is a function of ()"),
 }
+
+
+def valued():
+    return prudent.build("left=3, lost=true", {"left=3, lost=true": {"a": [(1, "left=0, lost=true", 1)]}})
 
 
 def named():

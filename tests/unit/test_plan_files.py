@@ -101,8 +101,11 @@ def test_another_model_is_refused(tmp_path, plan):
 
 
 def test_paths(tmp_path, plan):
-    with pytest.raises(prudent.PrudentError, match=r"plans are read and written as .safetensors"):
-        prudent.save(plan, tmp_path / "plan.json")
+    with pytest.raises(prudent.PrudentError, match=r"plans are read and written as .safetensors$"):
+        prudent.save(plan, tmp_path / "plan.txt")
+    for name in ("plan.json", "plan.umb", "plan.DRN"):
+        with pytest.raises(prudent.PrudentError, match=r"as .safetensors; a plan's .*: prudent.save\(plan.chain\(\), "):
+            prudent.save(plan, tmp_path / name)
     with pytest.raises(prudent.PrudentError, match="there is no folder"):
         prudent.save(plan, tmp_path / "none" / "plan.safetensors")
     with pytest.raises(prudent.PrudentError, match="no such file"):

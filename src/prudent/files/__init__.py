@@ -30,6 +30,9 @@ MODEL_FORMATS: dict[str, Any] = {
 }
 """The module of each suffix: its ``read``, and its ``write`` where there is one."""
 
+WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if hasattr(form, "write"))
+"""The suffixes of models that are written."""
+
 NOT_TAKEN = {
     "property": "itself says what its costs and goals are; leave out property= (--property)",
     "constants": "leaves no constants open; leave out constants= (--const)",
@@ -96,8 +99,7 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     if isinstance(content, SSP):
         form = MODEL_FORMATS[_suffix(path)]
         if not hasattr(form, "write"):
-            written = ", ".join(suffix for suffix, each in MODEL_FORMATS.items() if hasattr(each, "write"))
-            raise PrudentError(f"{path}: such files are only read; models are written as {written}")
+            raise PrudentError(f"{path}: such files are only read; models are written as {', '.join(WRITTEN)}")
         form.write(content, Path(path))
         return
     from prudent.files import plan_file
@@ -134,7 +136,10 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
 
 def check_plan_path(path: str | PathLike[str]) -> None:
     """Refuse a path that is not a plan's, before anything is computed for it."""
-    check_place(path, PLAN_SUFFIX, "plans are read and written")
+    chain = "; a plan's Markov chain is a model: prudent.save(plan.chain(), ...)"
+    check_place(
+        path, PLAN_SUFFIX, "plans are read and written", hint=chain if str(path).lower().endswith(WRITTEN) else ""
+    )
 
 
 def _suffix(path: str | PathLike[str]) -> str:
