@@ -151,7 +151,7 @@ class Plan(Shown):
         """Return the Markov chain that the plan makes of the model: a model with one action in each state.
 
         Its states are those of the model, with what is left of the budget where the plan looks at that, and its costs
-        are the model's, so anything else about the plan can be asked of it: ``prudent.save(plan.chain(), "chain.drn")``
+        are the model's, so more about the plan can be asked of it: ``prudent.save(plan.chain(), "chain.drn")``
         writes it for Storm, goals with the label ``goal`` and costs as the reward model ``cost``.
 
         Examples
