@@ -46,8 +46,9 @@ class Agent:
         self._state = state
         self._node = policy.first_node(state)  # the state in the policy's own model, which may remember more
         self._left = policy.level - int(policy.prepared.first_charge(state))  # of the budget, in levels
-        self._steps = 0  # spent so far, in lattice steps
-        self._paid = 0.0  # spent so far
+        self._steps = 0  # spent so far, in lattice steps; where costs are rounded or measured, in user's units
+        self._paid = 0.0
+        self._measured = False  # whether a cost was taken that is not listed
 
     @property
     def state(self) -> Hashable:
@@ -57,13 +58,15 @@ class Agent:
     @property
     def spent(self) -> float:
         """What the run has cost so far."""
-        prepared = self._policy.prepared
-        return self._paid if prepared.rounded else float(prepared.lattice.value(self._steps))
+        return float(self._policy.prepared.lattice.value(self._steps)) + self._paid
 
     @property
-    def budget(self) -> float:
-        """What is left of the budget in truth; from 0 down the run is in the bad tail."""
-        return self._policy.budget - self.spent
+    def budget(self) -> float | None:
+        """What may still be spent before the total exceeds the budget; None if the plan looks at none.
+
+        Below 0 it exceeds it, unless negative costs are still to come.
+        """
+        return None if self._policy.budget is None else self._policy.budget - self.spent
 
     @property
     def done(self) -> bool:
@@ -84,8 +87,11 @@ class Agent:
         action = int(prepared.action_start[self._node] + self._policy.choice[max(self._left, 0), self._node])
         return action, prepared.route(self._state, int(prepared.model_action[action]))
 
-    def observe(self, next_state: Hashable, cost: float) -> None:
+    def observe(self, next_state: Hashable, cost: float, *, measured: bool = False) -> None:
         """Take in where the action led and what it cost; refuse what the model does not list.
+
+        Measured costs, such as times of a clock, are never quite those listed.  With ``measured`` any is taken, and
+        accounted for as it is; the plan is asked with what has been spent rounded up to what it knows.
 
         Parameters
         ----------
@@ -93,6 +99,8 @@ class Agent:
             The name of the state that :attr:`action` led to.
         cost : float
             What this step cost, as the model lists it.
+        measured : bool
+            Whether it may be any other finite number, too.
 
         Examples
         --------
@@ -103,35 +111,53 @@ class Agent:
         >>> agent.observe("g", cost=10)
         >>> agent
         <Agent in 'g', spent 10, budget -1, done>
+        >>> agent = plan.policy.start()
+        >>> agent.observe("s1", cost=0.25, measured=True)
+        >>> agent, agent.action == plan.policy("s1", spent=1)
+        (<Agent in 's1', spent 0.25, budget 8.75, next 'e'>, True)
         """
         prepared, model = self._policy.prepared, self._policy.prepared.model
         if self.done:
             raise PrudentError(f"the run is over: state {self.state!r} is a goal")
         if not isinstance(cost, int | float | np.number) or not np.isfinite(cost):
             raise PrudentError(f"cost is {cost!r}; it must be a finite number")
+        if measured and not self._policy.takes_any_cost:
+            raise PrudentError(
+                "this policy remembers more than the cost so far, by the costs that the model lists: give one of them, "
+                "without measured=True, or use method='exact'"
+            )
         action, a = self._moves()
         outcome = np.arange(model.outcome_start[a], model.outcome_start[a + 1])
         outcome = outcome[model.probability[outcome] > 0]
         there = [o for o in outcome.tolist() if model.state(model.successor[o]) == next_state]
-        nearest = min(there, key=lambda o: abs(model.cost[o] - cost), default=None)
-        if nearest is not None:
-            listed, target = float(model.cost[nearest]), int(model.successor[nearest])
-            if abs(listed - cost) <= NEAR * max(1.0, abs(listed)):
-                steps = int(prepared.lattice.multiples(model.cost[nearest]))
-                gain = steps + int(prepared.luck[target]) - int(prepared.luck[self._state])
-                if a == prepared.model_action[action]:
-                    self._node = self._policy.next_node(self._node, action, target, gain)
-                self._left += -gain // prepared.stride  # a cost is charged rounded up
-                self._state, self._steps, self._paid = target, self._steps + steps, self._paid + listed
-                return
-        raise PrudentError(
-            f"action {model.action(a)!r} in state {self.state!r} cannot lead to {next_state!r} at cost {cost!r}; "
-            + (_costs_there(model.cost[there], cost) if there else _elsewhere(model, outcome))
-        )
+        nearest = min(there, key=lambda o: abs(model.cost[o] - cost), default=-1)
+        listed, target = float(model.cost[nearest]), int(model.successor[nearest])
+        known = bool(there) and abs(listed - cost) <= NEAR * max(1.0, abs(listed))
+        if not known and not (there and measured):
+            hint = "; measured=True takes it as it is" if there and self._policy.takes_any_cost else ""
+            raise PrudentError(
+                f"action {model.action(a)!r} in state {self.state!r} cannot lead to {next_state!r} at cost {cost!r}; "
+                + (_costs_there(model.cost[there], cost) if there else _elsewhere(model, outcome))
+                + hint
+            )
+        steps = int(prepared.lattice.multiples(model.cost[nearest]))
+        gain = steps + int(prepared.luck[target]) - int(prepared.luck[self._state])
+        if a == prepared.model_action[action]:
+            self._node = self._policy.next_node(self._node, action, target, gain)
+        self._left += -gain // prepared.stride  # a cost is charged rounded up
+        self._state = target
+        if not known or prepared.rounded:
+            self._paid += listed if known else float(cost)
+        else:
+            self._steps += steps
+        self._measured |= not known
+        if self._measured:  # what was spent is rounded up as a whole
+            self._left = self._policy.level - prepared.measured_levels(target, self.spent)
 
     def __repr__(self) -> str:
         after = "done" if self.done else f"next {self.action!r}"
-        return f"<Agent in {self.state!r}, spent {self.spent:g}, budget {self.budget:g}, {after}>"
+        budget = "" if self.budget is None else f", budget {self.budget:g}"
+        return f"<Agent in {self.state!r}, spent {self.spent:g}{budget}, {after}>"
 
 
 def _costs_there(listed: FloatArray, observed: float) -> str:

@@ -175,7 +175,7 @@ def _names(policy: BudgetPolicy, walk: _Walk) -> list[Hashable]:
         names = [
             name if done else f"{name}, {budget:.12g} left" if level > 0 else f"{name}, budget gone"
             for name, done, level, budget in zip(
-                names, goal, walk.left.tolist(), (policy.budget - spent).tolist(), strict=True
+                names, goal, walk.left.tolist(), (policy.whole - spent).tolist(), strict=True
             )
         ]
     if isinstance(policy, UnrolledPolicy):

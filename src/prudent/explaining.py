@@ -58,7 +58,7 @@ class Explanation(Shown):
 
     state: Hashable
     spent: float
-    budget: float  # what is left of it
+    budget: float | None  # what is left of it; None if the plan looks at the mean alone
     safe: bool  # whether from here no run need exceed the budget: the tail is safe
     action: Hashable  # what the plan plays
     options: tuple[Option, ...]
@@ -130,7 +130,7 @@ class Explanation(Shown):
 class Explainer:
     """Weighs actions; the values it needs are computed anew, since a plan keeps only its actions."""
 
-    def __init__(self, policy: BudgetPolicy, *, mean_only: bool = False) -> None:
+    def __init__(self, policy: BudgetPolicy) -> None:
         if isinstance(policy, UnrolledPolicy):
             raise PrudentError(
                 "a plan that remembers more than the cost so far cannot be explained; use method='exact'"
@@ -139,7 +139,6 @@ class Explainer:
             raise PrudentError("a plan that draws one of two policies cannot be explained; solve without randomise=")
         prepared = policy.prepared
         self.policy = policy
-        self.mean_only = mean_only
         self.worst = least_worst_case(prepared)
         least = least_expected_cost(prepared)
         base, level = Base(least.value, least.lower, least.value), policy.level
@@ -157,7 +156,7 @@ class Explainer:
         index = model.index(state)
         inside = int(prepared.state_of[index])
         left = policy.level - policy.used(index, spent)  # negative where the budget is overdrawn
-        safe = int(self.worst.value[inside]) <= left and not self.mean_only
+        safe = int(self.worst.value[inside]) <= left and policy.budget is not None
         action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
         excess = self._following(action, left, self.tables.excess, slope=1.0)
         expected = prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
@@ -173,15 +172,15 @@ class Explainer:
             Option(
                 action=model.action(a),
                 at=model.state(model.state_of_action(a)),
-                excess=np.nan if self.mean_only else float(excess[i]) * unit,
+                excess=np.nan if policy.budget is None else float(excess[i]) * unit,
                 expected=float(expected[i]) * unit + luck,
                 allowed=bool(allowed[i]),
                 why=_why(i == chosen, bool(allowed[i]), bool(expected[i] <= expected[chosen]), safe, left > 0),
             )
             for i, a in enumerate(prepared.model_action[action].tolist())
         ]
-        budget = policy.budget - spent
-        if self.mean_only:
+        budget = None if policy.budget is None else policy.budget - spent
+        if budget is None:
             summary = "this plan looks at the mean alone"
         elif safe:
             summary = f"{budget:g} of the budget left, and the tail is safe: no run need exceed it, so the mean decides"

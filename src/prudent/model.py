@@ -197,7 +197,10 @@ class SSP:
             return int(self.initial_state[0])
         found = self.index(state)
         if found not in self.initial_state:
-            raise PrudentError(f"state {state!r} is not an initial state of {self.name}")
+            raise PrudentError(
+                f"state {state!r} is not an initial state of {self.name}: make or load the model with that start; "
+                "plan.policy(state, spent) answers for any state on the way"
+            )
         return found
 
     def find_action(self, state: int, action: Hashable) -> int:

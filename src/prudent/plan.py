@@ -192,7 +192,7 @@ class Plan(Shown):
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self.policy, mean_only=self.method == "expected")
+        return Explainer(self.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan's numbers as ``prudent solve --json`` prints them: None where unknown or infinite.

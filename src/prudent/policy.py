@@ -1,9 +1,9 @@
 """What a plan tells an agent to do: an action for every state and budget left."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,9 @@ def choice_type(prepared: Prepared) -> type[Any]:
 class BudgetPolicy:
     """Actions by state and budget left.
 
-    A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b``
-    levels left, row 0 from the moment the budget is gone.  A policy that looks at the state alone has only
-    that row.  Where costs are rounded, an agent charges itself each cost rounded up, while true costs accrue.
+    A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b`` levels left, row
+    0 when none is left.  A policy that looks at the state alone has only that row.  Where costs are rounded, an agent
+    charges itself each cost rounded up, while true costs accrue.
 
     Call it with a state, and with what has been spent on the way there.
 
@@ -47,6 +47,8 @@ class BudgetPolicy:
 
     prepared: Prepared
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its prepared state, in a small type
+    beyond: int = field(default=0, kw_only=True)  # levels that are counted beyond the budget: the first one of excess
+    takes_any_cost: ClassVar[bool] = True  # whether state and cost so far tell what to play
 
     @classmethod
     def of_states(cls, prepared: Prepared, action: IntArray) -> "BudgetPolicy":
@@ -58,17 +60,28 @@ class BudgetPolicy:
 
     @property
     def level(self) -> int:
-        """The budget at the start, in levels."""
+        """What is left at the start, in levels."""
         return len(self.choice) - 1
 
     @property
-    def budget(self) -> float:
-        """The budget at the start in the user's units: the total cost beyond which a run is in the bad tail."""
-        return self.prepared.in_units(self.level)
+    def budget(self) -> float | None:
+        """The total cost that a run had better not exceed, in the user's units; None if it looks at no budget.
+
+        By the plan: about its VaR (least CVaR, with or without a limit), the least worst case, or the budget asked for.
+        """
+        return self.whole if self.level > 0 else None
+
+    @property
+    def whole(self) -> float:
+        """The total cost from which what is left is counted: the budget, or best luck if it looks at none.
+
+        :meta private:
+        """
+        return self.prepared.in_units(self.level - (self.beyond if self.level > 0 else 0))
 
     def __repr__(self) -> str:
-        kind, levels = type(self).__name__, len(self.choice)
-        return f"<{kind} for {self.prepared.model.name}: budget {self.budget:g}, {levels:,} levels>"
+        budget = "no budget" if self.budget is None else f"budget {self.budget:g}, {self.level + 1:,} levels"
+        return f"<{type(self).__name__} for {self.prepared.model.name}: {budget}>"
 
     def check_model(self, model: SSP) -> None:
         """Refuse a model that the policy was not made for.
@@ -197,6 +210,7 @@ class UnrolledPolicy(BudgetPolicy):
     origin: IntArray  # (n_states,)  the plain prepared state behind each
     memory: FloatArray  # (n_states,)  what is remembered there; 0 for the plain states
     resolution: float = 0.0  # memories closer than this count as one
+    takes_any_cost: ClassVar[bool] = False
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
         """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps."""

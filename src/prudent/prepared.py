@@ -7,6 +7,7 @@ Costs are whole, non-negative numbers of *levels* above best luck, free cycles a
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
+from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,9 @@ from prudent.model import SSP, FloatArray, IntArray, owner
 __all__ = ["Prepared", "once", "restrict", "restrict_to"]
 
 T = TypeVar("T")
+
+NEAR = 1e-9
+"""How far what was spent may be from a total that runs can have, if it is large relative to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,13 +173,32 @@ class Prepared:
             raise PrudentError(f"spent is {spent!r}; it must be a finite number")
         lattice = self.lattice
         nearest = round(spent / lattice.step)
-        if not self.rounded and abs(spent - nearest * lattice.step) > 1e-9 * max(1.0, abs(spent)):
-            raise PrudentError(f"spent is {spent!r}; it must be a multiple of the model's cost step {lattice.step:g}")
+        if not self._on_lattice(spent):
+            above = self.measured_levels(state, spent)
+            below = max(above - 1, int(self.least_spent[self.state_of[state]]))
+            near = " or ".join(f"{total:.12g}" for total in np.unique(self.totals(np.array([below, above]), state)))
+            raise PrudentError(
+                f"spent is {spent!r}; it must be a multiple of the model's cost step {lattice.step:g}: {near}; round "
+                "up what was measured"
+            )
         steps = nearest + int(self.luck[state]) - self.start_luck
         noise = self.slip + int(8 * np.spacing(abs(spent)) / lattice.step)
         if steps < -noise or (steps % self.stride and not self.rounded):
             raise self.never_spent(state, spent)
         return max(-(-steps // self.stride), 0)
+
+    def measured_levels(self, state: int, spent: float) -> int:
+        """Return the levels that stand for any number measured: rounded up, and no fewer than a run can have used."""
+        most = 2.0**62 * self.lattice.step  # more than any budget
+        spent = min(max(spent, -most), most)
+        steps = (round if self._on_lattice(spent) else ceil)(spent / self.lattice.step)
+        used = -(-(steps + int(self.luck[state]) - self.start_luck) // self.stride)
+        return max(used, int(self.least_spent[self.state_of[state]]))
+
+    def _on_lattice(self, spent: float) -> bool:
+        """Return whether a total is one of the lattice; where costs are rounded, any is."""
+        off = abs(spent - np.rint(spent / self.lattice.step) * self.lattice.step)
+        return self.rounded or bool(off <= NEAR * max(1.0, abs(spent)))
 
     def never_spent(self, state: int, spent: float) -> PrudentError:
         """Return the refusal of what no run can have spent in a model state."""

@@ -32,16 +32,17 @@ def test_beyond_the_budget_the_mean_decides():
 
 
 def test_a_budget_that_luck_cannot_keep_is_not_called_gone():
-    plan = prudent.solve(
-        prudent.build("s", {"s": {"a": [(0.9, "g", 1), (0.1, "t", 0)]}, "t": {"b": [(1, "g", 9)]}}), 0.2
-    )
+    table = {"s": {"a": [(0.5, "g", 1), (0.4, "g", 2), (0.1, "t", 0)]}, "t": {"b": [(1, "g", 9)]}}
+    plan = prudent.solve(prudent.build("s", table), 0.2)
     told = plan.explain("t")
     assert 0 < told.budget < 9
     assert f"{told.budget:g} of the budget left, but even with the best of luck 9 is needed" in told.summary
 
 
-def test_a_plan_for_the_mean_has_no_budget_to_speak_of():
-    told = prudent.solve(prudent.domains.figure_2(), 0.1, method="expected").explain("s1")
+@pytest.mark.parametrize(("alpha", "method"), [(0.1, "expected"), (1, "exact")])
+def test_a_plan_for_the_mean_has_no_budget_to_speak_of(alpha, method):
+    told = prudent.solve(prudent.domains.figure_2(), alpha, method=method).explain("s1")
+    assert told.budget is None
     assert told.summary == "this plan looks at the mean alone"
     assert all(np.isnan(option.excess) for option in told.options)
     assert "nan" not in str(told)

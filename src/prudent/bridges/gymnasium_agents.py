@@ -125,11 +125,19 @@ class EnvAgent:
         self._choose()
 
     def observe(
-        self, observation: Any, reward: float, terminated: bool, truncated: bool = False, info: object = None
+        self,
+        observation: Any,
+        reward: float,
+        terminated: bool,
+        truncated: bool = False,
+        info: object = None,
+        *,
+        measured: bool = False,
     ) -> None:
         """Take in what ``step`` returned; refuse what the plan's model does not list.
 
-        It has the same arguments; ``info`` is not looked at.
+        It has the same arguments; ``info`` is not looked at.  With ``measured`` any cost is taken, see
+        :meth:`prudent.agent.Agent.observe`.
 
         Examples
         --------
@@ -146,7 +154,7 @@ class EnvAgent:
         if self.done:
             raise PrudentError("the run is over; start() begins another")
         step = _Step(self._observation, self._action, reward, observation, bool(terminated), self._taken + 1)
-        agent.observe(*self._reading.outcome(step))
+        agent.observe(*self._reading.outcome(step), measured=measured)
         if terminated and not agent.done:
             raise PrudentError(f"the environment ended the run in state {agent.state!r}, which is no goal of the model")
         self._observation, self._taken, self._over = observation, step.taken, agent.done or bool(truncated)
@@ -179,15 +187,16 @@ class EnvAgent:
         return self._run.spent
 
     @property
-    def budget(self) -> float:
-        """What is left of the budget; from 0 down the run is in the bad tail."""
+    def budget(self) -> float | None:
+        """What may still be spent before the total exceeds the budget; None if the plan looks at none."""
         return self._run.budget
 
     def __repr__(self) -> str:
         if self._agent is None:
             return "<EnvAgent before its first run>"
         after = "done" if self.done else f"next {self.action!r}"
-        return f"<EnvAgent in {self._observation!r}, spent {self.spent:g}, budget {self.budget:g}, {after}>"
+        budget = "" if self.budget is None else f", budget {self.budget:g}"
+        return f"<EnvAgent in {self._observation!r}, spent {self.spent:g}{budget}, {after}>"
 
 
 class VectorAgent:
@@ -248,8 +257,17 @@ class VectorAgent:
                 self._last[i] = agent.action
         return np.array(self._last)
 
-    def observe(self, observations: Any, rewards: Any, terminations: Any, truncations: Any, infos: Any) -> None:
-        """Take in what ``step`` returned.
+    def observe(
+        self,
+        observations: Any,
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        infos: Any,
+        *,
+        measured: bool = False,
+    ) -> None:
+        """Take in what ``step`` returned; with ``measured``, costs that the model does not list, too.
 
         Examples
         --------
@@ -269,7 +287,7 @@ class VectorAgent:
             ended = bool(terminations[i] or truncations[i])
             again = ended and self._mode == "SameStep"
             seen = infos["final_obs"][i] if again else observations[i]
-            agent.observe(seen, float(rewards[i]), bool(terminations[i]), bool(truncations[i]))
+            agent.observe(seen, float(rewards[i]), bool(terminations[i]), bool(truncations[i]), measured=measured)
             if agent.done:
                 self.totals[i].append(agent.spent)
                 if not ended:

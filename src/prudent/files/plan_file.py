@@ -136,7 +136,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
             f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"
         )
     try:
-        policy = _policy(prepared, tensors)
+        policy = _policy(prepared, tensors, content["objective"])
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
     return Plan(
@@ -194,7 +194,7 @@ def _check_tensors(tensors: Tensors) -> None:
             raise PrudentError(f"tensor {name} has {table.ndim} dimensions of {table.dtype}")
 
 
-def _policy(prepared: Prepared, tensors: Tensors) -> BudgetPolicy:
+def _policy(prepared: Prepared, tensors: Tensors, objective: list[Any] | None) -> BudgetPolicy:
     """Return the policy; refuse one that plays what there is not, or that may never reach a goal."""
     choice = _choice(prepared, tensors["choice"])
     policy: BudgetPolicy
@@ -207,7 +207,8 @@ def _policy(prepared: Prepared, tensors: Tensors) -> BudgetPolicy:
         _check_proper(BudgetPolicy(prepared, other))
         policy = MixedPolicy(prepared, choice, other=other, share=float(share[0]))
     else:
-        policy = BudgetPolicy(prepared, choice)
+        counted = objective is not None and objective[0] in ("exceedance", "var")  # how often it is exceeded
+        policy = BudgetPolicy(prepared, choice, beyond=int(counted))
     _check_proper(policy)
     return policy
 

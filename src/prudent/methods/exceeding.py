@@ -48,8 +48,8 @@ class Exceeding:
     choice: NDArray[np.generic]  # (n_budgets + 1, n_states)
 
     def policy(self, budget: int) -> BudgetPolicy:
-        """Return the policy for a budget; it is gone when a level more is charged."""
-        return BudgetPolicy(self.prepared, self.choice[: budget + 2].copy())
+        """Return the policy for a budget; none is left when a level more than it is charged."""
+        return BudgetPolicy(self.prepared, self.choice[: budget + 2].copy(), beyond=1)
 
     def value_at_risk(self, alpha: float) -> tuple[int, int]:
         """Return the least VaR found, and what the least VaR surely is at least."""

@@ -100,7 +100,9 @@ def _heading(
     others = dict(zip((i for i in range(max(where, default=0) + 1) if i not in (x, y)), names[3:], strict=False))
     parts = [f"{others.get(i, f'coordinate {i}')} {name_of(value)}" for i, value in where.items()]
     if budget is not None:
-        parts = [f"{budget:g} of the budget of {plan.policy.budget:g} left", *parts, "hatched: not met"]
+        whole = plan.policy.budget
+        left = "whatever is left" if whole is None else f"{budget:g} of the budget of {whole:g} left"
+        parts = [left, *parts, "hatched: not met"]
     return ", ".join(parts)
 
 

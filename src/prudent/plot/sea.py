@@ -72,9 +72,9 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
         )
         bar.outline.set_visible(False)
     else:
-        moves = round((plan.policy.budget - budget) / MOVE_COST)
+        moves = round((plan.policy.whole - budget) / MOVE_COST)
         ax.set_title(
-            f"after {moves} move{'' if moves == 1 else 's'}: {budget:g} of the budget of {plan.policy.budget:g} left; "
+            f"after {moves} move{'' if moves == 1 else 's'}: {budget:g} of the budget of {plan.policy.whole:g} left; "
             "grey: not met",
             fontsize=9.5, loc="left",
         )  # fmt: skip
@@ -97,7 +97,7 @@ def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
 def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
     """Return the move in each cell with so much of the budget left: 1 where runs can be, else 0."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
-    model, whole = plan.model, plan.policy.budget
+    model, whole = plan.model, plan.policy.whole
     states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     moves, horizon = (whole - budget) / MOVE_COST, max(state[2] for state in states) - 1
     if abs(moves - round(moves)) > 1e-9 or not 0 <= round(moves) <= horizon:

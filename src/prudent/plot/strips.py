@@ -52,7 +52,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     chosen = list(states) or most_visited(plan)
     strips = [(state, plan.bands(state), [row for row in decisions.rows if row.state == state]) for state in chosen]
     ax = axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
-    budget, step = plan.policy.budget, plan.policy.prepared.level_size
+    budget, step = plan.policy.whole, plan.policy.prepared.level_size
     actions = in_order([band.action for _, bands, _ in strips for band in bands])
     colour, hatch = _looks(actions)
     low, high = _range(strips, budget, step)
@@ -79,12 +79,13 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    if plan.policy.level == 0:
+    if plan.policy.budget is None:
         ax.set_xticks([])
         ax.set_xlabel("whatever is left: this plan looks at the state alone")
     else:
         ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
-        ax.set_xlabel("budget left (below 0: the run is in the bad tail)")
+        back = any(plan.policy.prepared.luck[plan.model.index(state)] < 0 for state in chosen)  # by negative costs
+        ax.set_xlabel("budget left" if back else "budget left (below 0: the total exceeds the budget)")
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
         handles = [
@@ -120,7 +121,7 @@ def played_at(
     None where no run of any plan can have so much left.  What is no multiple of the cost step is rounded: down.
     """
     budget = as_number("budget", budget, "a finite number", np.isfinite)
-    spent, near = plan.policy.budget - budget, 1e-9 * max(1.0, abs(plan.policy.budget))
+    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
     bands = plan.bands(state)
     if spent < bands[0].at_least - near:
         return None

@@ -47,12 +47,12 @@ class _Budget:
         prepared = policy.prepared
         apart = max(policy.level // STOPS, 1) * prepared.level_size
         count = int(policy.level * prepared.level_size / apart + 1e-9)
-        self.positions = [policy.budget - i * apart for i in range(count + 1)][::-1]
-        wanted = policy.budget if left is None else left
+        self.positions = [policy.whole - i * apart for i in range(count + 1)][::-1]
+        wanted = policy.whole if left is None else left
         self.left = min(self.positions, key=lambda b: abs(b - wanted))
-        self.spent = float(prepared.lattice.value(prepared.lattice.multiples(np.array(policy.budget - self.left))))
+        self.spent = float(prepared.lattice.value(prepared.lattice.multiples(np.array(policy.whole - self.left))))
         if prepared.rounded:
-            self.spent = policy.budget - self.left
+            self.spent = policy.whole - self.left
 
     def plays(self, state: Hashable) -> Hashable | None:
         """Return what is played in a state, or nothing where no run can be with so much left."""
@@ -87,7 +87,7 @@ def _betting(session: Session, plan: Plan, left: float | None, layer: str | None
 
 
 def _inventory(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, 0.6 * plan.policy.budget if left is None else left)  # all stages can have that left
+    budget = _Budget(plan, 0.6 * plan.policy.whole if left is None else left)  # all stages can have that left
     states = [s for s in _states(session) if isinstance(s, tuple)]
     stages = 1 + max(stage for stage, _, _ in states)
     capacity = max(max(stock, demand) for _, stock, demand in states)
@@ -115,7 +115,7 @@ def _treasure(session: Session, plan: Plan, left: float | None, layer: str | Non
     """Every move costs the same, so the budget left tells how many moves were made."""
     states = [s for s in _states(session) if isinstance(s, tuple)]
     most = max(moves for _, _, moves in states)
-    start = plan.policy.budget
+    start = plan.policy.whole
     positions = [start - MOVE_COST * moves for moves in range(most)][::-1]
     wanted = start - MOVE_COST * (most // 3) if left is None else left  # there is more to see than at the start
     chosen = min(positions, key=lambda b: abs(b - wanted))
@@ -131,12 +131,12 @@ def _treasure(session: Session, plan: Plan, left: float | None, layer: str | Non
         "treasure": [{"x": x, "y": y, "value": value} for (x, y), value in TREASURE.items()],
         "arrows": arrows,
         "moves": moves,
-        "budget": {"left": chosen, "positions": positions, "start": start},
+        "budget": {"left": chosen, "positions": positions, "start": plan.policy.budget},
     }
 
 
 def _roads(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, 0.5 * plan.policy.budget if left is None else left)
+    budget = _Budget(plan, 0.5 * plan.policy.whole if left is None else left)
     place = session.kept.get_or_make("places", lambda: synthetic_roads(int(session.settings.get("seed", 0)))[1])
     drives, visits = session.kept.get_or_make(("routes", plan.alpha), lambda: _driven(plan))
     here = [name for name in place if name in visits]

@@ -213,8 +213,8 @@ async function askMap() {
     const found = await ask("map", "policy", { alpha: state.alpha, left: state.left, layer: state.layer });
     if (!found) return;
     map = found;
-    const { positions, left } = map.budget;
-    slide($("left"), $("left-value"), positions, left, (value) => `${Number(value.toPrecision(6)).toLocaleString("en")} of ${Number(map.budget.start.toPrecision(6)).toLocaleString("en")}`);
+    const { positions, left, start } = map.budget;
+    slide($("left"), $("left-value"), positions, left, (value) => (start === null ? "any: this plan looks at the mean alone" : `${Number(value.toPrecision(6)).toLocaleString("en")} of ${Number(start.toPrecision(6)).toLocaleString("en")}`));
     $("layer-box").hidden = !map.layer;
     if (map.layer) {
       $("layer-name").textContent = map.layer.name;

@@ -85,17 +85,11 @@ function present(one) {
     parts.push(element("p", at === run.safe_from ? "★ This is the moment: the tail is safe, so the plan turns bold and plays for the mean." : "The tail is safe: the plan plays for the mean.", "safe"));
   }
   const paid = element("p");
-  paid.append("Spent ", element("b", amount(one.spent)), ", budget left ", element("b", amount(one.budget)), `, expected in the end `, element("b", amount(one.outlook)));
+  paid.append("Spent ", element("b", amount(one.spent)));
+  if (one.budget !== null) paid.append(", budget left ", element("b", amount(one.budget)));
+  paid.append(", expected in the end ", element("b", amount(one.outlook)));
   parts.push(paid);
-  const meter = element("div", undefined, one.budget > 0 ? "meter" : "meter empty"), filled = element("div");
-  meter.setAttribute("role", "meter");
-  meter.setAttribute("aria-label", "Budget left");
-  meter.setAttribute("aria-valuenow", Math.max(0, one.budget));
-  meter.setAttribute("aria-valuemin", 0);
-  meter.setAttribute("aria-valuemax", Math.max(run.budget, 0));
-  filled.style.width = `${Math.max(one.budget > 0 ? 0 : 100, Math.min(100, (100 * one.budget) / (run.budget || 1)))}%`;
-  meter.append(filled);
-  parts.push(meter);
+  if (one.budget !== null) parts.push(meterOf(one.budget));
   const chosen = element("p");
   chosen.append("It plays ", element("span", one.action, "chosen"), `: ${one.summary}.`);
   parts.push(chosen);
@@ -107,6 +101,18 @@ function present(one) {
   return parts;
 }
 
+function meterOf(left) {
+  const meter = element("div", undefined, left > 0 ? "meter" : "meter empty"), filled = element("div");
+  meter.setAttribute("role", "meter");
+  meter.setAttribute("aria-label", "Budget left");
+  meter.setAttribute("aria-valuenow", Math.max(0, left));
+  meter.setAttribute("aria-valuemin", 0);
+  meter.setAttribute("aria-valuemax", Math.max(run.budget, 0));
+  filled.style.width = `${Math.max(left > 0 ? 0 : 100, Math.min(100, (100 * left) / (run.budget || 1)))}%`;
+  meter.append(filled);
+  return meter;
+}
+
 function amountOr(value) { return value === null ? "—" : amount(value); }
 
 function ending() {
@@ -115,7 +121,7 @@ function ending() {
   const luck = run.expected - run.total;
   total.append("It cost ", element("b", amount(run.total)), ` in all; ${amount(run.expected)} was expected: ${luck >= 0 ? "a lucky run" : "an unlucky run"}. `,
     run.bad ? "It is one of the bad ones, beyond VaR." : "It is not one of the bad ones.");
-  const turn = run.safe_from === null ? "The tail was never safe in this run." : `From step ${run.safe_from + 1} on the tail was safe.`;
+  const turn = run.budget === null ? "This plan looks at the mean alone." : run.safe_from === null ? "The tail was never safe in this run." : `From step ${run.safe_from + 1} on the tail was safe.`;
   return [text, total, element("p", turn, run.safe_from === null ? "" : "safe")];
 }
 
@@ -123,8 +129,11 @@ function drawStory() {
   const seen = run.steps.slice(0, Math.min(at + 1, run.steps.length)), over = at >= run.steps.length && run.done;
   const x = seen.map((_, i) => i + 1), spent = seen.map((s) => s.spent), outlook = seen.map((s) => s.outlook);
   if (over) { x.push(run.steps.length + 1); spent.push(run.total); outlook.push(run.total); }
-  const shapes = [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: run.budget, y1: run.budget, line: { color: colour("tail"), width: 1.5, dash: "dot" } }];
-  const annotations = [{ xref: "paper", x: 0, y: run.budget, text: "budget (VaR)", showarrow: false, xanchor: "left", yanchor: "bottom", font: { size: 11, color: colour("tail") } }];
+  const shapes = [], annotations = [];
+  if (run.budget !== null) {
+    shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: run.budget, y1: run.budget, line: { color: colour("tail"), width: 1.5, dash: "dot" } });
+    annotations.push({ xref: "paper", x: 0, y: run.budget, text: "budget", showarrow: false, xanchor: "left", yanchor: "bottom", font: { size: 11, color: colour("tail") } });
+  }
   if (run.safe_from !== null && run.safe_from <= at) {
     shapes.push({ type: "rect", x0: run.safe_from + 1, x1: run.steps.length + 1, yref: "paper", y0: 0, y1: 1, fillcolor: colour("good"), opacity: 0.12, line: { width: 0 }, layer: "below" });
     annotations.push({ x: run.safe_from + 1, yref: "paper", y: 0.5, text: "★ safe: bold from here", showarrow: false, xanchor: run.safe_from + 1 > run.steps.length * 0.6 ? "right" : "left", yanchor: "bottom", font: { size: 11, color: colour("good") } });
