@@ -228,3 +228,66 @@ def test_many_actions_have_a_legend(betting):
     ax = drawn(PLOT.budget_strip(betting))
     assert len(ax.get_yticklabels()) == 20
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list("012345")
+
+
+def test_long_names_leave_room_for_the_strips():
+    def go(state):
+        at = state[1]
+        roads = {"freeway": ((0.7, 2), (0.3, 9)), "county road": ((0.9, 4), (0.1, 5))}
+        return {
+            (("junction", to), road): [(p, ("junction", to), time * (to - at)) for p, time in times]
+            for to in range(at + 1, min(at + 3, 6) + 1)
+            for road, times in roads.items()
+        }
+
+    plan = prudent.solve(prudent.build(("junction", 0), go), 0.2)
+    ax = drawn(PLOT.budget_strip(plan, ("junction", 1), ("junction", 3), ("junction", 4)))
+    ax.figure.draw_without_rendering()  # at the figure's own resolution
+    figure, legend = ax.figure.bbox, ax.get_legend()
+    assert ax.bbox.width > 0.6 * figure.width
+    extent = legend.get_window_extent()
+    assert figure.x0 <= extent.x0 < extent.x1 <= figure.x1
+    assert ax.bbox.y1 <= extent.y0 + 1 < extent.y1 <= figure.y1
+    assert "(('junction', 4), 'county road')" in {text.get_text() for text in legend.get_texts()}
+
+
+def test_a_cut_name_keeps_its_end():
+    assert canvas.name_of(("the long name of a state", 12), 16) == "('the lo…e', 12)"
+
+
+def test_a_strip_says_that_a_run_may_come_back():
+    table = {
+        "s": {"a": [(0.5, "t", 9), (0.5, "t", 1)]},
+        "t": {"sell": [(0.5, "g", -2), (0.5, "g", 0)], "keep": [(1, "g", 0)]},
+    }
+    label = drawn(PLOT.budget_strip(prudent.solve(prudent.build("s", table), 0.2), "t")).get_xlabel()
+    assert label == "budget left"
+    forward = {state: {a: [(p, t, c + 2) for p, t, c in o] for a, o in rest.items()} for state, rest in table.items()}
+    label = drawn(PLOT.budget_strip(prudent.solve(prudent.build("s", forward), 0.2), "t")).get_xlabel()
+    assert label == "budget left (below 0: the total exceeds the budget)"
+
+
+@pytest.mark.parametrize(("step", "count"), [(1, 5), (1, 41), (5, 21), (5, 13), (2.5, 130)])
+def test_ticks_are_values_that_occur(step, count):
+    model = prudent.build(
+        {(0, step * i): 1 / count for i in range(count)}, lambda s: {1: [(1, "g", 1)]} if s != "g" else {}
+    )
+    ax = drawn(PLOT.heat_map(prudent.solve(model, 0.5)))
+    ticks = ax.get_yticks().tolist()
+    assert set(ticks) <= {step * i for i in range(count)}
+    assert min(count, 5) <= len(ticks) <= 13
+    assert ticks[0] == 0
+
+
+def test_routes_say_what_they_show(commute):
+    assert (
+        drawn(PLOT.routes(commute))
+        .get_title(loc="left")
+        .startswith("exact, \N{GREEK SMALL LETTER ALPHA} = 0.01; width")
+    )
+    other = prudent.solve(commute.model, 0.01, objective=prudent.Exceedance(45))
+    assert (
+        drawn(PLOT.routes(other))
+        .get_title(loc="left")
+        .startswith("P(cost > 45), \N{GREEK SMALL LETTER ALPHA} = 0.01; width")
+    )

@@ -112,9 +112,12 @@ def short(value: float) -> str:
 
 
 def name_of(name: Hashable, most: int = 24) -> str:
-    """Return the name of a state or an action for a picture: cut short, and never read as mathematics."""
+    """Return the name of a state or an action for a picture: short, and never read as mathematics.
+
+    What is too long loses its middle: names differ at their ends more often than there.
+    """
     text = printable(name)
-    text = text if len(text) <= most else text[: most - 1] + "…"
+    text = text if len(text) <= most else text[: most // 2] + "…" + text[most // 2 + 1 - most :]
     return text.replace("$", r"\$")
 
 

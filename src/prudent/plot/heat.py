@@ -138,10 +138,10 @@ def _edges(values: list[Hashable]) -> Any:
 def _ticks(axis: Any, values: list[Hashable]) -> None:
     if not all(map(is_number, values)):
         axis.set_ticks(range(len(values)), [name_of(value, 12) for value in values])
-    elif len(values) <= 12:
-        axis.set_ticks([float(value) for value in values], [f"{value:g}" for value in values])  # type: ignore[arg-type]
-    else:
-        axis.set_major_locator(needed("matplotlib.ticker", "plot").MaxNLocator(integer=True))
+    else:  # every one, every other one, every fifth ...
+        apart = next(k * 10**i for i in range(10) for k in (1, 2, 5) if len(values) <= 12 * k * 10**i)
+        shown = values[::apart]
+        axis.set_ticks([float(value) for value in shown], [f"{value:g}" for value in shown])  # type: ignore[arg-type]
 
 
 def _number(model: SSP, action: Hashable) -> float:

@@ -40,6 +40,8 @@ def routes(
 ) -> "Axes":
     """Draw the model as a network, with the ways that a plan's runs go as thick as they go them often.
 
+    Parallel ways, such as two actions that lead from one state to the same other one, are drawn as one.
+
     Parameters
     ----------
     plan : Plan
@@ -93,9 +95,11 @@ def routes(
     ax.set_axis_off()
     if budget is None:
         _key(ax)
-        ax.set_title("width: how often runs take a way", fontsize=9.5, loc="left")
+        shown = "width: how often runs take a way"
     else:
-        ax.set_title(f"what is played with {budget:g} of the budget left", fontsize=9.5, loc="left")
+        shown = f"what is played with {budget:g} of the budget left"
+    what = plan.method if plan.objective is None else plan.objective
+    ax.set_title(f"{what}, \N{GREEK SMALL LETTER ALPHA} = {plan.alpha:g}; {shown}", fontsize=9.5, loc="left")
     return ax
 
 

@@ -23,6 +23,9 @@ MOST = 20
 FILLS = ("#0072B2", "#F0E442", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
 """Okabe and Ito's colours for bars, neighbours far apart in lightness."""
 
+LONG = 36
+"""The most characters of an action's name, where there is room."""
+
 NAMED = 12
 """The most actions of a legend."""
 
@@ -51,6 +54,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     decisions = plan.decisions()
     chosen = list(states) or most_visited(plan)
     strips = [(state, plan.bands(state), [row for row in decisions.rows if row.state == state]) for state in chosen]
+    own = ax is None
     ax = axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
     budget, step = plan.policy.whole, plan.policy.prepared.level_size
     actions = in_order([band.action for _, bands, _ in strips for band in bands])
@@ -59,21 +63,22 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     ax.set_xlim(high, low)  # spent by and by, from left to right
     ax.set_ylim(len(strips) - 0.4, -0.6)
     width = ax.bbox.width * 72 / ax.figure.dpi / (high - low)  # points for one unit of cost, about
-    spelt = set()
+    spelt: set[Hashable] = set()
     for row, (_, bands, met) in enumerate(strips):
         for begin, end, action in _spans(bands, budget, step, low, high):
             ax.broken_barh(
                 [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour[action], edgecolor="white", linewidth=0.6,
                 hatch=hatch[action], zorder=2,
             )  # fmt: skip
-            text = name_of(action)
-            if (begin - end) * width > 6.5 * len(text) + 6:
+            whole, cut = name_of(action, LONG), name_of(action)
+            text = next((text for text in (whole, cut) if (begin - end) * width > 6.5 * len(text) + 6), None)
+            if text is not None:
                 ax.text(
                     (begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3,
                     color="black" if hatch[action] else ink_on(colour[action]),
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if hatch[action] else None,
                 )  # fmt: skip
-                spelt.add(action)
+                spelt |= {action} if text == whole else set()
         for begin, end, _ in _spans(met, budget, step, low, high, apart=True):
             ax.plot([begin, end], [row + 0.39] * 2, color=INK, linewidth=2.2, solid_capstyle="butt", zorder=3)
     ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
@@ -89,14 +94,27 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
         handles = [
-            Patch(facecolor=colour[action], edgecolor="white", hatch=hatch[action], label=name_of(action))
+            Patch(facecolor=colour[action], edgecolor="white", hatch=hatch[action], label=name_of(action, LONG))
             for action in actions
         ]
-        ax.legend(
-            handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(actions), 6), frameon=False,
-            fontsize=9, borderaxespad=0.2,
-        )  # fmt: skip
+        _legend(ax, handles, own=own)
     return ax
+
+
+def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
+    """Put a legend above, in as many columns as fit; a figure of its own grows with the rows."""
+    figure: Any = ax.figure
+    widest = {which: max(len(text) for text in texts) for which, texts in {
+        "state": [label.get_text() for label in ax.get_yticklabels()], "action": [each.get_label() for each in handles],
+    }.items()}  # fmt: skip
+    room = (figure.bbox.width if own else ax.bbox.width) * 72 / figure.dpi - (6.5 * widest["state"] + 20 if own else 0)
+    columns = max(1, min(len(handles), 6, int(room / (6 * widest["action"] + 40))))
+    if own:
+        figure.set_figheight(figure.get_figheight() + 0.19 * (-(-len(handles) // columns) - 1))
+    ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=9,
+        borderaxespad=0.2,
+    )  # fmt: skip
 
 
 def _looks(actions: list[Hashable]) -> tuple[dict[Hashable, str], dict[Hashable, str]]:
