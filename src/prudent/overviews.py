@@ -9,6 +9,7 @@ import click
 import prudent
 from prudent.arguments import METHODS, as_method, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
+from prudent.progress import announce_if_long
 
 if TYPE_CHECKING:
     from prudent.model import SSP
@@ -20,20 +21,30 @@ __all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
 @with_model
 @click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
 @click.option("--points", type=int, default=30, show_default=True, help="Grid points of the paper's methods.")
-def compare(model: str, make: "Callable[[], SSP]", alpha: float, points: int, as_json: bool) -> None:
+@click.option("--methods", metavar="A,B,...", help=f"These alone, in this order.  [default: {','.join(METHODS)}]")
+def compare(
+    model: str, make: "Callable[[], SSP]", alpha: float, points: int, methods: str | None, as_json: bool
+) -> None:
     """Solve MODEL with every method, side by side.
 
     \b
     Examples:
       prudent compare betting-game --alpha 0.2
       prudent compare deep-sea-treasure --alpha 0.02 --points 80
+      prudent compare inventory-control --alpha 0.1 --methods exact,expected
     """
     from prudent.terminal import print_comparison, print_json
 
+    chosen = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
+    for name in chosen:
+        if name not in METHODS or chosen.count(name) > 1:
+            problem = "is given twice" if name in METHODS else f"is no method; methods are {', '.join(METHODS)}"
+            raise PrudentError(f"--methods {methods}: {name!r} {problem}")
     made = make()
     plans = []
-    for name in METHODS:
-        plans.append(prudent.solve(made, alpha, method=as_method(name, points)))
+    for i, name in enumerate(chosen):
+        with announce_if_long(f"{name} is at work, method {i + 1} of {len(chosen)}; --methods leaves some out"):
+            plans.append(prudent.solve(made, alpha, method=as_method(name, points)))
         if plans[-1].status == "interrupted":
             raise KeyboardInterrupt
     if as_json:

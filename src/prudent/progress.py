@@ -2,10 +2,13 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Progress", "announce"]
+__all__ = ["Progress", "announce", "announce_if_long"]
 
 PATIENCE = 2.0
 """Seconds of silence before progress is shown."""
@@ -14,6 +17,18 @@ PATIENCE = 2.0
 def announce(message: str) -> None:
     """Say one thing on stderr."""
     print(f"prudent: {message}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def announce_if_long(message: str) -> Iterator[None]:
+    """Say one thing on stderr, terminal or not, while what follows is still at work after two seconds."""
+    timer = Timer(PATIENCE, announce, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Progress:

@@ -1,9 +1,12 @@
 import json
 import re
+import time
 
 import pytest
 from click.testing import CliRunner
 
+import prudent
+from prudent import progress
 from prudent.cli import main
 from prudent.report import experiments, figures, page, reproduce
 
@@ -97,6 +100,34 @@ def test_compare():
     assert [row["method"] for row in rows] == ["exact", "cvar-ev", "cvar-wc", "expected", "worst-case"]
     assert rows[0]["cvar"] == pytest.approx(91.337584, abs=1e-6)
     assert rows[2]["lower"] == pytest.approx(91.103, abs=1e-3)
+    few = CliRunner().invoke(main, ["compare", "figure-2", "--alpha", "0.1", "--json", "--methods", "expected, exact"])
+    assert [row["method"] for row in json.loads(few.stdout)["rows"]] == ["expected", "exact"]
+    for methods, message in (
+        ("exact,best", "'best' is no method; methods are exact, "),
+        ("exact,exact", "given twice"),
+    ):
+        refused = CliRunner().invoke(main, ["compare", "figure-2", "--alpha", "0.1", "--methods", methods])
+        assert refused.exit_code == 2
+        assert message in refused.stderr
     shown = CliRunner().invoke(main, ["compare", "figure-2", "--alpha", "0.1", "--points", "5"]).stdout
     assert "cvar-wc" in shown
     assert "…" not in shown
+
+
+def test_compare_says_which_method_takes_long(monkeypatch):
+    solve, said = prudent.solve, []
+
+    def slow(model, alpha, *, method):
+        while method == "expected" and not any("expected" in each for each in said):
+            time.sleep(0.01)
+        return solve(model, alpha, method=method)
+
+    options = ["compare", "figure-2", "--alpha", "0.1", "--methods", "exact,expected"]
+    monkeypatch.setattr(prudent, "solve", slow)
+    monkeypatch.setattr(progress, "announce", said.append)
+    monkeypatch.setattr(progress, "PATIENCE", 1e3)
+    with progress.announce_if_long("nothing takes so long"):
+        assert said == []
+    monkeypatch.setattr(progress, "PATIENCE", 0.2)
+    assert CliRunner().invoke(main, options).exit_code == 0
+    assert "expected is at work, method 2 of 2; --methods leaves some out" in said
