@@ -54,6 +54,10 @@ class Decision:
 class Decisions(Shown):
     """All decisions a run of the plan can meet, by state and rising cost so far.
 
+    The column ``spent`` says when an action is played: ``8`` having spent 8, ``8.3 to 31.7`` having spent from 8.3 to
+    31.7, both included, ``39.8 or more`` from 39.8 on, whatever comes.  Between rows no run of the plan can be; where
+    costs were rounded one range begins where another ends, and there the earlier one counts.
+
     Examples
     --------
     >>> import prudent
@@ -190,7 +194,7 @@ class Decisions(Shown):
         s2     0 or more  b
         """
         more = len(self.rows) - SHOWN
-        notes = (f"{more:,} more rows; print(), to_frame() and to_csv() have all",) if more > 0 else ()
+        notes = (f"{more:,} more rows; print(decisions), to_frame() and to_csv() have all",) if more > 0 else ()
         return self._table(self.rows[:SHOWN], notes)
 
     def _table(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:

@@ -27,9 +27,9 @@ def choice_type(prepared: Prepared) -> type[Any]:
 class BudgetPolicy:
     """Actions by state and budget left.
 
-    A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b`` levels left, row
-    0 when none is left.  A policy that looks at the state alone has only that row.  Where costs are rounded, an agent
-    charges itself each cost rounded up, while true costs accrue.
+    A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b`` levels left,
+    row 0 when none is left.  A policy that looks at the state alone has only that row.  Where costs are rounded, an
+    agent charges itself each cost rounded up, while true costs accrue.
 
     Call it with a state, and with what has been spent on the way there.
 

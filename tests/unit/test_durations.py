@@ -125,6 +125,14 @@ def test_tails_are_cut_at_their_quantile():
     assert sum(p for _, p in normal) == pytest.approx(1, abs=1e-15)
 
 
+def test_samples_are_a_histogram_of_scipys():
+    samples = GAMMA.rvs(500, random_state=1)
+    pairs = durations(stats.rv_histogram(np.histogram(samples, bins=50)), Grid(0.5), "x")
+    assert sum(p for _, p in pairs) == pytest.approx(1, abs=1e-15)
+    bins = np.ptp(samples) / 50
+    assert -bins < sum(t * p for t, p in pairs) - samples.mean() < 0.5 + bins
+
+
 def test_scipys_new_distributions_do_too():
     if not hasattr(stats, "Uniform"):
         pytest.skip("SciPy before 1.15")
@@ -164,7 +172,8 @@ def test_scipys_new_distributions_do_too():
         ({-2: 0.5, 3: 0.5}, {}, r"x can be -2"),
         ({2: 0.5, 3: 0.6}, {}, r"the probabilities of x sum to 1.1; they must sum to 1"),
         ({2: 0.5, 3: 0.49}, {}, r"the probabilities of x sum to 0.99; they must sum to 1: divide them by their sum"),
-        ({2: 1.5, 3: -0.5}, {}, r"x is 2 with probability 1.5; probabilities lie between 0 and 1"),
+        ({2: 1.5, 3: -0.5}, {}, r"x is 2 with probability 1.5; probabilities lie between 0 and 1: divide"),
+        ({1: 50, 2: 40}, {}, r"x is 1 with probability 50; .* between 0 and 1: divide counts by their sum$"),
         (([1, 2], [1.0]), {}, r"x is \(\[1, 2\], \[1.0\]\); it must be"),
         ([1, 2, 3], {}, r"x is \[1, 2, 3\]; it must be"),
         ({}, {}, r"the probabilities of x sum to 0; they must sum to 1"),

@@ -100,8 +100,8 @@ def test_unavailable_actions():
     with pytest.raises(PrudentError, match=r"state 'a' has no action 1; its actions are 0 \('toss'\)"):
         strict.step(1)
     assert list(strict.P[0]) == [0]
-    for nonsense in (2, "toss", 0.5):
-        with pytest.raises(PrudentError, match=r"its actions are 0 \('toss'\)"):
+    for nonsense in (2, "toss", 0.5, ((0, 1), 0), None):
+        with pytest.raises(PrudentError, match=r"actions are numbers, its own are 0 \('toss'\)"):
             env.step(nonsense)
 
 

@@ -174,7 +174,7 @@ def test_a_long_curve_is_thinned_and_says_so():
 def test_long_decisions_are_cut_in_a_notebook_and_whole_as_text():
     decisions = prudent.solve(prudent.domains.betting_game(), 0.2).decisions()
     assert len(decisions.table().rows) == 50
-    assert f"{len(decisions) - 50:,} more rows" in decisions.table().notes[0]
+    assert f"{len(decisions) - 50:,} more rows; print(decisions)" in decisions.table().notes[0]
     assert len(str(decisions).splitlines()) == len(decisions) + 1
 
 

@@ -70,7 +70,8 @@ def durations(time: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
         if not 0 <= t < np.inf:
             raise PrudentError(f"{where} can be {t:g}; times must be numbers, at least 0")
         if not 0 <= p <= 1:
-            raise PrudentError(f"{where} is {t:g} with probability {p:g}; probabilities lie between 0 and 1")
+            hint = ": divide counts by their sum" if p > 1 else ""
+            raise PrudentError(f"{where} is {t:g} with probability {p:g}; probabilities lie between 0 and 1{hint}")
     total = sum(p for _, p in pairs)
     if not abs(total - 1) <= 1e-9:
         raise PrudentError(f"the probabilities of {where} {must_be_one(total)}")

@@ -26,8 +26,8 @@ def from_networkx(
     """Return the problem of getting from one node of a graph to another; costs are times, added up along the way.
 
     A state is a node, an action the next node (in a multigraph, the pair of next node and edge key); the time an edge
-    takes is known once it has been travelled, and independent of all others.  Edges to nodes that do not lead to the
-    goal are left out.
+    takes is known once it has been travelled, and independent of all others.  Nodes that the start does not lead to, or
+    that do not lead to the goal, are left out, and so are edges to them.
 
     Parameters
     ----------
@@ -39,9 +39,13 @@ def from_networkx(
         Where it ends.  A tuple, or a frozenset that is a node, is one node.
     time : str
         The edge attribute that holds the travel time: a number; a histogram, ``{time: probability}`` or ``(times,
-        probabilities)``; or a distribution of ``scipy.stats``, such as ``scipy.stats.gamma(9, scale=2)``.
+        probabilities)``; or a distribution of ``scipy.stats``, such as ``scipy.stats.gamma(9, scale=2)`` or, of
+        samples, ``scipy.stats.rv_histogram(numpy.histogram(samples, bins=50))``.
     step : float, optional
-        The grid that durations of distributions are rounded to.  Numbers and histograms are taken as they are.
+        The grid that durations of distributions are rounded to.  Numbers and histograms are taken as they are: if they
+        are no multiples of it, the costs' common step is finer, or there is none; then solving takes longer, and costs
+        without one are rounded again (status ``within_gap``, not ``optimal``).  ``math.ceil(time / step) * step`` puts
+        them on the grid.
     rounding : {"up", "down", "nearest"}
         How they are rounded.  The optimal CVaR and the least mean of the true problem lie between those of the models
         rounded ``"down"`` and ``"up"``, and no total is off by more than ``step`` (``"nearest"``: half of it) for each

@@ -79,11 +79,13 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         if state is None or self._ends[state]:
             raise PrudentError("the run is over, or has not begun: call reset()")
         own = range(int(model.action_start[state]), int(model.action_start[state + 1]))
-        played = next((a for a in own if self._number[a] == action), None)
+        known = self.action_space.contains(action)
+        played = next((a for a in own if known and self._number[a] == action), None)
         if played is None:
-            if self.unavailable == "error" or not self.action_space.contains(action):
+            if self.unavailable == "error" or not known:
                 names = ", ".join(f"{self._number[a]} ({model.action(a)!r})" for a in own)
-                raise PrudentError(f"state {model.state(state)!r} has no action {action!r}; its actions are {names}")
+                what = "its actions are" if known else "actions are numbers, its own are"
+                raise PrudentError(f"state {model.state(state)!r} has no action {action!r}; {what} {names}")
             return state, 0.0, False, False, {"action_mask": self.action_masks(), "unavailable": True}
         first, last = int(model.outcome_start[played]), int(model.outcome_start[played + 1])
         outcome = first + self._drawn(model.probability[first:last])

@@ -139,7 +139,8 @@ class Server:
             raw = await _body(request, self.limits.upload)
         if raw is None:
             most = f"{self.limits.upload:,}"
-            return _error(413, f"{name}: has more than {most} bytes; solve it with the command, which has no limit")
+            smaller = '.json.gz is taken, too (prudent.save(model, "model.json.gz") makes one)'
+            return _error(413, f"{name}: has more than {most} bytes; {smaller}, and the command has no limit")
         about = name.encode() + b"\0" + raw
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
         key = json.dumps([number, []])
