@@ -46,8 +46,8 @@ class Agent:
         self._state = state
         self._node = policy.first_node(state)  # the state in the policy's own model, which may remember more
         self._left = policy.level - int(policy.prepared.first_charge(state))  # of the budget, in levels
-        self._steps = 0  # spent so far, in lattice steps; where costs are rounded or measured, in user's units
-        self._paid = 0.0
+        self._steps = 0  # spent so far, in lattice steps
+        self._paid = 0.0  # and on top of that, where costs are rounded or measured
         self._measured = False  # whether a cost was taken that is not listed
 
     @property

@@ -52,6 +52,31 @@ def test_an_agent_plays_what_the_policy_says(plan):
         assert agent.action is None and "done" in repr(agent)
 
 
+def test_measured_costs_of_environments(plan):
+    def late(env, action):
+        obs, reward, *rest = env.step(action)
+        return obs, reward - 0.25, *rest
+
+    env = gymnasium.make("prudent/BettingGame-v0", stages=4)
+    agent = prudent.gymnasium_agent(plan, env)
+    agent.start(env.reset(seed=1)[0])
+    with pytest.raises(prudent.PrudentError, match=r"at cost 0.25; .*; measured=True takes it as it is$"):
+        agent.observe(*late(env, agent.action))
+    envs = vector("prudent/BettingGame-v0", "NextStep", 2, stages=4)
+    agents = prudent.gymnasium_agent(plan, envs)
+    agents.start(envs.reset(seed=1)[0])
+    agents.observe(*late(envs, agents.actions), measured=True)
+    assert [each.spent for each in agents.agents] == [0.25, 0.25]
+
+
+def test_an_agent_without_a_budget_shows_none():
+    env = gymnasium.make("prudent/BettingGame-v0", stages=4)
+    agent = prudent.gymnasium_agent(prudent.solve(BETTING, 0.2, method="expected"), env)
+    agent.start(env.reset(seed=1)[0])
+    assert agent.budget is None
+    assert "budget" not in repr(agent)
+
+
 def vector(id_, mode, n, **options):
     return gymnasium.make_vec(id_, num_envs=n, vector_kwargs={"autoreset_mode": mode}, **options)
 

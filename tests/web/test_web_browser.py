@@ -282,6 +282,17 @@ def test_play_a_run_to_where_it_turns_bold(visit):
     assert "run=2" in here.page.url
 
 
+def test_a_run_of_a_plan_that_looks_at_the_mean_alone(visit):
+    here = visit("?model=betting-game&alpha=1&run=1").ready(alpha=1).drawn("story")
+    here.page.wait_for_selector("#now h3")
+    text = here.page.inner_text("#now")
+    assert "Spent" in text and "this plan looks at the mean alone" in text and "budget left" not in text
+    assert "looks at the mean alone" in here.page.inner_text("#left-value")
+    while here.page.is_enabled("#step"):
+        here.page.click("#step")
+    assert "This plan looks at the mean alone." in here.page.inner_text("#now")
+
+
 def test_downloads_of_plan_and_figure(visit, tmp_path):
     here = visit().ready().drawn("curve")
     for click, name, begins in (
