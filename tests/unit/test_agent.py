@@ -241,3 +241,20 @@ def test_the_budget_is_the_one_asked_for(objective, tmp_path):
     prudent.save(plan, tmp_path / "plan.safetensors")
     for each in (plan, prudent.load_plan(tmp_path / "plan.safetensors", plan.model)):
         assert each.policy.budget == each.policy.start().budget == 7
+
+
+def test_what_was_measured_is_rounded_up_to_where_the_plan_turns():
+    plan = prudent.solve(prudent.domains.figure_2(), 0.1)
+    played = {0: "d", 0.01: "e", 0.99: "e", 2: "e", 2 + 1e-12: "e", 2.01: "c", -0.5: "d"}
+    for cost, action in played.items():
+        agent = plan.policy.start()
+        agent.observe("s1", cost, measured=True)
+        assert agent.action == action
+    inventory = prudent.solve(prudent.domains.inventory_control(stages=4), 0.1)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        agent = inventory.policy.start()
+        while not agent.done:
+            state, cost = _happens(inventory.model, agent, rng)
+            agent.observe(state, cost + rng.random(), measured=True)
+            assert agent.done or agent.action == inventory.policy(state, np.ceil(agent.spent))
