@@ -74,7 +74,9 @@ def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
     steps = 0.0
     if prepared.lattice.deviation > 0 and np.isfinite(solution.upper):
         steps = solution.steps
-        if np.isnan(steps):
+        if np.isnan(steps) and prepared.finite:
+            steps = prepared.longest * float(prepared.plays.max(initial=1.0))
+        elif np.isnan(steps):
             steps = float(expected_steps(solution.policy)[-1])
     return bracket(prepared, solution.lower, solution.upper, steps, alpha)
 
@@ -84,7 +86,7 @@ def bracket_below(prepared: Prepared, lower: float) -> float:
     base, step, deviation = prepared.in_units(0), prepared.level_size, prepared.lattice.deviation
     least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
     if deviation > 0:
-        n = prepared.model.n_states + 1
+        n = prepared.longest + 1
         least -= n * deviation
         if prepared.slip == 0:
             least -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * lower
@@ -95,9 +97,9 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
     """Return bounds in levels in the user's units, wide enough for what the lattice swallowed of the costs.
 
     Each cost may be ``deviation`` away from the lattice, hence each least cost by luck n times that, and each
-    normalised cost 2n + 1 times that, n the number of states.  Normalised costs are at least 0 in truth as on
-    the lattice, so from below they err by a factor of their size; unless they gave up the slip when they were
-    rounded down.  From above each of a run's expected ``steps`` adds its part.
+    normalised cost 2n + 1 times that, n the most actions without meeting a state again.  Normalised costs are at
+    least 0 in truth as on the lattice, so from below they err by a factor of their size; unless they gave up the slip
+    when they were rounded down.  From above each of a run's expected ``steps`` adds its part.
     """
     base, step = prepared.in_units(0), prepared.level_size
     least = bracket_below(prepared, lower)

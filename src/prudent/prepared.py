@@ -16,7 +16,7 @@ from prudent.errors import PrudentError
 from prudent.graph import Blocks, BoolArray, ordered_blocks, towards
 from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import mean_costs
-from prudent.kernels.layout import least_costs
+from prudent.kernels.layout import layers, least_costs
 from prudent.lattice import Lattice
 from prudent.model import SSP, FloatArray, IntArray, owner
 
@@ -110,6 +110,20 @@ class Prepared:
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
         return self._ordered[1]
+
+    @cached_property
+    def longest(self) -> int:
+        """The most actions of the model on a way that visits no state twice."""
+        if not self.finite:
+            return self.model.n_states
+        layer, far = np.empty(self.n_states, dtype=np.int64), np.iinfo(np.int64).max
+        layers(self.action_start, self.outcome_start, self.successor, self.cost, far, np.arange(self.n_states), layer)
+        return int(layer.max())
+
+    @property
+    def finite(self) -> bool:
+        """Whether no state of the model can be visited twice, but by an action played again at no cost."""
+        return self.acyclic and len(self.inner_action) == 0
 
     @cached_property
     def least_spent(self) -> IntArray:
