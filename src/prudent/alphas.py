@@ -24,7 +24,7 @@ from prudent.model import SSP, FloatArray
 from prudent.plan import Plan
 from prudent.planned import plan_of
 from prudent.refining import Stage
-from prudent.risk import check_alpha
+from prudent.risk import GROUPED, check_alpha
 from prudent.solving import compile_kernels
 from prudent.tables import Shown, Table, frame, number, plain
 from prudent.values.rounds import UNIT
@@ -58,7 +58,7 @@ class CurvePoint:
     """
 
     alpha: float
-    cvar: float  # of the best policy; where costs were rounded, runs that round alike are taken together
+    cvar: float  # of the best policy; where costs were rounded, from below, and nan if it is not known
     var: float
     expected: float
     lower: float  # the optimal CVaR is at least this
@@ -99,7 +99,7 @@ class Curve(Shown):
     def notes(self) -> tuple[str, ...]:
         """What else should be known: rounded costs."""
         rounded = self._explored.prepared.rounded
-        return (f"costs were rounded to multiples of {self.step:g}",) if rounded else ()
+        return (f"costs were rounded to multiples of {self.step:g}", GROUPED) if rounded else ()
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:
@@ -133,7 +133,7 @@ class Curve(Shown):
         cvar = w + excess / alpha
         if prepared.rounded:  # charged more than it truly costs
             own = reached(explored.policy(w), explored.expected, cvar, alpha)
-            cvar, var = max(min(own.cvar, cvar), explored.lower(alpha)), own.var
+            cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
         elif first:
             var = float(prepared.totals(np.array(w)))
         else:

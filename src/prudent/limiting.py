@@ -87,7 +87,7 @@ def solve_within(model: SSP, alpha: float, cap: Cap, target: Target, step: float
             weighing = Weighing(explored, alpha, allowance)
             limit, solution = _within(weighing, optimum, bracket, cap)
         except Stopped as stopped:  # the least CVaR is within every limit
-            limit = cap.limit(prepared.in_units(optimum.cvar))
+            limit = cap.limit(bracket.upper)
             solution = replace(optimum, expected_lower=explored.least, stopped=stopped.reason)
     stage = Stage(prepared, solution, bracket, time.perf_counter() - began)
     plan = plan_of(model, "exact", alpha, stage, target, allowance)
@@ -128,7 +128,7 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
         optimum,
         policy=policy,
         var=own.var,
-        cvar=min(own.cvar, found.cvar),
+        cvar=np.nan if own.notes else min(own.cvar, found.cvar),
         expected=found.expected,
         expected_lower=min(max(bound, explored.least), found.expected),
         steps=own.steps,
@@ -148,6 +148,8 @@ def _bought(plan: Plan, optimum: Solution) -> str:
     cvar, mean = prepared.in_units(optimum.cvar), prepared.in_units(optimum.expected)
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
     share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
+    if np.isnan(more):
+        return f"at the least CVaR the mean is {mean:.6f}: the limit saves {saved:.6g}{share} of it"
     return (
         f"at the least CVaR, {cvar:.6f}, the mean is {mean:.6f}: {more:.6g} more of CVaR saves {saved:.6g}{share} of it"
     )

@@ -27,8 +27,8 @@ STATUS = {
     "gap_not_reached": "the bounds hold but are wider than asked for: method exact, with no step= given, narrows them "
     "if time and memory allow; or ask for less",
     "approximate": "the method does not aim at the optimal CVaR; the bounds hold: method exact closes them",
-    "interrupted": "stopped before the end; the bounds known so far hold: run it again, with a checkpoint from the "
-    "start it would go on from there",
+    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again, with a checkpoint "
+    "from the start it would go on from there",
 }
 """Each status with what it means and what to change."""
 
@@ -55,11 +55,13 @@ STATUS_OBJECTIVE = {
 class Plan(Shown):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
-    ``cvar``, ``var`` and ``expected`` belong to the returned policy and come from its exact evaluation.  The optimal
-    CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  Where costs were rounded (``notes`` say
-    so) ``expected`` is still exact and of the true costs, while ``cvar`` and ``var`` take together runs that round
-    alike: close estimates, and ``cvar`` stays between the bounds.  No policy of optimal CVaR has an expected cost
-    below ``expected_lower``; the policy has the least one if the status is ``optimal``.
+    The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
+    ``expected`` belong to the returned policy and come from its exact evaluation.  Where it is too large for that
+    (``notes`` say so) ``var`` is not a number, and so is ``cvar`` unless the sweep was finished on costs that were not
+    rounded: then it is the optimal one.  Where costs were rounded (``notes`` say so) ``expected`` is still exact and of
+    the true costs, while ``cvar`` and ``var`` take together runs that round alike: ``cvar`` is at most the policy's own
+    and at least ``lower``, ``var`` an estimate; both may be far off if the step is coarse.  No policy of optimal CVaR
+    has an expected cost below ``expected_lower``; the policy has the least one if the status is ``optimal``.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most that, which may be above ``upper``; no such
     policy has an expected cost below ``expected_lower``, and the status tells how far those are apart.
@@ -100,10 +102,28 @@ class Plan(Shown):
         return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
 
     def __repr__(self) -> str:
+        least, about = ("at least ", "about ") if self._from_below else ("", "")
         return (
-            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, CVaR {self.cvar:.6g} "
-            f"(optimal {self.lower:.6g} to {self.upper:.6g}), VaR {self.var:.6g}, mean {self.expected:.6g}>"
+            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, CVaR "
+            f"{least}{_short(self.cvar)} (optimal {self.lower:.6g} to {self.upper:.6g}), "
+            f"VaR {about}{_short(self.var)}, mean {_short(self.expected)}>"
         )
+
+    @property
+    def own_cvar(self) -> str:
+        """What is known of the policy's own CVaR, in words.
+
+        :meta private:
+        """
+        most = self.upper if self.max_cvar == math.inf else self.max_cvar
+        if math.isnan(self.cvar):
+            return f"at most {number(most)}" if math.isfinite(most) else "unknown"
+        return f"{'at least' if self._from_below else 'exactly'} {number(self.cvar)}"
+
+    @property
+    def _from_below(self) -> bool:
+        """Whether ``cvar`` takes runs together."""
+        return self.policy.prepared.rounded and not math.isnan(self.cvar)
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
         """Weigh every action of a state when so much has been spent.
@@ -268,9 +288,14 @@ class Plan(Shown):
         >>> plan.table().rows[0]
         ('CVaR', '10.000000', 'mean of the worst 0.1 of runs')
         """
+        tail, begins = f"mean of the worst {self.alpha:g} of runs", "where that tail begins"
+        if self._from_below:
+            tail, begins = f"{tail}, at least", f"{begins}, about"
+        elif math.isnan(self.cvar):
+            tail = f"{tail}; {self.own_cvar}"
         rows = [
-            ("CVaR", number(self.cvar), f"mean of the worst {self.alpha:g} of runs"),
-            ("VaR", number(self.var), "where that tail begins"),
+            ("CVaR", number(self.cvar), tail),
+            ("VaR", number(self.var), begins),
             *self._mean_rows(),
         ]
         if self.objective is None:  # else it was not looked for
@@ -299,3 +324,7 @@ class Plan(Shown):
             return [("expected cost", shown, f"{what}; the least at that CVaR")]
         those = "of optimal CVaR" if self.max_cvar == math.inf else f"within CVaR {number(self.max_cvar)}"
         return [("expected cost", shown, what), ("", at_least(self.expected_lower), f"no plan {those} has less")]
+
+
+def _short(value: float) -> str:
+    return "unknown" if math.isnan(value) else f"{value:.6g}"

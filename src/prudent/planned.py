@@ -1,5 +1,7 @@
 """From a method's solution to a plan: the user's units, a status, and what should be known."""
 
+import math
+
 from prudent.allowance import Allowance, shown_bytes
 from prudent.bracket import Target, bracket_below
 from prudent.methods.solution import Solution
@@ -7,6 +9,7 @@ from prudent.model import SSP
 from prudent.plan import Plan
 from prudent.prepared import Prepared
 from prudent.refining import Stage
+from prudent.risk import GROUPED
 
 __all__ = ["plan_of"]
 
@@ -40,14 +43,18 @@ def plan_of(
         upper=bracket.upper,
         worst_case=prepared.in_units(solution.worst),
         seconds=stage.seconds,
-        notes=(*solution.notes, *_notes(prepared, solution, allowance)),
+        notes=(*solution.notes, *_notes(prepared, solution, allowance, status)),
     )
 
 
-def _notes(prepared: Prepared, solution: Solution, allowance: Allowance | None) -> list[str]:
-    notes = []
+def _notes(prepared: Prepared, solution: Solution, allowance: Allowance | None, status: str) -> list[str]:
+    notes, deviation = [], prepared.lattice.deviation
     if prepared.rounded:
         notes.append(f"costs were rounded to multiples of {prepared.step:g}, up for the plan, down for the lower bound")
+        if not math.isnan(solution.cvar):
+            notes.append(GROUPED)
+    elif status == "within_gap" and not solution.stopped and deviation > 0:
+        notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
     if solution.stopped == "memory" and allowance is not None:
         notes.append(
             f"stopped where {shown_bytes(allowance.memory)} of memory would not do: allow more (memory=, --memory)"
@@ -55,5 +62,6 @@ def _notes(prepared: Prepared, solution: Solution, allowance: Allowance | None) 
     if solution.stopped == "digits":
         notes.append("a finer step would have no digits left in the costs")
     if solution.stopped == "time" and allowance is not None:
-        notes.append(f"stopped for the time limit of {allowance.time_limit:g} seconds")
+        limit = f"{allowance.time_limit:g} seconds"
+        notes.append(f"stopped for the time limit of {limit}: allow more (time_limit=, --time-limit)")
     return notes

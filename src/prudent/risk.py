@@ -19,9 +19,12 @@ from prudent.tables import Shown, Table, frame, number, plain
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Distribution", "check_alpha", "mixture"]
+__all__ = ["GROUPED", "Distribution", "check_alpha", "mixture"]
 
 FORGIVEN = 1e-12
+
+GROUPED = "runs whose costs round alike are taken together: the true CVaR is at least what is shown, VaR about that"
+"""What is to be known of tails where costs were rounded."""
 
 LEAST = 1e-300
 """The smallest alpha: what is divided by less may be too large for a float."""
@@ -42,7 +45,8 @@ class Distribution(Shown):
 
     Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
     have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.  Where it is ``grouped``,
-    a value is the mean of runs whose costs round alike: ``mean`` is exact, ``cvar`` at most the true one, and close.
+    a value is the mean of runs whose costs round alike: ``mean`` is exact, ``cvar`` and ``std`` are at most the true
+    ones, all else is about right; the finer the step, the closer.
 
     Examples
     --------
@@ -218,19 +222,20 @@ class Distribution(Shown):
         CVaR 10.000000 mean of the worst 0.1 of runs
         VaR 9.000000 where that tail begins
         """
-        rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}")]
+        at_least, about = (", at least", ", about") if self.grouped else ("", "")
+        rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}{at_least}")]
         if alpha is not None:
             rows += [
-                ("CVaR", number(self.cvar(alpha)), f"mean of the worst {alpha:g} of runs"),
-                ("VaR", number(self.var(alpha)), "where that tail begins"),
+                ("CVaR", number(self.cvar(alpha)), f"mean of the worst {alpha:g} of runs{at_least}"),
+                ("VaR", number(self.var(alpha)), f"where that tail begins{about}"),
             ]
         for q in (0.05, 0.25, 0.5, 0.75, 0.95):
-            rows.append((f"{q:.0%}", number(self.quantile(q)), "of runs cost at most this"))
+            rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
         rows += [
             ("least", number(float(self.values[0])), ""),
             ("most", "unbounded" if self.missing else number(float(self.values[-1])), ""),
         ]
-        notes = ["exact mean; runs whose costs round alike are taken together"] if self.grouped else []
+        notes = [f"exact mean; {GROUPED}"] if self.grouped else []
         if self.missing:
             notes.append(f"{self.missing:.2g} of probability lies beyond")
         return Table("total cost", tuple(rows), "lrw", notes=tuple(notes))

@@ -131,7 +131,7 @@ class Runs(Shown):
         return frame({"cost": self.costs})
 
     def table(self, plan: Plan | None = None) -> Table:
-        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, its exact numbers beside.
+        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, what is known of it beside.
 
         Examples
         --------
@@ -146,11 +146,12 @@ class Runs(Shown):
         """
         title, rows = "total cost", [("mean", number(self.mean), f"± {self.mean_se:.4f}")]
         if plan is not None:
-            alpha, word = plan.alpha, "closely" if plan.policy.prepared.rounded else "exactly"
+            alpha = plan.alpha
+            mean = "unknown" if np.isnan(plan.expected) else f"exactly {number(plan.expected)}"
             title = f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}"
             rows = [
-                ("mean", number(self.mean), f"± {self.mean_se:.4f}, exactly {number(plan.expected)}"),
-                ("CVaR", number(self.cvar(alpha)), f"± {self.cvar_se(alpha):.4f}, {word} {number(plan.cvar)}"),
+                ("mean", number(self.mean), f"± {self.mean_se:.4f}, {mean}"),
+                ("CVaR", number(self.cvar(alpha)), f"± {self.cvar_se(alpha):.4f}, {plan.own_cvar}"),
             ]
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
         return Table(title, tuple(rows), "lrw", notes=(note,))

@@ -101,7 +101,8 @@ def solve(
         The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  What is sure
         to need more is refused before it begins.
     time_limit : float, optional
-        Seconds, about, after which method ``exact`` returns the best plan and bounds so far.
+        Seconds, about, after which method ``exact`` returns the best plan and bounds so far, with a note.  Evaluating
+        that plan comes on top; on a model with cycles it may take as long again.
     threads : int, optional
         How many threads; all cores by default.  The results are the same.
     checkpoint : path, optional

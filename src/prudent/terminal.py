@@ -14,7 +14,7 @@ from prudent.errors import printable
 from prudent.plan import Plan
 from prudent.report.experiments import Results
 from prudent.report.paper import ALPHAS, DOMAINS, METHODS
-from prudent.risk import Distribution
+from prudent.risk import GROUPED, Distribution
 from prudent.runs import Runs
 from prudent.tables import Table, number
 
@@ -103,6 +103,7 @@ def print_comparison(plans: list[Plan]) -> None:
     notes = (
         "at least: each method's lower bound on the optimal CVaR",
         f"the optimal CVaR lies between {number(lower)} and {number(upper)}",
+        *((GROUPED,) if any(p.policy.prepared.rounded for p in plans) else ()),
     )
     head = ("", "CVaR", "VaR", "mean", "at least", "status", "seconds")
     show(Table(title, tuple(rows), "lrrrrlr", head=head, notes=notes))

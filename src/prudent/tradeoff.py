@@ -58,7 +58,7 @@ class FrontierPoint:
     """
 
     expected: float
-    cvar: float  # where costs were rounded, runs that round alike are taken together
+    cvar: float  # where costs were rounded, an estimate: runs that round alike are taken together
     policy: BudgetPolicy
 
 
@@ -273,7 +273,8 @@ def frontier(
                 progress.at(tried)
         gap = _missed(found, weighing.lines)
         points = tuple(_point(weighing, point) for point in found)
-    notes = (f"costs were rounded to multiples of {prepared.step:g}",) if prepared.rounded else ()
+    rounded = f"costs were rounded to multiples of {prepared.step:g}: CVaRs are estimates, plan(i) has their bounds"
+    notes = (rounded,) if prepared.rounded else ()
     status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
     return Frontier(
         model=model,

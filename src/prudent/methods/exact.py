@@ -41,7 +41,7 @@ from functools import cached_property
 import numpy as np
 
 from prudent.allowance import Allowance
-from prudent.chain import MISSING, backward, backward_from_each, forward_counting
+from prudent.chain import MISSING, Values, backward, backward_from_each, forward_counting
 from prudent.errors import PrudentError
 from prudent.graph import BoolArray
 from prudent.kernels.sweep import Base, Terms
@@ -109,6 +109,12 @@ class Explored:
         more = float((self.expected.upper[whole] / self.expected.value[whole]).max(initial=1.0))
         return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
 
+    def values_of(self, policy: BudgetPolicy) -> Values:
+        """Return the same for the policy of one budget: it is evaluated only where the sweep does not have them."""
+        if np.isnan(self.swept.lost):
+            return backward(policy, self.expected)
+        return Values(*self.values[:, policy.level].tolist())
+
     def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
         """Return the policy that starts with a budget; where no run of it can be, the action is the first.
 
@@ -150,7 +156,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Sol
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w, last=last)
-    exact_costs = not prepared.rounded and prepared.lattice.deviation == 0
+    exact_costs = not prepared.rounded and (prepared.lattice.deviation == 0 or prepared.finite)
     if exact_costs and not stopped and not np.isnan(explored.swept.lost) and alpha < 1 and not attains[:w].any():
         # The sweep has all numbers, and VaR is the least budget that is best for the policy itself.
         excess, above, mean = explored.values[:, w].tolist()
@@ -160,11 +166,11 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Sol
         own = reached(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
     cvar, mean, upper = own.cvar, own.mean, own.upper
     if own.notes or own.slip > SECOND:  # too large to be followed, or runs so long that sums err
-        values = backward(policy, expected)
+        values = explored.values_of(policy)
         upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
         cvar, mean = min(cvar, w + values.excess / alpha), values.mean
-    if prepared.rounded or stopped:
-        cvar = max(cvar, lower)
+    if prepared.rounded or stopped:  # only the best of all budgets is surely the best for its own policy, too
+        cvar = np.nan if own.notes else max(cvar, lower)
     complete = not (stopped or prepared.rounded)
     second = float(explored.swept.mean[attains].min()) * (1 - SECOND)
     return Solution(
@@ -187,7 +193,7 @@ class Own:
     """A policy's own tail, from its distribution."""
 
     var: float  # in the user's units; not a number if it is not known
-    cvar: float  # in levels; infinite if it is not known
+    cvar: float  # in levels; infinite if it is not known, from below where costs are rounded
     mean: float  # in levels
     upper: float  # what its CVaR surely is at most
     steps: float  # at least the expected number of actions
@@ -213,7 +219,7 @@ def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: flo
         found, steps = followed(charged=False)
         charged = followed(charged=True)[0] if prepared.rounded else found
     except PrudentError:
-        unknown = "the policy is too large to be followed: its VaR is not known; simulate it"
+        unknown = "the policy is too large to be followed: for what is unknown of it, simulate it"
         return Own(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (unknown,))
     slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
     upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)

@@ -12,8 +12,8 @@ class Solution:
     """A policy, its own values, and bounds on the optimal CVaR."""
 
     policy: BudgetPolicy
-    var: float  # the policy's own, in the user's units
-    cvar: float  # the policy's own
+    var: float  # the policy's own, in the user's units; not a number if it is not known
+    cvar: float  # the policy's own; not a number if it is not known, from below where costs are rounded
     expected: float  # the policy's own
     lower: float  # at most the optimal CVaR
     upper: float  # at least the optimal CVaR

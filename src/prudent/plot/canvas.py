@@ -4,6 +4,7 @@ Colours are Okabe and Ito's, in an order in which neighbours differ in lightness
 """
 
 import io
+import math
 from collections.abc import Hashable, Sequence
 from functools import cache
 from numbers import Real
@@ -108,6 +109,8 @@ def ink_on(colour: Any) -> str:
 
 def short(value: float) -> str:
     """Return a cost with the digits that a picture has room for."""
+    if math.isnan(value):
+        return "unknown"
     return f"{value:,.5g}" if abs(value) < 1e5 else f"{value:,.0f}"
 
 

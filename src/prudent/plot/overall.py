@@ -1,5 +1,6 @@
 """What can be had at all: every alpha, and the trade-off between mean and CVaR."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,3 +152,5 @@ def _check_chosen(frontier: Frontier, chosen: object) -> None:
                 f"chosen is a plan for alpha {chosen.alpha:g}; the frontier is for {frontier.alpha:g}: solve for that"
             )
         chosen.policy.check_model(frontier.model)
+        if math.isnan(chosen.cvar):
+            raise PrudentError("chosen is a plan whose CVaR is not known, so it has no place here; simulate it")

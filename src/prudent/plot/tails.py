@@ -54,6 +54,8 @@ class _Shown:
     def text(self) -> str:
         """What the legend says."""
         names = {MEAN: "mean", VAR: "VaR", CVAR: "CVaR"}
+        if self.found.grouped:
+            names |= {VAR: "VaR about", CVAR: "CVaR at least"}
         words = [
             f"{sign} {names[sign]} {short(x) if np.isfinite(x) else 'unbounded'}" for sign, x in self.marks.items()
         ]

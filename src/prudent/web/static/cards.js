@@ -79,7 +79,7 @@ export function showNumbers(method, answers) {
 function against(plan, exact) {
   if (plan.alpha !== exact.alpha) return "";
   const part = (name, a, b) => {
-    if (a === null || b === null) return `${name} unbounded`;
+    if (a === null || b === null) return `${name} not compared`;
     const d = a - b;
     if (Math.abs(d) <= 1e-9 * Math.max(1, Math.abs(b))) return `${name} the same`;
     return `${name} ${d > 0 ? "+" : "−"}${Number(Math.abs(d).toPrecision(3))}`;
@@ -92,13 +92,14 @@ function showHeadline(answers) {
   if (!exact) return;
   const strong = (text) => { const made = document.createElement("strong"); made.textContent = text; return made; };
   const short = (value) => (value === null ? "without bound" : Number(value.toPrecision(5)).toLocaleString("en", { maximumFractionDigits: 3 }));
+  const tail = ({ plan, shown }) => (plan.cvar === null && plan.upper !== null ? `at most ${short(plan.upper)}` : `${shown.cvar.startsWith("≥") ? "at least " : ""}${short(plan.cvar)}`);
   const part = `${Number((100 * exact.plan.alpha).toPrecision(3))} %`;
-  const parts = exact.plan.alpha === 1 ? ["Over all runs the plan costs ", strong(short(exact.plan.cvar)), " on average: at 100 % the tail is everything, and prudence is the mean."]
-    : ["In the worst ", strong(part), " of runs, the prudent plan costs ", strong(short(exact.plan.cvar)), exact.plan.status === "optimal" ? " on average; no plan does better. " : ` on average; no plan gets below ${short(exact.plan.lower)}. `];
+  const parts = exact.plan.alpha === 1 ? ["Over all runs the plan costs ", strong(tail(exact)), " on average: at 100 % the tail is everything, and prudence is the mean."]
+    : ["In the worst ", strong(part), " of runs, the prudent plan costs ", strong(tail(exact)), exact.plan.status === "optimal" ? " on average; no plan does better. " : ` on average; no plan gets below ${short(exact.plan.lower)}. `];
   if (mean && mean.plan.alpha === exact.plan.alpha && exact.plan.alpha < 1) {
-    const same = Math.abs(mean.plan.cvar - exact.plan.cvar) <= 1e-9 * Math.max(1, Math.abs(exact.plan.cvar));
+    const same = exact.plan.cvar !== null && mean.plan.cvar !== null && Math.abs(mean.plan.cvar - exact.plan.cvar) <= 1e-9 * Math.max(1, Math.abs(exact.plan.cvar));
     if (same) parts.push("So does the plan that looks at the mean alone.");
-    else parts.push("The plan that looks at the mean alone costs ", strong(short(mean.plan.cvar)), " there. The price of prudence: a mean of ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
+    else parts.push("The plan that looks at the mean alone costs ", strong(tail(mean)), " there. The price of prudence: a mean of ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
   }
   $("headline").replaceChildren(...parts);
 }

@@ -1,0 +1,139 @@
+"""Every number says how sure it is: exact, from below, at most, or unknown."""
+
+import math
+
+import pytest
+
+import prudent
+from prudent.terminal import print_comparison
+
+
+@pytest.fixture(scope="module")
+def game():
+    return prudent.domains.betting_game()
+
+
+@pytest.fixture(scope="module")
+def stock():
+    return prudent.domains.inventory_control()
+
+
+@pytest.fixture
+def too_large(monkeypatch):
+    """Let no policy be followed."""
+    room = prudent.chain.ROOM
+    monkeypatch.setattr("prudent.chain.ROOM", 100)
+    return lambda: monkeypatch.setattr("prudent.chain.ROOM", room)
+
+
+def test_the_cvar_of_a_stopped_plan_that_cannot_be_followed_is_unknown(game, too_large, tmp_path):
+    plan = prudent.solve(game, 0.2, time_limit=1e-9)
+    assert math.isnan(plan.cvar)
+    assert math.isnan(plan.var)
+    assert plan.to_dict()["cvar"] is None
+    assert "CVaR unknown (optimal" in repr(plan)
+    rows = plan.table().rows
+    assert rows[0] == ("CVaR", "unknown", f"mean of the worst 0.2 of runs; at most {plan.upper:,.6f}")
+    assert "simulate it" in plan.notes[0]
+    runs = prudent.simulate(game, plan.policy, episodes=20_000, seed=1)
+    assert runs.table(plan).rows[1][2].endswith(f", at most {plan.upper:,.6f}")
+    prudent.save(plan, tmp_path / "p.safetensors")
+    assert math.isnan(prudent.load_plan(tmp_path / "p.safetensors", game).cvar)
+    too_large()  # no more
+    true = prudent.evaluate(game, plan.policy)
+    assert plan.lower <= true.cvar(0.2) < plan.upper - 1  # what was shown as the policy's own
+    assert plan.expected == pytest.approx(true.mean)
+    assert prudent.solve(game, 0.2, time_limit=1e-9).cvar == pytest.approx(true.cvar(0.2))  # followed, it is known
+
+
+def test_a_finished_sweep_of_exact_costs_knows_the_cvar_of_what_cannot_be_followed(too_large):
+    model = prudent.build("s", {"s": {"a": [(0.5, "s", 200), (0.5, "g", 1)], "b": [(1, "g", 700)]}})
+    plan = prudent.solve(model, 0.1)
+    too_large()
+    assert (plan.status, plan.own_cvar) == ("optimal", f"exactly {plan.cvar:,.6f}")
+    assert math.isnan(plan.var)
+    assert plan.cvar == pytest.approx(prudent.evaluate(model, plan.policy).cvar(0.1))
+
+
+def test_a_sweep_without_cycles_leaves_nothing_to_be_evaluated(game, too_large, monkeypatch):
+    """What a time limit leaves no time for: sums of floats on a common step, and a policy that is too large."""
+    cents = prudent.from_arrays(
+        action_start=game.action_start,
+        outcome_start=game.outcome_start,
+        probability=game.probability,
+        successor=game.successor,
+        cost=game.cost * 0.01 + 0.0,
+        initial=game.initial_state[0],
+    )
+    monkeypatch.setattr("prudent.methods.exact.backward", None)
+    monkeypatch.setattr("prudent.bracket.expected_steps", None)
+    whole = prudent.solve(cents, 0.2)
+    assert (whole.status, whole.var) == ("optimal", 0.86)
+    stopped = prudent.solve(cents, 0.2, time_limit=1e-9)
+    assert stopped.lower <= whole.cvar <= stopped.upper
+    assert stopped.expected == pytest.approx(whole.expected_lower, rel=0.3)
+
+
+def test_what_cannot_be_followed_within_limits_and_on_curves(game, too_large):
+    plan = prudent.solve(game, 0.2, slack=0.02)
+    assert math.isnan(plan.cvar)
+    assert plan.own_cvar == f"at most {plan.max_cvar:,.6f}"
+    assert "the limit saves" in plan.notes[-1]
+    assert "nan" not in str(plan.table())
+    rounded = prudent.solve(game, 0.2, step=7)
+    assert math.isnan(rounded.cvar)
+    assert not any("taken together" in note for note in rounded.notes)
+    point = prudent.curve(game, step=7, alpha_min=0.1).at(0.2)
+    assert math.isnan(point.cvar)
+    assert point.lower <= point.upper
+    with pytest.raises(prudent.PrudentError, match="chosen is a plan whose CVaR is not known"):
+        prudent.plot.frontier(prudent.frontier(game, 0.2), chosen=plan)
+    too_large()
+    assert prudent.evaluate(game, plan.policy).cvar(0.2) <= plan.max_cvar
+
+
+@pytest.mark.parametrize("step", [25, 600])
+def test_rounded_costs_show_cvar_from_below(stock, step):
+    plan = prudent.solve(stock, 0.02, step=step)
+    true = prudent.simulate(stock, plan.policy, episodes=50_000, seed=0)
+    assert plan.lower <= plan.cvar < true.cvar(0.02) - 10 < plan.upper  # coarse: far below
+    assert "CVaR at least" in repr(plan)
+    assert plan.table().rows[0][2] == "mean of the worst 0.02 of runs, at least"
+    assert plan.table().rows[1][2] == "where that tail begins, about"
+    assert any("taken together: the true CVaR is at least what is shown" in note for note in plan.notes)
+    assert f"at least {plan.cvar:,.6f}" in true.table(plan).rows[1][2]
+    result = prudent.evaluate(stock, plan.policy)
+    assert result.std < true.costs.std()
+    table = result.table(0.02)
+    assert table.rows[0][2].endswith(", at least")
+    assert [row[2].rpartition(", ")[2] for row in table.rows[1:8]] == ["at least"] + ["about"] * 6
+    assert "the true CVaR is at least" in table.notes[0]
+    (legend,) = prudent.plot.distribution(plan).get_legend().get_texts()
+    assert "CVaR at least" in legend.get_text()
+
+
+def test_what_floats_did_to_a_common_step_does_not_cost_the_status_of_a_model_without_cycles():
+    # Multiples of 0.01 that come out of sums, and so many states that each could add its part to the bounds.
+    def shop(state):
+        if state == "end":
+            return {}
+        if state == "start":
+            return {"go": [(1 / 8000, i, 81.1 + 0.01 * (i % 7)) for i in range(8000)]}
+        return {"pay": [(0.5, "end", 99.9 + 0.01 * 3), (0.5, "end", 0.1 + 0.2)]}
+
+    model = prudent.build("start", shop)
+    plan = prudent.solve(model, 0.1)
+    assert plan.step == pytest.approx(0.01)
+    assert (plan.status, plan.notes) == ("optimal", ())
+    assert plan.lower <= 99.93 + 81.157 + 1e-3  # more than a tenth of the runs pay 99.93
+    again = {"again": [(0.5, "start", 99.9), (0.5, "end", 81.1)]}
+    cyclic = prudent.build("start", lambda state: {**shop(state), **(again if state == 5 else {})})
+    plan = prudent.solve(cyclic, 0.1)
+    assert plan.status == "within_gap"
+    assert plan.notes == ("the bounds allow for costs that are off their common step by up to 3e-14",)
+
+
+@pytest.mark.parametrize(("step", "said"), [(600, True), (None, False)])
+def test_compared_plans_say_that_runs_are_taken_together(stock, step, said, capsys):
+    print_comparison([prudent.solve(stock, 0.02, method=method, step=step) for method in ("exact", "expected")])
+    assert (prudent.risk.GROUPED in capsys.readouterr().out.replace("\n", " ")) == said
