@@ -49,7 +49,7 @@ def drawable(text: str) -> bool:
 
 
 def print_histogram(result: Distribution, tail: float) -> None:
-    """Print the distribution as bars; those beyond VaR in another colour, and with another character."""
+    """Print the distribution as bars; what costs more than VaR in another colour, and with another character."""
     low, high = float(result.values[0]), result.quantile(0.999) if result.missing < 0.001 else float(result.values[-1])
     if not low < high:
         return
@@ -58,15 +58,15 @@ def print_histogram(result: Distribution, tail: float) -> None:
     edges = np.linspace(low, high, BINS + 1)
     place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, BINS - 1)
     mass = np.bincount(place, weights=result.probabilities, minlength=BINS)
+    beyond = np.bincount(place, weights=result.probabilities * (result.values > tail), minlength=BINS)
     width = max(min(console.width - 36, 40), 5)
     console.print()
     for i, height in enumerate(mass.tolist()):
         end = "more" if i == BINS - 1 and result.values[-1] > high else f"{edges[i + 1]:,.5g}"
-        beyond = bool(edges[i] >= tail)
-        bar = bars[beyond] * round(width * height / mass.max())
+        long, shaded = (round(width * part / mass.max()) for part in (height, float(beyond[i])))
         console.print(f"{edges[i]:>10,.5g} to {end:>9}  {height:7.2%} ", end="")
-        console.print(Text(bar, style="red" if beyond else "blue"))
-    if (edges[:-1] >= tail).any():
+        console.print(Text(bars[0] * (long - shaded), style="blue").append(bars[1] * shaded, style="red"))
+    if beyond.any():
         console.print(Text(f"{bars[1]} costs more than VaR", style="dim"))
 
 
