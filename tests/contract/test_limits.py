@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -67,10 +68,36 @@ def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5 * 10**6
-    rough = prudent.solve(model, 0.05, memory="10MB", step=50_000)  # as advised
+    rough = prudent.solve(model, 0.05, memory="10MB", step=50_000)
     assert rough.status == "gap_not_reached"
     assert rough.lower <= prudent.solve(model, 0.05, step=5000).upper
     assert rough.upper >= prudent.solve(model, 0.05, step=5000).lower
+
+
+@pytest.mark.parametrize("memory", ["100kB", "500kB", "3MB"])
+@pytest.mark.parametrize("how", [{}, {"slack": 0.01}, {"objective": prudent.ValueAtRisk()}])
+def test_a_step_that_is_advised_fits(memory, how):
+    model = prudent.domains.inventory_control()
+    with pytest.raises(prudent.PrudentError, match="the tables would take") as refused:
+        prudent.solve(model, 0.02, memory=memory, **how)
+    advised = re.search(r"--step; (\S+) would fit", str(refused.value))
+    if memory == "100kB":  # whatever the step
+        assert advised is None
+        assert re.search(r"even with costs rounded to 80 they take about \d+ kB", str(refused.value))
+        return
+    step = float(advised[1])
+    assert step <= model.cost.max()
+    plan = prudent.solve(model, 0.02, memory=memory, step=step, **how)
+    assert not any("memory" in note for note in plan.notes)
+    assert plan.lower <= 386.3986 <= plan.upper
+
+
+def test_memory_that_runs_out_stops_no_sooner_than_it_must():
+    model = prudent.build("s", {"s": {"a": [(0.5, "s", 10), (0.5, "g", 1)]}})
+    whole, prepared = prudent.solve(model, 0.1), prepare(model)
+    levels = round(prepared.in_levels(whole.upper)) + 2
+    assert levels < prepared.in_levels(whole.expected) / 0.1  # which is all that is known at first
+    assert same(prudent.solve(model, 0.1, memory=sweep_bytes(prepared, levels)), whole)
 
 
 def test_memory_that_runs_out_stops_with_bounds(game):
@@ -86,7 +113,7 @@ def test_time_that_runs_out_stops_with_bounds(game, roads):
     truth = prudent.solve(game, 0.2)
     plan = prudent.solve(game, 0.2, time_limit=1e-9)
     assert plan.status == "gap_not_reached"
-    assert plan.notes == ("stopped for the time limit of 1e-09 seconds",)
+    assert plan.notes == ("stopped for the time limit of 1e-09 seconds: allow more (time_limit=, --time-limit)",)
     assert plan.lower <= truth.cvar <= plan.upper
     assert plan.expected_lower <= truth.expected
     plan = prudent.solve(roads, 0.2, gap=1e-9, time_limit=3)  # refines as far as the time allows

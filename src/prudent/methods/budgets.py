@@ -6,14 +6,14 @@ expected cost and at most about what :func:`likely_levels` says.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.allowance import Allowance
+from prudent.allowance import Allowance, shown_bytes
 from prudent.chain import BATCH, window_of
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Tables, Terms
@@ -21,12 +21,13 @@ from prudent.lattice import nice_step
 from prudent.methods.places import TIE, LevelPlace, Task, TilePlace
 from prudent.model import FloatArray, IntArray
 from prudent.policy import choice_type
+from prudent.prepare import prepare
 from prudent.prepared import Prepared
 from prudent.progress import Progress, announce
 from prudent.tiling import SURE, Tiling, tiling_of
-from prudent.values.expected import Expected
+from prudent.values.expected import Expected, least_expected_cost
 from prudent.values.rounds import full_round, solve_round
-from prudent.values.worst_case import UNREACHED, WorstCase
+from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.window import tile_and_width
 
 __all__ = [
@@ -56,6 +57,9 @@ TRIAL = 10**9
 
 SAMPLE = 10_000_000
 """Outcomes times levels that are swept to see how long they take."""
+
+ENOUGH = 100_000
+"""The most levels that are swept for that."""
 
 PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
 EXCESS = Terms(accrual=0.0, slope=1.0)
@@ -97,9 +101,9 @@ def budget_sweep(
     best = np.inf if alpha is None else float(value) / alpha
     sure = int(min(most, value if alpha is not None else most))
     tiling = None if keep else _tiling(prepared, aims, min(most, best))
-    allowance.check(
-        sweep_bytes(prepared, sure, aims, keep), "the tables", _advice(prepared, allowance, sure, aims, keep)
-    )
+    if (need := sweep_bytes(prepared, sure, aims, keep)) > allowance.memory:
+        more = _advice(prepared, need, allowance.memory, alpha, min(most, best), keep)
+        allowance.check(need, "the tables", more)
     place: LevelPlace | TilePlace
     place = LevelPlace(task) if tiling is None else TilePlace(task, tiling=tiling, most=most)
     batch = max((BATCH if tiling is None else TILE_BATCH) // max(len(prepared.cost), 1), 1)
@@ -119,6 +123,8 @@ def budget_sweep(
             if place.done > end:
                 break
             last = int(min(place.done + min(batch, max(place.done, FIRST)), end + 1))
+            while last > place.done + 1 and sweep_bytes(prepared, last, aims, keep) > allowance.memory:
+                last = (place.done + last) // 2  # by then fewer may turn out to be needed
             stopped = allowance.stop
             if not stopped and sweep_bytes(prepared, last, aims, keep) > allowance.memory:
                 stopped = "memory"
@@ -178,13 +184,31 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
     return values + actions + PER_LEVEL * (levels + 1)
 
 
-def _advice(prepared: Prepared, allowance: Allowance, levels: int, aims: Aims, keep: bool) -> str:
-    share = sweep_bytes(prepared, levels, aims, keep) / allowance.memory
-    step = nice_step(10 * share * prepared.level_size)
-    return (
-        f"round costs to a larger step (step=, --step; {step:g} would fit easily), which gives bounds instead of the "
-        "optimum, or allow more (memory=, --memory)"
-    )
+def _advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
+    """Return what to do where more memory is wanted than there is: take a larger step, if one was found that fits."""
+    largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.level_size))
+    step, coarser, need = prepared.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
+    while step < largest:
+        step, coarser = min(nice_step(max(coarser, 1.5) * step), largest), 4.0
+        need = _bytes_at(prepared, step, alpha, most, keep)
+        if need <= memory:
+            return (
+                f"round costs to a larger step (step=, --step; {step:g} would fit), which gives bounds instead of the "
+                "optimum, or allow more (memory=, --memory)"
+            )
+    even = f"; even with costs rounded to {step:g} they take about {shown_bytes(need)}" if need else ""
+    return f"allow more (memory=, --memory){even}"
+
+
+def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> int:
+    """Return about what the tables take where costs are rounded to a larger step, rather too much than too little."""
+    coarse = prepare(prepared.model, step)
+    least, worst = least_expected_cost(coarse), least_worst_case(coarse)
+    rounded = float(least.steps[coarse.start])  # each action may take one level more
+    levels = 2 * (most * prepared.level_size / step + rounded)
+    if alpha is not None:
+        levels = min(levels, 2 * (likely_levels(coarse, least, worst, alpha) + rounded), worst.at(coarse.start))
+    return sweep_bytes(coarse, int(min(levels, UNREACHED)) + 1, PLAN, keep)
 
 
 def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> float:
@@ -207,11 +231,18 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
 
 def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: int) -> float:
     """Sweep a few levels, on values that mean nothing; return how long one takes."""
-    if sweep_bytes(prepared, levels) > TRIAL:
-        return float("nan")
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
     task, tiling = Task(prepared, base, choice, worst, BOTH, EXCESS), _tiling(prepared, BOTH, levels)
-    few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1))
+    wide = tiling if tiling is not None and prepared.acyclic and not tiling.shares_rows else None
+    row = 0 if wide is None else 32 * wide.rows
+    few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1), ENOUGH)
+    while few > 1 and max(sweep_bytes(prepared, 2 * few), row * few) > TRIAL:
+        few //= 2
+    if sweep_bytes(prepared, 2 * few) > TRIAL:
+        return float("nan")
+    if wide is not None:  # let all of its nodes count from the first level, as they will later on
+        back = min(int(wide.work.cost.max(initial=0)), 2 * few + 1)
+        tiling = replace(wide, work=wide.work._replace(delay=np.zeros_like(wide.work.delay)), back=back)
     place: LevelPlace | TilePlace
     place = LevelPlace(task) if tiling is None else TilePlace(task, tiling=tiling, most=levels + 2 * few)
     place.advance(max(min(levels // 2, few), 1) + 1)  # by now the kernel is loaded
