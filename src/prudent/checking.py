@@ -154,6 +154,8 @@ def _shown(value: float | None) -> str:
 
 def _duration(seconds: float) -> str:
     """Return a time as text, to about two digits."""
+    if np.isnan(seconds):
+        return "unknown"
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"

@@ -44,9 +44,14 @@ def test_a_large_cost_that_no_plan_pays_does_not_widen_what_optimal_means(large)
     assert plan.status == ("within_gap" if close else "gap_not_reached")
 
 
-def test_a_forecast_takes_no_room_of_its_own():
+def test_a_forecast_takes_no_room_of_its_own(monkeypatch):
     model = prudent.build("s", {"s": {"a": [(0.5, "s", 1.0), (0.5, "g", 2**0.5)]}, "g": {}})
-    assert np.isnan(prudent.check(model, step=1e-9).forecast.seconds)
+    with monkeypatch.context() as patched:
+        patched.setattr("prudent.methods.budgets.TRIAL", 100)  # too little for a single level
+        report = prudent.check(model, step=1e-9)
+        assert np.isnan(report.forecast.seconds)
+        assert ("solving takes", "unknown", "about, at alpha 0.05") in report.table().rows
+    assert prudent.check(model, step=1e-9).forecast.seconds > 60
     assert prudent.check(model, step=1e-9).forecast.memory > 10**10
     assert prudent.check(loop(1 - 1e-9)).forecast.levels > 10**9
     assert prudent.check(model, alpha=1e-300).ok
@@ -119,3 +124,16 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_at_once(tmp_path):
     for path in (5, b"x", "a\0b", "/proc/none", tmp_path):
         with pytest.raises(prudent.PrudentError):
             prudent.solve(prudent.domains.figure_2(), 0.5, checkpoint=path)
+
+
+def test_a_model_without_cycles_that_looks_far_back_has_a_forecast(monkeypatch):
+    def shop(state):
+        week, left = state
+        if week == 6:
+            return {}
+        return {n: [(0.5, (week + 1, k), 1 + (997 * n + 4999 * k) % 5000) for k in (n, left)] for n in range(8)}
+
+    monkeypatch.setattr("prudent.methods.budgets.TRIAL", 10**6)  # less than all of its levels take
+    found = prudent.check(prudent.build((0, 3), shop)).forecast
+    assert found.memory > 10**6
+    assert 0 < found.seconds < np.inf
