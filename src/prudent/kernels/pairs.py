@@ -18,8 +18,8 @@ def follow_pairs(forwards, arcs, shift, choice, budget, start, room, most, layer
     head = np.full(len(forwards), -1, dtype=np.int64)
     free, used, made = -1, 1, 0
     level[0], after[0], head[start] = 0, -1, 0
-    mass[:, 0] = 0.0
-    mass[0, 0] = 1.0
+    for layer in range(layers):
+        mass[layer, 0] = 1.0 if layer == 0 else 0.0
     none = np.empty(0, dtype=np.int64), np.empty((layers, 0))
     for s in forwards:
         if head[s] < 0 or action_start[s] == action_start[s + 1]:
@@ -75,6 +75,7 @@ def _taken(first, level, mass, after):
     i = first
     for j in range(n):
         spent[j] = level[i]
-        here[:, j] = mass[:, i]
+        for layer in range(len(mass)):
+            here[layer, j] = mass[layer, i]
         i = after[i]
     return spent, here

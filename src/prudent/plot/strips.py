@@ -91,6 +91,9 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
         ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
         back = any(plan.policy.prepared.luck[plan.model.index(state)] < 0 for state in chosen)  # by negative costs
         ax.set_xlabel("budget left" if back else "budget left (below 0: the total exceeds the budget)")
+    more = 0 if states else len({row.state for row in decisions.rows} - set(chosen))
+    words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")
+    ax.set_xlabel(f"{ax.get_xlabel()}\n{words}")
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
         handles = [
