@@ -53,7 +53,7 @@ def test_numbers_of_rounded_costs_are_those_of_the_command(get):
     ours["plan"].pop("seconds")
     assert ours["plan"] == theirs
     assert theirs["notes"]
-    assert ours["shown"]["cvar"] == f"≥ {theirs['cvar']:,.6f}"
+    assert ours["shown"]["cvar"] == f"≥\u00a0{theirs['cvar']:,.6f}"
 
 
 def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
