@@ -1,11 +1,12 @@
 """One run of a policy: act, observe, act again."""
 
 from collections.abc import Hashable
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number
 from prudent.lattice import find_lattice
 from prudent.model import SSP, FloatArray, IntArray
 
@@ -119,8 +120,9 @@ class Agent:
         prepared, model = self._policy.prepared, self._policy.prepared.model
         if self.done:
             raise PrudentError(f"the run is over: state {self.state!r} is a goal")
-        if not isinstance(cost, int | float | np.number) or not np.isfinite(cost):
-            raise PrudentError(f"cost is {cost!r}; it must be a finite number")
+        as_number("cost", cost, "a finite number", isfinite)
+        if not isinstance(next_state, Hashable):
+            raise PrudentError(f"next_state is {next_state!r}; it must be the name of a state")
         if measured and not self._policy.takes_any_cost:
             raise PrudentError(
                 "this policy remembers more than the cost so far, by the costs that the model lists: give one of them, "
@@ -132,7 +134,7 @@ class Agent:
         there = [o for o in outcome.tolist() if model.state(model.successor[o]) == next_state]
         nearest = min(there, key=lambda o: abs(model.cost[o] - cost), default=-1)
         listed, target = float(model.cost[nearest]), int(model.successor[nearest])
-        known = bool(there) and abs(listed - cost) <= NEAR * max(1.0, abs(listed))
+        known = bool(there) and abs(listed - cost) <= NEAR * max(prepared.level_size, abs(listed))
         if not known and not (there and measured):
             hint = "; measured=True takes it as it is" if there and self._policy.takes_any_cost else ""
             raise PrudentError(

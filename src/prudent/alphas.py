@@ -84,9 +84,9 @@ class Curve(Shown):
     _explored: Explored
 
     def __repr__(self) -> str:
-        low, high = self.at(self.alpha_min), self.at(1.0)
+        low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
         return (
-            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, CVaR {low.cvar:.6g} to {high.cvar:.6g}, "
+            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, CVaR {low} to {high}, "
             f"{len(self.points):,} points>"
         )
 

@@ -214,7 +214,7 @@ def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple
     try:
         for probability, target, price in outcomes:
             try:
-                if isinstance(price, str) or isinstance(probability, str):
+                if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
                     raise TypeError
                 key, chance = (target, float(price)), float(probability)
                 if not 0.0 <= chance <= LARGEST:  # before it is added to others
@@ -235,7 +235,7 @@ def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, str):  # some of which float() would read
+    if isinstance(value, str | bytes):  # some of which float() would read
         raise PrudentError(f"{what} is the text {value!r}; it must be a number")
     try:
         return float(value)

@@ -56,11 +56,11 @@ LEVELS = 20_000_000
 FEW = 2**24
 """States times levels from which on it is worth trying whether runs meet but few of them."""
 
-PAIRS = 2**25
+PAIRS = 2**23
 """The most pairs of state and level under way at once where they are followed one by one."""
 
-STEPS = 2**28
-"""The most steps from pair to pair: some seconds."""
+STEPS = 2**26
+"""The most steps from pair to pair: a second or two."""
 
 BATCH = 100_000_000
 """Outcomes times levels that one call of a kernel handles, so that progress and Ctrl-C get their turn."""
@@ -279,7 +279,8 @@ def followed(
     prepared = policy.prepared
     window = _largest_played(policy) + 1
     room = layers * window * prepared.n_states
-    if room > FEW and prepared.acyclic and (found := _followed_by_pairs(policy, layers, room)) is not None:
+    worth = ROOM if prepared.rounded else FEW  # level by level, rounded costs are charged no further than is asked for
+    if room > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, room)) is not None:
         return found
     if room > ROOM:
         raise PrudentError(

@@ -171,7 +171,8 @@ class Decisions(Shown):
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
         if names is None:
             return columns
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        named = isinstance(names, Sequence) and not isinstance(names, str)
+        if not named or not all(isinstance(name, str) for name in names):
             raise PrudentError(f"names is {names!r}; it must be a sequence of texts, one for each part of a state")
         if twice := {name for name in names if [*names, *COLUMNS[1:]].count(name) > 1}:
             raise PrudentError(f"names: {min(twice)!r} would name two columns")

@@ -110,7 +110,8 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
     limit = cap.limit(least)
     if limit < least - FORGIVEN * bracket.size:
         raise PrudentError(
-            f"max_cvar is {limit:.9g}; no plan has that little: the optimal CVaR is {_shown(bracket)}; give more"
+            f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.rounded else 'has'} that little: "
+            f"the optimal CVaR is {_shown(bracket)}; give more"
         )
     # Counted from best luck, which may be far from 0, a limit has lost digits.
     hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.in_units(0))) / prepared.level_size)

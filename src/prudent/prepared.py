@@ -7,12 +7,12 @@ Costs are whole, non-negative numbers of *levels* above best luck, free cycles a
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from math import ceil
+from math import ceil, isfinite
 from typing import Any, TypeVar
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number
 from prudent.graph import Blocks, BoolArray, ordered_blocks, towards
 from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import mean_costs
@@ -183,9 +183,7 @@ class Prepared:
 
     def spent_levels(self, state: int, spent: float) -> int:
         """Return how many levels a run has used that is in a model state having spent so much, rounded up."""
-        if not isinstance(spent, int | float | np.number) or not np.isfinite(spent):
-            raise PrudentError(f"spent is {spent!r}; it must be a finite number")
-        lattice = self.lattice
+        spent, lattice = self._within_reach(as_number("spent", spent, "a finite number", isfinite)), self.lattice
         nearest = round(spent / lattice.step)
         if not self._on_lattice(spent):
             above = self.measured_levels(state, spent)
@@ -203,16 +201,20 @@ class Prepared:
 
     def measured_levels(self, state: int, spent: float) -> int:
         """Return the levels that stand for any number measured: rounded up, and no fewer than a run can have used."""
-        most = 2.0**62 * self.lattice.step  # more than any budget
-        spent = min(max(spent, -most), most)
+        spent = self._within_reach(spent)
         steps = (round if self._on_lattice(spent) else ceil)(spent / self.lattice.step)
         used = -(-(steps + int(self.luck[state]) - self.start_luck) // self.stride)
         return max(used, int(self.least_spent[self.state_of[state]]))
 
+    def _within_reach(self, spent: float) -> float:
+        """Return a total, or one that is beyond every budget as well and fits a whole number."""
+        most = 2.0**62 * self.lattice.step
+        return min(max(spent, -most), most)
+
     def _on_lattice(self, spent: float) -> bool:
         """Return whether a total is one of the lattice; where costs are rounded, any is."""
         off = abs(spent - np.rint(spent / self.lattice.step) * self.lattice.step)
-        return self.rounded or bool(off <= NEAR * max(1.0, abs(spent)))
+        return self.rounded or bool(off <= NEAR * max(self.level_size, abs(spent)))
 
     def never_spent(self, state: int, spent: float) -> PrudentError:
         """Return the refusal of what no run can have spent in a model state."""

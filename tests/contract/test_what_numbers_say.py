@@ -23,6 +23,7 @@ def too_large(monkeypatch):
     """Let no policy be followed."""
     room = prudent.chain.ROOM
     monkeypatch.setattr("prudent.chain.ROOM", 100)
+    monkeypatch.setattr("prudent.chain.STEPS", 10)
     return lambda: monkeypatch.setattr("prudent.chain.ROOM", room)
 
 
@@ -137,3 +138,12 @@ def test_what_floats_did_to_a_common_step_does_not_cost_the_status_of_a_model_wi
 def test_compared_plans_say_that_runs_are_taken_together(stock, step, said, capsys):
     print_comparison([prudent.solve(stock, 0.02, method=method, step=step) for method in ("exact", "expected")])
     assert (prudent.risk.GROUPED in capsys.readouterr().out.replace("\n", " ")) == said
+
+
+def test_a_least_worst_case_is_kept_by_a_plan_that_cannot_be_followed(game, too_large):
+    plan = prudent.solve(game, 0.2, method="worst-case")
+    assert math.isnan(plan.cvar) and math.isnan(plan.var)
+    assert plan.worst_case == 95
+    assert plan.upper == pytest.approx(95, rel=1e-14)
+    assert plan.lower <= 91.337584 <= plan.upper
+    assert "simulate it" in plan.notes[0]

@@ -51,12 +51,31 @@ def test_what_cannot_happen_is_refused_with_what_can(plan):
         prudent.PrudentError, match=rf"cannot lead to \(1, 7\) at cost 0.1; possible there: cost 0{HINT}$"
     ):
         agent.observe((1, 7), 0.1)
-    for cost in ("0", None, float("nan")):
+    for cost in ("0", None, float("nan"), 10**400):
         with pytest.raises(prudent.PrudentError, match=r"cost is .*; it must be a finite number"):
             agent.observe((1, 7), cost)
     assert agent.state == (0, 5)
     agent.observe((1, 7), 1e-10)
     assert (agent.state, agent.spent) == ((1, 7), 0)
+
+
+def test_costs_may_be_of_any_size():
+    table = {
+        "a": {"x": [(0.5, "b", 1e-9), (0.5, "b", 3e-9)]},
+        "b": {"x": [(0.5, "g", 1e-9), (0.5, "g", 9e-9)], "y": [(1, "g", 4e-9)]},
+    }
+    plan = prudent.solve(prudent.build("a", lambda s: table.get(s, {})), 0.3)
+    agent = plan.policy.start()
+    with pytest.raises(prudent.PrudentError, match="possible there: cost 1e-09, 3e-09; measured=True"):
+        agent.observe("b", 1.4e-9)
+    with pytest.raises(prudent.PrudentError, match="it must be the name of a state"):
+        agent.observe(np.array([1, 2]), 1e-9)
+    agent.observe("b", 1.4e-9, measured=True)
+    assert agent.spent == 1.4e-9
+    assert agent.action == plan.policy("b", 2e-9)
+    with pytest.raises(prudent.PrudentError, match="must be a multiple of the model's cost step 1e-09"):
+        plan.policy("b", 1.4e-9)
+    assert plan.explain("b", 1e300).budget == plan.policy.budget - 1e300
 
 
 @pytest.mark.parametrize(
@@ -98,7 +117,7 @@ def test_small_errors_in_costs_do_not_add_up():
     model = prudent.build(0, lambda s: table.get(s, {}))
     agent = prudent.solve(model, 0.3).policy.start()
     for i in range(50):
-        agent.observe(i + 1, 0.1 + 9e-10)
+        agent.observe(i + 1, 0.1 + 9e-11)  # within a billionth of it
     assert agent.spent == pytest.approx(5, abs=1e-15)
 
 

@@ -37,6 +37,7 @@ BAD = [
     (lambda s: {"a": [(0.5, "g")]} if s == "s" else {}, "outcomes of state 's', action 'a' must be"),
     (lambda s: {"a": [("x", "g", 1)]} if s == "s" else {}, "probability at state 's', action 'a' is the text 'x'"),
     (lambda s: {"a": [(1, "g", "12")]} if s == "s" else {}, "cost at state 's', action 'a' is the text '12'"),
+    (lambda s: {"a": [(1, "g", b"1")]} if s == "s" else {}, "cost at state 's', action 'a' is the text b'1'"),
     (lambda s: {"a": [(1, "g", None)]} if s == "s" else {}, "cost at state 's', action 'a' is None"),
     (lambda s: [(1, "g", 1)] if s == "s" else {}, "actions('s') returned list"),
     (lambda s: {"a": 7} if s == "s" else {}, "outcomes of state 's', action 'a' must be"),

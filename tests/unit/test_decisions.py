@@ -36,6 +36,8 @@ def test_parts_of_states_in_columns_of_their_own():
     ("names", "told"),
     [
         ("ab", "a sequence of texts"),
+        (5, "a sequence of texts"),
+        ({"stage", "money"}, "a sequence of texts"),
         (("stage",), "no tuple of as many parts"),
         (("stage", "action"), "'action' would name two columns"),
     ],

@@ -59,6 +59,7 @@ from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, tr
 
 __all__ = [
     "SECOND",
+    "UNFOLLOWED",
     "Explored",
     "exact",
     "explore",
@@ -72,6 +73,8 @@ __all__ = [
 SECOND = 1e-9
 """Relative margin for the rounding of M, the second objective, in its lower bound; and what sums along a run may err
 before they are taken backwards, state by state."""
+
+UNFOLLOWED = "the policy is too large to be followed: for what is unknown of it, simulate it"
 
 
 @dataclass(frozen=True)
@@ -219,8 +222,7 @@ def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: flo
         found, steps = followed(charged=False)
         charged = followed(charged=True)[0] if prepared.rounded else found
     except PrudentError:
-        unknown = "the policy is too large to be followed: for what is unknown of it, simulate it"
-        return Own(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (unknown,))
+        return Own(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
     upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)
     if most is not None and np.isinf(upper):  # it was not: whoever kept the values lied

@@ -8,12 +8,14 @@ optimal CVaR are V(start) and the policy's own CVaR.
 
 from dataclasses import replace
 
+import numpy as np
+
 from prudent.allowance import Allowance
 from prudent.chain import backward, forward
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Base
 from prudent.methods.budgets import PLAN, budget_sweep
-from prudent.methods.exact import surely_expected
+from prudent.methods.exact import UNFOLLOWED, surely_expected
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
 from prudent.policy import BudgetPolicy
@@ -45,17 +47,23 @@ def worst_case(prepared: Prepared, alpha: float, allowance: Allowance) -> Soluti
         )
     policy = BudgetPolicy(prepared, swept.choice)
     values = backward(policy, least)
-    distribution = charged = forward(policy, most=w + 1)
-    if prepared.rounded:
-        charged = forward(policy, most=w + 1, charged=True)
     lower = float(surely_expected(prepared, least)[start])
-    return Solution(
+    found = Solution(
         policy=policy,
-        var=distribution.var(alpha),
-        cvar=prepared.in_levels(distribution.cvar(alpha)),
+        var=np.nan,
+        cvar=np.nan,
         expected=values.mean,
         expected_lower=lower,
         lower=lower,
-        upper=float(min(prepared.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps)), w)),
+        upper=float(w),
         worst=true_worst_case(prepared),
     )
+    try:
+        distribution = charged = forward(policy, most=w + 1)
+        if prepared.rounded:
+            charged = forward(policy, most=w + 1, charged=True)
+    except PrudentError:
+        return replace(found, notes=(UNFOLLOWED,))
+    upper = prepared.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps))
+    cvar = prepared.in_levels(distribution.cvar(alpha))
+    return replace(found, var=distribution.var(alpha), cvar=cvar, upper=float(min(upper, w)))

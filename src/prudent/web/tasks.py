@@ -65,7 +65,9 @@ def _solve(session: Session, values: dict[str, str]) -> bytes:
     result = session.distribution(plan.alpha, plan.method)
     shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
     shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
-    shown["cvar"] = plan.own_cvar.removeprefix("exactly ").replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
+    shown["cvar"] = (
+        plan.own_cvar.removeprefix("exactly ").replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
+    )
     return _json(
         {
             "plan": plan.to_dict(),
