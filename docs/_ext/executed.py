@@ -106,7 +106,6 @@ class Cell(SphinxDirective):
         "check": directives.unchanged,
         "fold": directives.unchanged,
         "hide": directives.flag,
-        "quiet": directives.flag,
         "raises": directives.unchanged,
         "alt": directives.unchanged,
         "when": directives.unchanged,
@@ -138,9 +137,9 @@ class Cell(SphinxDirective):
                 cell += raw("</details>")
         figure = getattr(value, "figure", None)
         figure = figure if hasattr(figure, "savefig") else None
-        if value is not None and figure is None and "quiet" not in self.options:
+        if value is not None and figure is None:
             out += f"{value if hasattr(value, 'table') and hasattr(value, '__rich_console__') else repr(value)}\n"
-        if out.strip() and "quiet" not in self.options:
+        if out.strip():
             cell += literal(out.rstrip("\n"), "text", "cell-output")
             if "raises" in self.options:
                 cell["classes"].append("cell-said")

@@ -44,7 +44,7 @@ def from_networkx(
     step : float, optional
         The grid that durations of distributions are rounded to.  Numbers and histograms are taken as they are: if they
         are no multiples of it, the costs' common step is finer, or there is none; then solving takes longer, and costs
-        without one are rounded again (status ``within_gap``, not ``optimal``).  ``math.ceil(time / step) * step`` puts
+        without one are rounded again (status ``within_gap``, not ``optimal``).  ``round(time / step) * step`` puts
         them on the grid.
     rounding : {"up", "down", "nearest"}
         How they are rounded.  The optimal CVaR and the least mean of the true problem lie between those of the models
