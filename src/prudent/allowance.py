@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError, TooLarge, as_number
 
 __all__ = ["Allowance", "Keeper", "Stopped", "available_memory", "cores", "in_bytes", "shown_bytes"]
 
@@ -97,7 +97,7 @@ class Allowance:
     def check(self, need: int, what: str, advice: str) -> None:
         """Refuse what needs more memory than there is, before any of it is taken."""
         if need > self.memory:
-            raise PrudentError(
+            raise TooLarge(
                 f"{what} would take {shown_bytes(need)} of memory; {shown_bytes(self.memory)} are allowed: {advice}"
             )
 

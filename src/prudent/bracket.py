@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.chain import expected_steps
-from prudent.errors import PrudentError, as_number
+from prudent.errors import Defect, as_number
 from prudent.methods.solution import Solution
 from prudent.prepared import Prepared
 from prudent.values.rounds import UNIT
@@ -105,9 +105,6 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
     least = bracket_below(prepared, lower)
     most = base + step * upper + 4 * UNIT * (abs(base) + step * upper) + prepared.lattice.deviation * steps / alpha
     if not least <= most:
-        raise PrudentError(
-            f"a lower bound of {least!r} came out above an upper bound of {most!r}: if the solve went on from a "
-            "checkpoint, delete that; if not, this is a defect of Prudent, please report it"
-        )
+        raise Defect(f"{prepared.model.name}: a lower bound of {least!r} came out above an upper bound of {most!r}")
     # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
     return Bracket(least, most, max(abs(least), abs(most), most - base, 0.0 if prepared.rounded else step))

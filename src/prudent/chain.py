@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.allowance import Allowance
-from prudent.errors import PrudentError
+from prudent.errors import TooLarge
 from prudent.kernels.blocks import Round
 from prudent.kernels.forwards import distribute, mark_played
 from prudent.kernels.pairs import follow_pairs
@@ -283,7 +283,7 @@ def followed(
     if room > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, room)) is not None:
         return found
     if room > ROOM:
-        raise PrudentError(
+        raise TooLarge(
             f"following the policy takes room for {room:,} numbers; {ROOM:,} are the most: use prudent.simulate"
         )
     Allowance.of(None, None).check(8 * room, "following the policy", "use prudent.simulate")

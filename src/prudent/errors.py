@@ -1,4 +1,4 @@
-"""What goes wrong by a user's hand, said so that it can be mended.
+"""What goes wrong: by a user's hand, said so that it can be mended, or by a defect of ours, said so that we can.
 
 A message names the argument or file, the place, the value found and the remedy.
 """
@@ -6,7 +6,7 @@ A message names the argument or file, the place, the value found and the remedy.
 from collections.abc import Callable, Sequence
 from numbers import Real
 
-__all__ = ["ModelError", "PrudentError", "as_number", "must_be_one", "printable"]
+__all__ = ["Defect", "ModelError", "PrudentError", "TooLarge", "as_number", "must_be_one", "printable"]
 
 CLOSE = 0.05
 """How far from 1 a sum of probabilities may be to look like one of rounded numbers."""
@@ -56,6 +56,17 @@ class ModelError(PrudentError):
         more = len(self.problems) - 1
         also = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
         super().__init__(self.problems[0] + also)
+
+
+class TooLarge(PrudentError):
+    """What takes more memory or work than is allowed; bounds may hold without it."""
+
+
+class Defect(AssertionError):
+    """Something that cannot be, whatever a user does: a defect of Prudent, with what to report."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; this is a defect of Prudent: please report it with the model and the call")
 
 
 def as_number(name: str, value: object, wanted: str, good: Callable[[float], bool]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from prudent.achieving import solve_for
 from prudent.allowance import Allowance
 from prudent.bracket import Target, bracket_of
-from prudent.errors import PrudentError, as_number
+from prudent.errors import Defect, PrudentError, as_number
 from prudent.files.checkpoint import Checkpoint
 from prudent.limiting import cap_of, solve_within
 from prudent.methods.cvar_expected import CvarEV
@@ -142,7 +142,10 @@ def solve(
         return solve_for(model, alpha, objective, target, step, allowance)
     if cap is not None:
         return solve_within(model, alpha, cap, target, step, allowance)
-    plan, stopped = _solve(model, alpha, name, run, target, step, allowance)
+    try:
+        plan, stopped = _solve(model, alpha, name, run, target, step, allowance)
+    except Defect as defect:
+        raise (defect if keeper is None else keeper.blame(defect)) from None
     if keeper is not None and not stopped:
         keeper.close()
     return plan

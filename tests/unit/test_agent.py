@@ -190,7 +190,8 @@ def _played_from(plan, state, spent):
     for multiple in count(int(np.ceil(spent / plan.step - 1e-9))):
         try:
             return plan.policy(state, multiple * plan.step)
-        except prudent.PrudentError:
+        except prudent.PrudentError as error:
+            assert str(error).startswith("no run can be in state")
             assert multiple * plan.step < spent + 1000 * plan.step
 
 

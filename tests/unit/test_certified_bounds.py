@@ -7,6 +7,9 @@ import pytest
 
 import prudent
 from prudent.allowance import Allowance
+from prudent.bracket import bracket
+from prudent.errors import Defect
+from prudent.prepare import prepare
 from prudent.solving import compile_kernels
 
 
@@ -137,3 +140,10 @@ def test_a_model_without_cycles_that_looks_far_back_has_a_forecast(monkeypatch):
     found = prudent.check(prudent.build((0, 3), shop)).forecast
     assert found.memory > 10**6
     assert 0 < found.seconds < np.inf
+
+
+def test_bounds_that_cross_are_a_defect_of_ours_and_no_mistake_of_the_users():
+    prepared = prepare(prudent.domains.figure_2())
+    with pytest.raises(Defect, match=r"figure-2: a lower bound of .* please report it") as caught:
+        bracket(prepared, 5.0, 4.0, 0.0, 0.5)
+    assert isinstance(caught.value, AssertionError) and not isinstance(caught.value, prudent.PrudentError)

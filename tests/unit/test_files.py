@@ -263,8 +263,8 @@ def peak_and_time(path, raw):
     began = time.thread_time()
     try:
         prudent.load(path)
-    except prudent.PrudentError:
-        pass
+    except prudent.PrudentError as error:
+        assert str(error).startswith(str(path))
     finally:
         took, peak = time.thread_time() - began, tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

@@ -140,8 +140,8 @@ def peak_and_time(path):
     began = time.thread_time()
     try:
         read_traffic(path)
-    except prudent.PrudentError:
-        pass
+    except prudent.PrudentError as error:
+        assert str(error).startswith(str(path))
     finally:
         took, peak = time.thread_time() - began, tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

@@ -319,8 +319,8 @@ def test_memory_is_in_proportion_to_the_file(tmp_path, plan):
         tracemalloc.start()
         try:
             prudent.load_plan(path, model)
-        except prudent.PrudentError:
-            pass
+        except prudent.PrudentError as error:
+            assert str(error).startswith(str(path))
         finally:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()

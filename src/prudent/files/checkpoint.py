@@ -12,7 +12,7 @@ from typing import Any
 
 from prudent.allowance import Arrays
 from prudent.atomic import read_bytes, write_bytes
-from prudent.errors import PrudentError
+from prudent.errors import Defect, PrudentError
 from prudent.files.sealed import seal, unseal
 
 __all__ = ["Checkpoint"]
@@ -35,6 +35,7 @@ class Checkpoint:
         self._next = time.monotonic() + EVERY
         self._sweeps: dict[str, Arrays] = {}
         self._finished: list[str] = []
+        self._resumed = False
         if not self.path.parent.is_dir():
             raise PrudentError(f"{path}: there is no folder {self.path.parent}")
         if self.path.exists():
@@ -65,7 +66,9 @@ class Checkpoint:
 
     def load(self, key: str) -> Arrays | None:
         """Return what was kept of a sweep, or None."""
-        return self._sweeps.get(key)
+        kept = self._sweeps.get(key)
+        self._resumed |= kept is not None
+        return kept
 
     def save(self, key: str, content: Arrays, *, final: bool = False) -> None:
         """Keep the place of a sweep, or what it found, beside what finished ones found."""
@@ -84,6 +87,10 @@ class Checkpoint:
     def due(self) -> bool:
         """Return whether it is time to save again."""
         return time.monotonic() >= self._next
+
+    def blame(self, defect: Defect) -> Exception:
+        """Return what to raise where the impossible came out: if a solve went on from the file, that may be forged."""
+        return PrudentError(f"{self.path}: {DAMAGED} ({defect.args[0]})") if self._resumed else defect
 
     def close(self) -> None:
         """Remove the file: the solve is finished."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from prudent.allowance import Allowance
 from prudent.chain import forward, spent_budget
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, TooLarge
 from prudent.graph import towards
 from prudent.kernels.game import Game, choose, improve
 from prudent.methods.exact import surely_expected
@@ -200,7 +200,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
 def _distribution(policy: UnrolledPolicy, tail: Expected, *, charged: bool = False) -> Distribution | None:
     try:
         return forward(policy, tail, charged=charged)
-    except PrudentError:  # too large to follow: simulation is left
+    except TooLarge:  # simulation is left
         return None
 
 

@@ -42,7 +42,7 @@ import numpy as np
 
 from prudent.allowance import Allowance
 from prudent.chain import MISSING, Values, backward, backward_from_each, forward_counting
-from prudent.errors import PrudentError
+from prudent.errors import TooLarge
 from prudent.graph import BoolArray
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.budgets import BOTH, BOUND, EXCESS, PLAN, TIE, Swept, budget_sweep
@@ -221,7 +221,7 @@ def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: flo
     try:
         found, steps = followed(charged=False)
         charged = followed(charged=True)[0] if prepared.rounded else found
-    except PrudentError:
+    except TooLarge:
         return Own(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
     upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)

@@ -12,7 +12,7 @@ import numpy as np
 
 from prudent.allowance import Allowance
 from prudent.chain import backward, forward
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.sweep import Base
 from prudent.methods.budgets import PLAN, budget_sweep
 from prudent.methods.exact import UNFOLLOWED, surely_expected
@@ -62,7 +62,7 @@ def worst_case(prepared: Prepared, alpha: float, allowance: Allowance) -> Soluti
         distribution = charged = forward(policy, most=w + 1)
         if prepared.rounded:
             charged = forward(policy, most=w + 1, charged=True)
-    except PrudentError:
+    except TooLarge:
         return replace(found, notes=(UNFOLLOWED,))
     upper = prepared.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps))
     cvar = prepared.in_levels(distribution.cvar(alpha))

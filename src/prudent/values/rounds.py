@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import TooLarge
 from prudent.graph import Blocks, BoolArray
 from prudent.kernels.blocks import Round, solve_blocks
 from prudent.kernels.counting import chance_from
@@ -50,7 +50,7 @@ def _full_arcs(prepared: Prepared) -> Round:
 def _free_arcs(prepared: Prepared) -> Round:
     size = int(np.diff(prepared.free_blocks[0]).max())
     if size > LARGEST_FREE:
-        raise PrudentError(
+        raise TooLarge(
             f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; "
             f"at most {LARGEST_FREE:,} are supported"
         )
