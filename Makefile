@@ -33,6 +33,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 # Other packages to measure against; what cannot be installed here is a row of the table that says so.
 $(VENV)/.peers: $(VENV)/.dev

@@ -140,8 +140,8 @@ def storm_expected(storm: Any, method: str, precision: float) -> float:
 
 def values_alone(model: prudent.SSP) -> None:
     """Prepare a model and find the least expected cost of all states, with bounds: what Storm's query is about."""
-    from prudent.prepare import prepare
-    from prudent.values.expected import least_expected_cost
+    from prudent.engine.prepare import prepare
+    from prudent.engine.values.expected_cost import least_expected_cost
 
     least_expected_cost(prepare(model))
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 import prudent
-from prudent.allowance import Allowance
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import Prepared
 from prudent.methods.exact import explore
-from prudent.prepare import prepare
-from prudent.prepared import Prepared
+from prudent.runtime.limits import Limits
 
 TRAFFIC = Path(os.environ.get("PRUDENT_TRAFFIC", Path(__file__).parents[2] / "shared" / "data" / "la_traffic.csv"))
 """The paper's traffic data, as the tests look for it, or where the environment says."""
@@ -45,7 +45,7 @@ class Case:
         plan = self.solve()
         if not self.prepared.rounded:
             return plan.cvar, plan.expected
-        excess = explore(self.prepared, self.alpha, Allowance.of(None, None), bounded=False).swept.excess
+        excess = explore(self.prepared, self.alpha, Limits.of(None, None), bounded=False).swept.excess
         charged = float((np.arange(len(excess)) + excess / self.alpha).min())
         return self.prepared.in_units(charged), plan.expected
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from prudent.prepared import Prepared
+from prudent.engine.prepared import Prepared
 
 TIE = 1e-11
 """Relative difference within which actions, and budgets, count as equally good; as in the package."""

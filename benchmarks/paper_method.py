@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 
 import prudent
 from cases import NO_TRAFFIC, Case, domains
-from prudent.allowance import Allowance
-from prudent.methods.cvar_game import GameValue
+from prudent.methods.cvar_wc import GameValue
+from prudent.runtime.limits import Limits
 from table import Found, Row
 from timing import Spread, once
 
@@ -104,7 +104,7 @@ class Programs:
 
     def __init__(self, case: Case, method: prudent.CvarWC) -> None:
         self.prepared = case.prepared
-        solved: GameValue = method.solve_game(self.prepared, Allowance.of(None, None))
+        solved: GameValue = method.solve_game(self.prepared, Limits.of(None, None))
         self.grid, self.value = solved.game.grid, solved.value
         self.slope = np.diff(self.value, axis=1) / np.diff(self.grid)
         self.cost = self.prepared.fine / self.prepared.stride

@@ -7,10 +7,10 @@ left once its saving is made, too; the last is what the kernels really do, but f
 import numpy as np
 
 from cases import Case, domains, fifty_thousand
-from prudent.model import IntArray, owner
-from prudent.tiling import Tiling, known_of, tiling_of
-from prudent.values.expected import least_expected_cost
-from prudent.values.worst_case import UNREACHED, least_worst_case
+from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, least_worst_case
+from prudent.models.ssp import IntArray, owner
 from table import Found, Row
 
 PART = "less work: multiply-adds left"

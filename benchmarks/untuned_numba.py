@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from numpy_reference import TIE, Answer, best_budget
-from prudent.prepared import Prepared
+from prudent.engine.prepared import Prepared
 
 
 def solve_untuned(prepared: Prepared, alpha: float, levels: int) -> Answer:

@@ -36,7 +36,7 @@ MOVE = """(position) => new Promise((resolve, reject) => {
 
 def serve() -> tuple[subprocess.Popen[str], str]:
     """Start a server; return it and its address."""
-    call = [sys.executable, "-m", "prudent.cli", "serve", "--port", "0"]
+    call = [sys.executable, "-m", "prudent.apps.cli.main", "serve", "--port", "0"]
     process = subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:

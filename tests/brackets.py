@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 import prudent
-from prudent.prepare import prepare
-from prudent.values.expected import least_expected_cost
+from prudent.engine.prepare import prepare
+from prudent.engine.values.expected_cost import least_expected_cost
 
 
 def brackets(model: prudent.SSP) -> tuple[list[Fraction], list[Fraction | None]]:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 import prudent
-from prudent.files.umb_archive import packed
+from prudent.io.umb.archive import packed
 
 FIELDS = ("action_start", "outcome_start", "probability", "successor", "cost", "initial_state", "initial_probability")
 

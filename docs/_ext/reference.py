@@ -19,7 +19,7 @@ class Commands(SphinxDirective):
 
     def run(self):
         """Return a section for each verb."""
-        from prudent.cli import main
+        from prudent.apps.cli.main import main
 
         return [self.section(main), *(self.section(main, name) for name in sorted(main.commands))]
 

@@ -12,42 +12,42 @@ __version__ = "0.1.0"
 # Names are imported when first used: `import prudent` and `prudent --help` load neither numba nor SciPy.
 # No module is called like a function here, or importing it would hide the function.
 _HOME = {
-    "SSP": "prudent.model",
-    "CvarEV": "prudent.methods.cvar_expected",
-    "CvarWC": "prudent.methods.cvar_game",
-    "Distribution": "prudent.risk",
+    "SSP": "prudent.models.ssp",
+    "CvarEV": "prudent.methods.cvar_ev",
+    "CvarWC": "prudent.methods.cvar_wc",
+    "Distribution": "prudent.policies.distribution",
     "ModelError": "prudent.errors",
-    "Plan": "prudent.plan",
+    "Plan": "prudent.results.plan",
     "PrudentError": "prudent.errors",
-    "build": "prudent.building",
+    "build": "prudent.models.build",
     "domains": "prudent.domains",
-    "evaluate": "prudent.evaluation",
-    "from_arrays": "prudent.building",
-    "from_gymnasium": "prudent.bridges.gymnasium_tables",
-    "from_mdptoolbox": "prudent.bridges.arrays",
-    "from_networkx": "prudent.bridges.graphs",
-    "from_quantecon": "prudent.bridges.arrays",
-    "gymnasium_agent": "prudent.bridges.gymnasium_agents",
-    "to_gymnasium": "prudent.bridges.gymnasium_tables",
-    "from_storm": "prudent.files.storm",
-    "load": "prudent.files",
-    "load_plan": "prudent.files",
-    "save": "prudent.files",
-    "simulate": "prudent.simulation",
-    "Runs": "prudent.runs",
-    "amend": "prudent.amending",
-    "check": "prudent.checking",
-    "solve": "prudent.solving",
-    "curve": "prudent.alphas",
-    "Curve": "prudent.alphas",
-    "frontier": "prudent.tradeoff",
-    "Exceedance": "prudent.objectives",
-    "MeanPlusCVaR": "prudent.objectives",
-    "ValueAtRisk": "prudent.objectives",
-    "WorstCase": "prudent.objectives",
-    "Frontier": "prudent.tradeoff",
-    "chances": "prudent.staying",
-    "Chances": "prudent.staying",
+    "evaluate": "prudent.policies.evaluate",
+    "from_arrays": "prudent.models.build",
+    "from_gymnasium": "prudent.io.gymnasium.tables",
+    "from_mdptoolbox": "prudent.io.arrays",
+    "from_networkx": "prudent.io.networkx",
+    "from_quantecon": "prudent.io.arrays",
+    "gymnasium_agent": "prudent.io.gymnasium.agents",
+    "to_gymnasium": "prudent.io.gymnasium.play",
+    "from_storm": "prudent.io.storm.files",
+    "load": "prudent.io.formats",
+    "load_plan": "prudent.io.formats",
+    "save": "prudent.io.formats",
+    "simulate": "prudent.policies.simulate",
+    "Runs": "prudent.policies.runs",
+    "amend": "prudent.models.amend",
+    "check": "prudent.planning.check",
+    "solve": "prudent.planning.solve",
+    "curve": "prudent.planning.curve",
+    "Curve": "prudent.planning.curve",
+    "frontier": "prudent.planning.frontier",
+    "Exceedance": "prudent.methods.objectives",
+    "MeanPlusCVaR": "prudent.methods.objectives",
+    "ValueAtRisk": "prudent.methods.objectives",
+    "WorstCase": "prudent.methods.objectives",
+    "Frontier": "prudent.planning.frontier",
+    "chances": "prudent.planning.chances",
+    "Chances": "prudent.planning.chances",
     "plot": "prudent.plot",
 }
 __all__ = [  # noqa: RUF022 (the order of a first visit)
@@ -93,29 +93,30 @@ __all__ = [  # noqa: RUF022 (the order of a first visit)
 
 if TYPE_CHECKING:
     from prudent import domains, plot
-    from prudent.alphas import Curve, curve
-    from prudent.amending import amend
-    from prudent.bridges.arrays import from_mdptoolbox, from_quantecon
-    from prudent.bridges.graphs import from_networkx
-    from prudent.bridges.gymnasium_agents import gymnasium_agent
-    from prudent.bridges.gymnasium_tables import from_gymnasium, to_gymnasium
-    from prudent.building import build, from_arrays
-    from prudent.checking import check
     from prudent.errors import ModelError, PrudentError
-    from prudent.evaluation import evaluate
-    from prudent.files import load, load_plan, save
-    from prudent.files.storm import from_storm
-    from prudent.methods.cvar_expected import CvarEV
-    from prudent.methods.cvar_game import CvarWC
-    from prudent.model import SSP
-    from prudent.objectives import Exceedance, MeanPlusCVaR, ValueAtRisk, WorstCase
-    from prudent.plan import Plan
-    from prudent.risk import Distribution
-    from prudent.runs import Runs
-    from prudent.simulation import simulate
-    from prudent.solving import solve
-    from prudent.staying import Chances, chances
-    from prudent.tradeoff import Frontier, frontier
+    from prudent.io.arrays import from_mdptoolbox, from_quantecon
+    from prudent.io.formats import load, load_plan, save
+    from prudent.io.gymnasium.agents import gymnasium_agent
+    from prudent.io.gymnasium.play import to_gymnasium
+    from prudent.io.gymnasium.tables import from_gymnasium
+    from prudent.io.networkx import from_networkx
+    from prudent.io.storm.files import from_storm
+    from prudent.methods.cvar_ev import CvarEV
+    from prudent.methods.cvar_wc import CvarWC
+    from prudent.methods.objectives import Exceedance, MeanPlusCVaR, ValueAtRisk, WorstCase
+    from prudent.models.amend import amend
+    from prudent.models.build import build, from_arrays
+    from prudent.models.ssp import SSP
+    from prudent.planning.chances import Chances, chances
+    from prudent.planning.check import check
+    from prudent.planning.curve import Curve, curve
+    from prudent.planning.frontier import Frontier, frontier
+    from prudent.planning.solve import solve
+    from prudent.policies.distribution import Distribution
+    from prudent.policies.evaluate import evaluate
+    from prudent.policies.runs import Runs
+    from prudent.policies.simulate import simulate
+    from prudent.results.plan import Plan
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@
 functions of :mod:`prudent.domains`, and ``unavailable`` of :func:`prudent.to_gymnasium`.
 """
 
-from prudent.bridges.gymnasium_envs import ENVIRONMENTS, SSPEnv, register_domains
+from prudent.io.gymnasium.environments import ENVIRONMENTS, SSPEnv, register_domains
 
 __all__ = ["ENVIRONMENTS", "SSPEnv"]
 

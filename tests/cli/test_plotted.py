@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib (extra plot)")
 
@@ -44,7 +44,7 @@ def test_evaluate_and_frontier(tmp_path):
     [("picture.jpg", "pictures are written as .png, .svg, .pdf"), ("nowhere/picture.png", "there is no folder")],
 )
 def test_a_wrong_path_is_refused_before_anything_is_computed(name, message, tmp_path, monkeypatch):
-    monkeypatch.setattr("prudent.solving.solve", lambda *_, **__: pytest.fail("solved in vain"))
+    monkeypatch.setattr("prudent.planning.solve.solve", lambda *_, **__: pytest.fail("solved in vain"))
     result = run("solve", "figure-2", "--alpha", 0.1, "--plot", tmp_path / name)
     assert result.exit_code == 2
     assert message in result.stderr

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
-from prudent.terminal import print_histogram
+from prudent.apps.cli.main import main
+from prudent.apps.cli.terminal import print_histogram
 
 
 def run(*arguments):
@@ -103,7 +103,9 @@ def test_decisions_that_cannot_be_written_leave_nothing(options, message, tmp_pa
 
 def test_only_what_costs_more_than_var_is_shaded(capsys):
     """A bar that begins at VaR has runs at VaR and beyond."""
-    found = prudent.risk.Distribution(np.array([2.5, 9, 9.5, 15.5]), np.array([0.5, 0.4, 0.05, 0.05]), mean=6.1)
+    found = prudent.policies.distribution.Distribution(
+        np.array([2.5, 9, 9.5, 15.5]), np.array([0.5, 0.4, 0.05, 0.05]), mean=6.1
+    )
     print_histogram(found, found.var(0.1))
     shown = [line for line in capsys.readouterr().out.splitlines() if "%" in line and " 0.00%" not in line]
     bars = [line.rpartition("% ")[2] for line in shown]

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 
 def run(*arguments):
@@ -80,7 +80,7 @@ def test_what_the_user_can_mend_exits_2_with_one_message(arguments, message):
 
 
 def test_as_a_command():
-    command = [sys.executable, "-m", "prudent.cli", "solve", "figure-2", "--alpha", "0.1", "--json"]
+    command = [sys.executable, "-m", "prudent.apps.cli.main", "solve", "figure-2", "--alpha", "0.1", "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
     assert json.loads(done.stdout)["status"] == "optimal"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 MODELS = Path(__file__).parents[1] / "reference" / "models"
 ROBOT, GAMBLER = str(MODELS / "robot.prism"), str(MODELS / "gambler.prism")
@@ -54,7 +54,7 @@ class TestWithStorm:
 
     def test_solve(self):
         result = subprocess.run(
-            [sys.executable, "-m", "prudent.cli", "solve", ROBOT, *CONSTANTS, "--alpha", "0.1", "--json"],
+            [sys.executable, "-m", "prudent.apps.cli.main", "solve", ROBOT, *CONSTANTS, "--alpha", "0.1", "--json"],
             check=True,
             capture_output=True,
             text=True,

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 
 def run(*arguments, **options):
@@ -105,7 +105,7 @@ def test_dead_ends_and_horizons(tmp_path):
 
 def test_no_color(plan):
     coloured = subprocess.run(
-        [sys.executable, "-m", "prudent.cli", "evaluate", "betting-game", str(plan)],
+        [sys.executable, "-m", "prudent.apps.cli.main", "evaluate", "betting-game", str(plan)],
         capture_output=True,
         text=True,
         check=True,
@@ -120,7 +120,7 @@ def test_output_that_is_not_unicode(plan):
         assert result.exit_code == 0, result.stderr
         result.stdout_bytes.decode("ascii")
     done = subprocess.run(
-        [sys.executable, "-m", "prudent.cli", "evaluate", "betting-game", str(plan)],
+        [sys.executable, "-m", "prudent.apps.cli.main", "evaluate", "betting-game", str(plan)],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
@@ -146,7 +146,7 @@ def test_completion_offers_domains():
         "COMP_CWORD": "2",
     }
     done = subprocess.run(
-        [sys.executable, "-c", "from prudent.cli import main; main(prog_name='prudent')"],
+        [sys.executable, "-c", "from prudent.apps.cli.main import main; main(prog_name='prudent')"],
         capture_output=True,
         text=True,
         env=environment,
@@ -162,7 +162,7 @@ def test_help_has_examples(verb):
 
 
 def test_ctrl_c_exits_130(tmp_path):
-    program = "from prudent.cli import main; print('here', flush=True); main()"
+    program = "from prudent.apps.cli.main import main; print('here', flush=True); main()"
     command = [sys.executable, "-c", program, "solve", "inventory-control", "--alpha", "0.01", "--json"]
     command += ["--set", "capacity=100", "--set", "demand=50"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 GOOD = {
     "format": "prudent-ssp",
@@ -157,7 +157,16 @@ def test_wrong_kinds_of_things_from_python():
 
 def test_a_real_process_leaves_no_traceback(tmp_path):
     (tmp_path / "m.json").write_text("{")
-    command = [sys.executable, "-m", "prudent.cli", "solve", str(tmp_path / "m.json"), "--alpha", "0.5", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "prudent.apps.cli.main",
+        "solve",
+        str(tmp_path / "m.json"),
+        "--alpha",
+        "0.5",
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prudent
-from prudent.plan import STATUS
+from prudent.results.plan import STATUS
 from strategies import cases, examples, noisy_table, solved
 
 METHODS = ["exact", "expected", "worst-case", "cvar-wc", "cvar-ev"]

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.allowance import Allowance, in_bytes, shown_bytes
-from prudent.methods.budgets import sweep_bytes
+from prudent.engine.prepare import prepare
+from prudent.engine.sweep.driver import sweep_bytes
 from prudent.methods.exact import exact
-from prudent.prepare import prepare
+from prudent.runtime.limits import Limits, in_bytes, shown_bytes
 
 GB = 10**9
 
@@ -144,10 +144,10 @@ class Interrupter:
 
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_ctrl_c_stops_with_bounds(game, after, monkeypatch):
-    monkeypatch.setattr("prudent.methods.budgets.TILE_BATCH", 200_000)
+    monkeypatch.setattr("prudent.engine.sweep.driver.TILE_BATCH", 200_000)
     truth = prudent.solve(game, 0.2).cvar
     before = signal.getsignal(signal.SIGINT)
-    found = exact(prepare(game), 0.2, Allowance(GB, keeper=Interrupter(after)))
+    found = exact(prepare(game), 0.2, Limits(GB, keeper=Interrupter(after)))
     assert found.stopped == "interrupted"
     assert found.lower <= truth <= found.upper
     assert signal.getsignal(signal.SIGINT) is before
@@ -157,9 +157,9 @@ def test_ctrl_c_stops_with_bounds(game, after, monkeypatch):
 
 
 def test_a_second_ctrl_c_breaks_off():
-    with pytest.raises(KeyboardInterrupt), Allowance(GB) as allowance:
+    with pytest.raises(KeyboardInterrupt), Limits(GB) as limits:
         signal.raise_signal(signal.SIGINT)
-        assert allowance.stop == "interrupted"
+        assert limits.stop == "interrupted"
         signal.raise_signal(signal.SIGINT)
 
 
@@ -176,8 +176,8 @@ def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, mon
     model, options = request.getfixturevalue(kind), {} if kind == "game" else {"relative_gap": 0.01}
     truth = prudent.solve(model, 0.2, **options)
     for batch in ("BATCH", "TILE_BATCH"):
-        monkeypatch.setattr(f"prudent.methods.budgets.{batch}", 100_000 if kind == "game" else 20_000_000)
-    monkeypatch.setattr("prudent.files.checkpoint.EVERY", 0.0)
+        monkeypatch.setattr(f"prudent.engine.sweep.driver.{batch}", 100_000 if kind == "game" else 20_000_000)
+    monkeypatch.setattr("prudent.io.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("numpy.empty", partial(used, np.empty))
     file, stops = tmp_path / "solve.checkpoint", 0
     asked = 0
@@ -188,7 +188,7 @@ def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, mon
         return "interrupted" if asked > 5 else ""
 
     with monkeypatch.context() as patch:
-        patch.setattr(Allowance, "stop", property(stop))
+        patch.setattr(Limits, "stop", property(stop))
         while True:
             asked = 0
             plan = prudent.solve(model, 0.2, checkpoint=file, **options)
@@ -205,7 +205,7 @@ def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, mon
 
 def test_a_checkpoint_belongs_to_one_solve(game, tmp_path, monkeypatch):
     file = tmp_path / "solve.checkpoint"
-    monkeypatch.setattr(Allowance, "stop", property(lambda self: "interrupted"))
+    monkeypatch.setattr(Limits, "stop", property(lambda self: "interrupted"))
     assert prudent.solve(game, 0.2, checkpoint=file).status == "interrupted"
     kept = file.read_bytes()
     for other in ({"alpha": 0.1}, {"step": 2.0}, {"method": "expected"}, {"model": prudent.domains.figure_2()}):
@@ -223,9 +223,9 @@ def test_a_checkpoint_belongs_to_one_solve(game, tmp_path, monkeypatch):
 
 CHILD = """
 import sys
-import prudent, prudent.methods.budgets, prudent.files.checkpoint
-prudent.methods.budgets.BATCH = 300_000
-prudent.files.checkpoint.EVERY = 0.0
+import prudent, prudent.engine.sweep.driver, prudent.io.checkpoint
+prudent.engine.sweep.driver.BATCH = 300_000
+prudent.io.checkpoint.EVERY = 0.0
 plan = prudent.solve(prudent.domains.betting_game(), 0.2, checkpoint=sys.argv[1])
 prudent.save(plan, sys.argv[2])
 """
@@ -254,10 +254,10 @@ def test_killed_at_any_moment_it_goes_on(game, tmp_path):
 
 COMMAND = """
 import sys
-from prudent.allowance import Allowance
-from prudent.cli import main
-entered = Allowance.__enter__
-Allowance.__enter__ = lambda self: print("sweeping", file=sys.stderr, flush=True) or entered(self)
+from prudent.runtime.limits import Limits
+from prudent.apps.cli.main import main
+entered = Limits.__enter__
+Limits.__enter__ = lambda self: print("sweeping", file=sys.stderr, flush=True) or entered(self)
 main(["solve", "inventory-control", "--set", "capacity=60", "--alpha", "0.2", "--json"])
 """
 

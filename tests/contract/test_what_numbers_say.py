@@ -5,7 +5,7 @@ import math
 import pytest
 
 import prudent
-from prudent.terminal import print_comparison
+from prudent.apps.cli.terminal import print_comparison
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +21,10 @@ def stock():
 @pytest.fixture
 def too_large(monkeypatch):
     """Let no policy be followed."""
-    room = prudent.chain.ROOM
-    monkeypatch.setattr("prudent.chain.ROOM", 100)
-    monkeypatch.setattr("prudent.chain.STEPS", 10)
-    return lambda: monkeypatch.setattr("prudent.chain.ROOM", room)
+    room = prudent.policies.chain.ROOM
+    monkeypatch.setattr("prudent.policies.chain.ROOM", 100)
+    monkeypatch.setattr("prudent.policies.chain.STEPS", 10)
+    return lambda: monkeypatch.setattr("prudent.policies.chain.ROOM", room)
 
 
 def test_the_cvar_of_a_stopped_plan_that_cannot_be_followed_is_unknown(game, too_large, tmp_path):
@@ -67,7 +67,7 @@ def test_a_sweep_without_cycles_leaves_nothing_to_be_evaluated(game, too_large, 
         initial=game.initial_state[0],
     )
     monkeypatch.setattr("prudent.methods.exact.backward", None)
-    monkeypatch.setattr("prudent.bracket.expected_steps", None)
+    monkeypatch.setattr("prudent.planning.bounds.expected_steps", None)
     whole = prudent.solve(cents, 0.2)
     assert (whole.status, whole.var) == ("optimal", 0.86)
     stopped = prudent.solve(cents, 0.2, time_limit=1e-9)
@@ -137,7 +137,7 @@ def test_what_floats_did_to_a_common_step_does_not_cost_the_status_of_a_model_wi
 @pytest.mark.parametrize(("step", "said"), [(600, True), (None, False)])
 def test_compared_plans_say_that_runs_are_taken_together(stock, step, said, capsys):
     print_comparison([prudent.solve(stock, 0.02, method=method, step=step) for method in ("exact", "expected")])
-    assert (prudent.risk.GROUPED in capsys.readouterr().out.replace("\n", " ")) == said
+    assert (prudent.policies.distribution.GROUPED in capsys.readouterr().out.replace("\n", " ")) == said
 
 
 def test_a_least_worst_case_is_kept_by_a_plan_that_cannot_be_followed(game, too_large):

@@ -23,20 +23,20 @@ except ImportError:
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
-import prudent.evaluation
-import prudent.solving  # first, and as they are: numba cannot compile what atheris has changed
+import prudent.planning.solve  # first, and as they are: numba cannot compile what atheris has changed
+import prudent.policies.evaluate
 
 for loaded in tuple(sys.modules):  # the readers came along with the solver
-    if loaded.partition(".")[0] == "json" or loaded.startswith("prudent.files."):
+    if loaded.partition(".")[0] == "json" or loaded.startswith("prudent.io."):
         del sys.modules[loaded]
 with atheris.instrument_imports(include=["prudent", "json"]):
     import json  # noqa: F401
 
     import prudent.domains.navigation
-    import prudent.files.json_model
-    import prudent.files.json_plain
-    import prudent.files.plan_file
-    import prudent.files.umb  # noqa: F401
+    import prudent.io.json.model
+    import prudent.io.json.plain
+    import prudent.io.plan
+    import prudent.io.umb.read  # noqa: F401
 
 import targets  # noqa: E402
 

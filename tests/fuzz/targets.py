@@ -21,14 +21,16 @@ from unittest import mock
 import numpy as np
 
 import prudent
-from prudent.allowance import Allowance
 from prudent.domains.navigation import autonomous_navigation, parse_traffic
-from prudent.files import checkpoint as checkpoint_file
-from prudent.files import json_model, plan_file, umb
-from prudent.files.sealed import seal, unseal
-from prudent.files.umb_archive import packed
-from prudent.files.umb_writing import members_of
-from prudent.methods import budgets
+from prudent.engine.sweep import driver as budgets
+from prudent.io import checkpoint as checkpoint_file
+from prudent.io import plan as plan_file
+from prudent.io.json import model as json_model
+from prudent.io.sealed import seal, unseal
+from prudent.io.umb import read as umb
+from prudent.io.umb.archive import packed
+from prudent.io.umb.write import members_of
+from prudent.runtime.limits import Limits
 from umb_by_hand import rich
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -333,7 +335,7 @@ def checkpoints() -> list[tuple[prudent.SSP, float, bytes]]:
             for levels in (0, 1, 3):
                 asked = iter(range(1000))
                 stop = property(lambda self, asked=asked, most=levels: "interrupted" if next(asked) >= most else "")
-                with mock.patch.object(Allowance, "stop", stop), mock.patch.object(budgets, "BATCH", 10):
+                with mock.patch.object(Limits, "stop", stop), mock.patch.object(budgets, "BATCH", 10):
                     prudent.solve(model, alpha, checkpoint=path)
                 if path.exists():
                     found.append((model, alpha, path.read_bytes()))

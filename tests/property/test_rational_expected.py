@@ -6,7 +6,7 @@ import pytest
 import prudent
 from brackets import brackets, widest
 from oracles import Raw, rational_expected
-from prudent.values import rounds
+from prudent.engine.values import bellman as rounds
 from strategies import examples
 
 

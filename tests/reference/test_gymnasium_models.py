@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.runs import Runs
+from prudent.policies.runs import Runs
 
 gymnasium = pytest.importorskip("gymnasium")
 

@@ -1,4 +1,4 @@
-"""The paper's Table 1, from the paper's own methods; its source is prudent.report.paper."""
+"""The paper's Table 1, from the paper's own methods; its source is prudent.apps.paper.published."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.report.experiments import solve_as_in_paper
-from prudent.report.paper import ALPHAS, TABLE_1
+from prudent.apps.paper.experiments import solve_as_in_paper
+from prudent.apps.paper.published import ALPHAS, TABLE_1
 
 TRAFFIC = Path(__file__).parents[3] / "shared" / "data" / "la_traffic.csv"
 LATTICE = ("inventory-control", "betting-game", "deep-sea-treasure")
@@ -73,7 +73,9 @@ def test_the_papers_road_network(roads):
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("method", ["expected", "cvar-wc", "cvar-ev"])
 def test_table_1_on_the_roads(roads, method, alpha, monkeypatch):
-    monkeypatch.setattr("prudent.chain.ROOM", 2_000_000)  # too little to follow the game's policies: simulated only
+    monkeypatch.setattr(
+        "prudent.policies.chain.ROOM", 2_000_000
+    )  # too little to follow the game's policies: simulated only
     cvar, cvar_se, expected, expected_se = TABLE_1["autonomous-navigation", method, alpha]
     plan = prudent.solve(roads, alpha, method=method, step=0.05)
     runs = prudent.simulate(roads, plan.policy, seed=0)

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("stormpy", reason="Storm is an optional oracle: pip install 'prudent[storm]'")
 
 import prudent
-from prudent.prepare import prepare
-from prudent.values.expected import least_expected_cost
+from prudent.engine.prepare import prepare
+from prudent.engine.values.expected_cost import least_expected_cost
 from storm_oracle import least_expected, storm_model
 
 PRECISION = 1e-6

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import prudent
 from plans import domain, plan_for
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 OPTIMUM = [
     ("betting-game", 0.02, 95, 95, 95),

@@ -6,12 +6,12 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 import prudent
-from prudent.graph import ordered_blocks, reachable, towards
+from prudent.engine.prepare import prepare
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.counting import sort_rows
-from prudent.model import starts
-from prudent.prepare import prepare
-from prudent.values.expected import least_expected_cost
-from prudent.values.worst_case import least_worst_case
+from prudent.models.graph import ordered_blocks, reachable, towards
+from prudent.models.ssp import starts
 
 
 def random_model(seed, *, with_cycle):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.prepare import prepare
+from prudent.engine.prepare import prepare
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

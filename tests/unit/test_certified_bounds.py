@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.allowance import Allowance
-from prudent.bracket import bracket
+from prudent.engine.prepare import prepare
 from prudent.errors import Defect
-from prudent.prepare import prepare
-from prudent.solving import compile_kernels
+from prudent.planning.bounds import bracket
+from prudent.planning.solve import compile_kernels
+from prudent.runtime.limits import Limits
 
 
 def loop(stay: float = 0.99, cost: float = 2**0.5) -> prudent.SSP:
@@ -25,7 +25,7 @@ def test_totals_far_above_the_largest_cost(method):
     # n rounds with probability 0.01 * 0.99^n, at 1.1 + n * sqrt(2)
     rounds = np.arange(5000)
     chance = 0.01 * 0.99**rounds
-    truth = prudent.risk.Distribution(1.1 + rounds * 2**0.5, chance, mean=1.1 + 99 * 2**0.5)
+    truth = prudent.policies.distribution.Distribution(1.1 + rounds * 2**0.5, chance, mean=1.1 + 99 * 2**0.5)
     assert plan.lower <= truth.cvar(alpha) <= plan.upper
     assert plan.cvar == pytest.approx(truth.cvar(alpha), rel=1e-5)
     assert plan.var == pytest.approx(truth.var(alpha), rel=1e-2)
@@ -50,7 +50,7 @@ def test_a_large_cost_that_no_plan_pays_does_not_widen_what_optimal_means(large)
 def test_a_forecast_takes_no_room_of_its_own(monkeypatch):
     model = prudent.build("s", {"s": {"a": [(0.5, "s", 1.0), (0.5, "g", 2**0.5)]}, "g": {}})
     with monkeypatch.context() as patched:
-        patched.setattr("prudent.methods.budgets.TRIAL", 100)  # too little for a single level
+        patched.setattr("prudent.engine.sweep.driver.TRIAL", 100)  # too little for a single level
         report = prudent.check(model, step=1e-9)
         assert np.isnan(report.forecast.seconds)
         assert ("solving takes", "unknown", "about, at alpha 0.05") in report.table().rows
@@ -116,7 +116,7 @@ def test_ctrl_c_while_kernels_are_compiled_is_not_lost(monkeypatch):
         signal.raise_signal(signal.SIGINT)
         return ""
 
-    monkeypatch.setattr(Allowance, "stop", property(interrupted))
+    monkeypatch.setattr(Limits, "stop", property(interrupted))
     compile_kernels.cache_clear()
     with pytest.raises(KeyboardInterrupt):
         prudent.solve(prudent.domains.figure_2(), 0.5)
@@ -136,7 +136,7 @@ def test_a_model_without_cycles_that_looks_far_back_has_a_forecast(monkeypatch):
             return {}
         return {n: [(0.5, (week + 1, k), 1 + (997 * n + 4999 * k) % 5000) for k in (n, left)] for n in range(8)}
 
-    monkeypatch.setattr("prudent.methods.budgets.TRIAL", 10**6)  # less than all of its levels take
+    monkeypatch.setattr("prudent.engine.sweep.driver.TRIAL", 10**6)  # less than all of its levels take
     found = prudent.check(prudent.build((0, 3), shop)).forecast
     assert found.memory > 10**6
     assert 0 < found.seconds < np.inf

@@ -27,8 +27,8 @@ def agree(plan):
     """Compare what is followed level by level with what is followed by pairs of state and level alone."""
     whole, played = prudent.evaluate(plan.model, plan.policy), plan.visits().played
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prudent.chain.FEW", 0)
-        patch.setattr("prudent.chain.ROOM", 0)  # or be refused
+        patch.setattr("prudent.policies.chain.FEW", 0)
+        patch.setattr("prudent.policies.chain.ROOM", 0)  # or be refused
         found = prudent.evaluate(plan.model, plan.policy)
         assert plan.visits().played == pytest.approx(played, abs=1e-13)
     assert found.values == pytest.approx(whole.values, rel=1e-14, abs=1e-14)
@@ -53,9 +53,9 @@ def test_a_policy_that_meets_too_many_pairs_is_refused(monkeypatch):
     policy = prudent.solve(model, 0.2).policy
     for limit in ("PAIRS", "STEPS"):
         with monkeypatch.context() as patch:
-            patch.setattr("prudent.chain.FEW", 0)
-            patch.setattr("prudent.chain.ROOM", 0)
-            patch.setattr(f"prudent.chain.{limit}", 10)
+            patch.setattr("prudent.policies.chain.FEW", 0)
+            patch.setattr("prudent.policies.chain.ROOM", 0)
+            patch.setattr(f"prudent.policies.chain.{limit}", 10)
             with pytest.raises(prudent.PrudentError, match="following the policy takes room"):
                 prudent.evaluate(model, policy)
 
@@ -122,7 +122,7 @@ def test_improper_policies_are_refused_by_name(policy, message):
 
 
 def test_a_function_that_walks_for_ever_is_stopped(monkeypatch):
-    monkeypatch.setattr("prudent.evaluation.PAIRS", 1000)
+    monkeypatch.setattr("prudent.policies.evaluate.PAIRS", 1000)
     with pytest.raises(prudent.PrudentError, match=r"still under way with probability 1;.*may never reach a goal"):
         prudent.evaluate(model_of(STUCK), lambda s, spent: "walk")
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from prudent.errors import PrudentError
-from prudent.extras import needed
+from prudent.runtime.optional import needed
 
 
 def test_what_is_missing_says_what_to_install(monkeypatch):

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import prudent
-from prudent.allowance import Allowance
+from prudent.engine.prepare import prepare
 from prudent.kernels.game import Game, merge, respond
-from prudent.methods.cvar_game import chow_grid
-from prudent.prepare import prepare
+from prudent.methods.cvar_wc import chow_grid
+from prudent.runtime.limits import Limits
 from strategies import cases, examples, solved
 
 
@@ -93,7 +93,7 @@ def test_game_values(name, points, alpha, value):
     model = getattr(prudent.domains, name)()
     method = prudent.CvarWC(points=points)
     prepared = prepare(model)
-    solved_game = method.solve_game(prepared, Allowance.of(None, None))
+    solved_game = method.solve_game(prepared, Limits.of(None, None))
     found = np.interp(alpha, solved_game.game.grid, solved_game.value[prepared.start]) / alpha
     assert prepared.in_units(found) == pytest.approx(value, abs=6e-4)
 
@@ -211,7 +211,7 @@ def test_a_game_that_prefers_to_stay_for_ever_is_left(tmp_path, method, alpha):
 
 def test_endlessly_many_values_of_y_are_rounded_and_it_is_said(monkeypatch):
     """A cyclic model on which runs meet more and more values of y."""
-    monkeypatch.setattr("prudent.methods.cvar_game.NODES", 20_000)
+    monkeypatch.setattr("prudent.methods.cvar_wc.NODES", 20_000)
     third, sixth = 1 / 3, 1 / 6
     table = {
         0: {0: [(2 / 7, 1, 0), (1 / 7, 2, 0), (4 / 7, 0, 0)]},

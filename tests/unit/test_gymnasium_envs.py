@@ -131,7 +131,7 @@ def test_what_is_refused():
 
 
 def test_missing_gymnasium_says_what_to_install(monkeypatch):
-    for name in ("prudent.gym", "prudent.bridges.gymnasium_envs"):
+    for name in ("prudent.gym", "prudent.io.gymnasium.environments"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(PrudentError, match=r"needs gymnasium; install it with: pip install 'prudent\[gym\]'"):

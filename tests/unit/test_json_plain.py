@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import prudent
-from prudent.files import json_model
-from prudent.files.json_plain import plain_model, text_of
+from prudent.io.json import model as json_model
+from prudent.io.json.plain import plain_model, text_of
 
 
 def row(state, to, action="go"):

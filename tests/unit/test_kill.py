@@ -18,7 +18,7 @@ RANDOM = """
 import json, os, pathlib, random, signal, sys, time
 import numpy as np
 import prudent
-from prudent.files import plan_file
+from prudent.io import plan as plan_file
 
 folder, kills = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 path, draw = folder / "plan.safetensors", random.Random(7)
@@ -74,7 +74,7 @@ def test_a_plan_is_the_old_one_or_the_new_one(tmp_path):
 # The same at every step of a write, on purpose.
 STEPS = """
 import json, os, pathlib, signal, sys, tempfile
-from prudent import atomic
+from prudent.runtime import atomic_files as atomic
 
 path, found = pathlib.Path(sys.argv[1]) / "note.json", {}
 for module, name in (
@@ -115,9 +115,10 @@ def test_killed_at_each_step_of_a_write(tmp_path):
 REPORT = """
 import json, os, pathlib, random, signal, sys, time
 from dataclasses import fields
-from prudent.report import figures, reproduce
-from prudent.report.experiments import Results, Row
-from prudent.report.paper import ALPHAS, DOMAINS, METHODS
+from prudent.apps.paper import figures
+from prudent.apps.paper import reproduce
+from prudent.apps.paper.experiments import Results, Row
+from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
 
 out, kills, draw = pathlib.Path(sys.argv[1]), int(sys.argv[2]), random.Random(7)
 numbers = {item.name: 1.0 for item in fields(Row)[3:-1]}
@@ -167,7 +168,7 @@ def test_the_report_is_never_half_written(tmp_path):
 
 @pytest.mark.slow
 def test_reproduce_killed_in_the_middle_is_simply_run_again(tmp_path):
-    command = [sys.executable, "-m", "prudent.cli", "reproduce", "--out", str(tmp_path), "--episodes", "10"]
+    command = [sys.executable, "-m", "prudent.apps.cli.main", "reproduce", "--out", str(tmp_path), "--episodes", "10"]
     for seconds in (2.0, 6.0):
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(seconds)

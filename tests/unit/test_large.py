@@ -7,9 +7,10 @@ import pytest
 
 import prudent
 from brackets import brackets, widest
-from prudent.prepare import prepare
-from prudent.values import large, rounds
-from prudent.values.expected import least_expected_cost
+from prudent.engine.prepare import prepare
+from prudent.engine.values import bellman as rounds
+from prudent.engine.values import large_components as large
+from prudent.engine.values.expected_cost import least_expected_cost
 
 WAYS = ["dense", "band", "lu", "krylov", "gmres"]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import prudent
+from prudent.engine.cost_step import Lattice, find_lattice, fine_lattice, nice_step
+from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError
-from prudent.lattice import Lattice, find_lattice, fine_lattice, nice_step
-from prudent.prepare import prepare
 
 
 @pytest.mark.parametrize(

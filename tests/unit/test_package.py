@@ -19,18 +19,18 @@ ROOT = Path(__file__).parents[2]
 HEAVY = ("numba", "scipy", "matplotlib", "pandas", "gymnasium", "starlette", "plotly", "stormpy", "networkx")
 
 NEEDED = {  # by the examples of these modules
-    "prudent.bridges.graphs": "networkx",
-    "prudent.bridges.gymnasium_agents": "gymnasium",
-    "prudent.bridges.gymnasium_envs": "gymnasium",
-    "prudent.bridges.gymnasium_tables": "gymnasium",
-    "prudent.files.storm": "stormpy",
+    "prudent.io.networkx": "networkx",
+    "prudent.io.gymnasium.agents": "gymnasium",
+    "prudent.io.gymnasium.environments": "gymnasium",
+    "prudent.io.gymnasium.tables": "gymnasium",
+    "prudent.io.storm.files": "stormpy",
     "prudent.gym": "gymnasium",
 }
 
 MODELS = "import prudent; prudent.domains.inventory_control(); prudent.load; prudent.save"
 
 
-@pytest.mark.parametrize("statement", ["import prudent", "import prudent.cli", MODELS])
+@pytest.mark.parametrize("statement", ["import prudent", "import prudent.apps.cli.main", MODELS])
 def test_importing_loads_nothing_heavy(statement):
     code = f"{statement}; import sys; print([m for m in {HEAVY} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
@@ -55,7 +55,7 @@ def test_doctests(name):
         pytest.importorskip(NEEDED[name])
     if name.startswith("prudent.plot"):
         pytest.importorskip("matplotlib", reason="the examples draw")
-    if name.startswith("prudent.web"):
+    if name.startswith("prudent.apps.web"):
         pytest.importorskip("starlette", reason="the server is made of it")
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(importlib.import_module(name)):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.files import plan_file
-from prudent.files.sealed import seal, unseal
-from prudent.solving import METHODS
+from prudent.io import plan as plan_file
+from prudent.io.sealed import seal, unseal
+from prudent.methods.registry import METHODS
 
 
 @pytest.fixture

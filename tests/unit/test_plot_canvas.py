@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from drawing import drawn
 from plans import plan_for
 from prudent.plot import canvas
-from prudent.risk import Distribution
+from prudent.policies.distribution import Distribution
 
 PLOT = prudent.plot
 

@@ -13,7 +13,7 @@ from drawing import drawn, marks, steps
 from plans import plan_for
 from prudent.plot import canvas
 from prudent.plot.tails import common_bins
-from prudent.risk import Distribution
+from prudent.policies.distribution import Distribution
 
 PLOT = prudent.plot
 

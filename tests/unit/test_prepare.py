@@ -1,7 +1,7 @@
 import pytest
 
 import prudent
-from prudent.prepare import prepare
+from prudent.engine.prepare import prepare
 
 
 def model_of(table, start="s"):

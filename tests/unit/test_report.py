@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent import progress
-from prudent.cli import main
-from prudent.report import experiments, figures, page, reproduce
+from prudent.apps.cli.main import main
+from prudent.apps.paper import experiments, figures, page, reproduce
+from prudent.runtime import progress
 
 FIELDS = (
     "domain method alpha cvar expected lower upper simulated_cvar simulated_cvar_se simulated_expected "

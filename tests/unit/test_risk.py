@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from prudent.errors import PrudentError
-from prudent.risk import Distribution, check_alpha
+from prudent.policies.distribution import Distribution, check_alpha
 
 COIN = Distribution(np.array([1.0, 2.0, 10.0]), np.array([0.5, 0.3, 0.2]), mean=3.1)
 

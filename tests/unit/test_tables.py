@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from prudent.tables import Table, at_least, csv_text, number, plain
+from prudent.runtime.tables import Table, at_least, csv_text, number, plain
 
 HOSTILE = '<script>alert("1")</script>'
 TABLE = Table(

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prudent
-import prudent.methods.budgets
-import prudent.methods.places
-import prudent.tiling
-from prudent.allowance import Allowance
+import prudent.engine.sweep.backends
+import prudent.engine.sweep.driver
+import prudent.engine.sweep.tile_layout
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import once
+from prudent.engine.sweep.backends import TilePlace
+from prudent.engine.sweep.driver import BOTH, BOUND, EXCESS, PLAN, budget_sweep
+from prudent.engine.sweep.tile_layout import tiling_of
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.budgets import BOTH, BOUND, EXCESS, PLAN, budget_sweep
 from prudent.methods.exact import without_safety
-from prudent.methods.places import TilePlace
-from prudent.prepare import prepare
-from prudent.prepared import once
-from prudent.tiling import tiling_of
-from prudent.values.expected import least_expected_cost
-from prudent.values.worst_case import least_worst_case
+from prudent.runtime.limits import Limits
 from strategies import cases, examples, solvable
 
 
@@ -31,9 +31,9 @@ def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, threads=1):
     base = Base(slope * expected.value, slope * expected.lower, expected.value)
     if terms.accrual > 0:
         worst = without_safety(prepared)
-    allowance = Allowance.of(None, None, None, threads)
+    limits = Limits.of(None, None, None, threads)
     return budget_sweep(
-        prepared, base, expected.choice, worst, allowance, most=most, aims=aims, terms=terms, keep=not tiles
+        prepared, base, expected.choice, worst, limits, most=most, aims=aims, terms=terms, keep=not tiles
     )
 
 
@@ -63,12 +63,12 @@ def test_shared_lists_are_added_up_once():
 def test_random_models_with_short_tiles(case, tile, terms):
     """Short tiles let small costs be long ones, cycles wait within a tile, and tables slide."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prudent.tiling, "LONG", tile)
-        patch.setattr(prudent.tiling, "TILES", (tile,))
-        patch.setattr(prudent.tiling, "CROWDED", 1.1)
-        patch.setattr(prudent.tiling, "BY_LEVEL", 1e9)
-        patch.setattr(prudent.tiling, "SURE", np.inf)
-        patch.setattr(prudent.methods.budgets, "SURE", np.inf)
+        patch.setattr(prudent.engine.sweep.tile_layout, "LONG", tile)
+        patch.setattr(prudent.engine.sweep.tile_layout, "TILES", (tile,))
+        patch.setattr(prudent.engine.sweep.tile_layout, "CROWDED", 1.1)
+        patch.setattr(prudent.engine.sweep.tile_layout, "BY_LEVEL", 1e9)
+        patch.setattr(prudent.engine.sweep.tile_layout, "SURE", np.inf)
+        patch.setattr(prudent.engine.sweep.driver, "SURE", np.inf)
         with solvable():
             prepared = prepare(case.model)
         assert tiling_of(prepared) is not None
@@ -120,7 +120,7 @@ def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):
 
     model = staged(np.random.default_rng(1), 60, 150)
     prudent.solve(model, 0.1, threads=1)
-    monkeypatch.setattr(prudent.methods.places, "settle", settle)
+    monkeypatch.setattr(prudent.engine.sweep.backends, "settle", settle)
     with pytest.raises(MemoryError, match="no room"):
         prudent.solve(model, 0.1, threads=2)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import prudent
-import prudent.methods.weighing
+import prudent.methods.mean_cvar
 from strategies import noisy_table
 
 
@@ -187,15 +187,15 @@ def test_time_runs_out_within_a_limit():
 def test_stopped_between_two_weights(monkeypatch):
     """What was found until then is kept, with its bound."""
     model, tried = prudent.domains.betting_game(), []
-    weigh = prudent.methods.weighing.Weighing.weigh
+    weigh = prudent.methods.mean_cvar.Weighing.weigh
 
     def stop(self, weight, cap=-np.inf):
         tried.append(weight)
         if len(tried) == 3:
-            raise prudent.allowance.Stopped("interrupted", "this")
+            raise prudent.runtime.limits.Stopped("interrupted", "this")
         return weigh(self, weight, cap)
 
-    monkeypatch.setattr(prudent.methods.weighing.Weighing, "weigh", stop)
+    monkeypatch.setattr(prudent.methods.mean_cvar.Weighing, "weigh", stop)
     plan = prudent.solve(model, 0.2, slack=0.05)
     assert plan.status == "interrupted"
     assert plan.expected_lower < plan.expected

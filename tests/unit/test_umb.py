@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 
 import prudent
-from prudent.files.properties import reward_property
-from prudent.files.umb import parse
-from prudent.files.umb_archive import packed
-from prudent.files.umb_writing import members_of
+from prudent.io.properties import reward_property
+from prudent.io.umb.archive import packed
+from prudent.io.umb.read import parse
+from prudent.io.umb.write import members_of
 from strategies import cases, examples, solvable
 from umb_by_hand import BOOL, assert_same, by_hand, load, real, whole
 

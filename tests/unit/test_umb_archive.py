@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 import prudent
-from prudent.files.umb_archive import unpacked
+from prudent.io.umb.archive import unpacked
 
 
 def tar(*members: tarfile.TarInfo, content: bytes = b"", form: int = tarfile.USTAR_FORMAT) -> bytes:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.files.umb_archive import packed
-from prudent.files.umb_writing import members_of
+from prudent.io.umb.archive import packed
+from prudent.io.umb.write import members_of
 from umb_by_hand import BOOL, DOUBLE, assert_same, by_hand, load, real, whole
 
 

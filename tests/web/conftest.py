@@ -14,7 +14,7 @@ class Running:
         import httpx
         import uvicorn
 
-        from prudent.web.app import make_app
+        from prudent.apps.web.app import make_app
 
         self.app = make_app(limits=limits)
         config = uvicorn.Config(self.app, host="127.0.0.1", port=0, log_level="warning", lifespan="on", ws="none")
@@ -39,7 +39,7 @@ class Running:
 @contextmanager
 def serving(**changed):
     """Run a server with limits of one's own."""
-    from prudent.web.app import Limits
+    from prudent.apps.web.app import Limits
 
     limits = Limits()
     for name, value in changed.items():

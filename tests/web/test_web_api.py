@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 for needs in ("httpx", "plotly", "starlette", "uvicorn"):
     pytest.importorskip(needs)
@@ -57,7 +57,7 @@ def test_numbers_of_rounded_costs_are_those_of_the_command(get):
 
 
 def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
-    from prudent.web.sessions import Session
+    from prudent.apps.web.sessions import Session
 
     model = prudent.domains.betting_game()
     session = Session(model, "betting-game", {}, 10**9)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 for needs in ("httpx", "plotly", "starlette", "uvicorn"):
     pytest.importorskip(needs)

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import prudent
-from prudent.cli import main
+from prudent.apps.cli.main import main
 
 for needs in ("plotly", "starlette", "uvicorn"):
     pytest.importorskip(needs)
@@ -52,7 +52,7 @@ def test_names_of_this_machine_are_answered(running, host):
 
 
 def test_hosts_when_others_are_let_in():
-    from prudent.web.guards import Guard, allowed_hosts
+    from prudent.apps.web.guards import Guard, allowed_hosts
 
     local = allowed_hosts("127.0.0.1")
     assert local == allowed_hosts("localhost") == allowed_hosts("::1")
@@ -163,7 +163,7 @@ def test_who_hangs_up_stops_the_solve(running):
 
 
 def test_what_was_stopped_half_way_is_not_built_upon(start):
-    from prudent.web.playing import played
+    from prudent.apps.web.playing import played
 
     server = start()
     values = {"model": "inventory-control", "alpha": 0.2, "run": 3}
@@ -241,7 +241,7 @@ def test_a_model_too_large_is_refused_and_the_worker_lives_on(strict):
 
 
 def test_kept_answers_are_bounded_and_failures_are_not_kept():
-    from prudent.web.answers import Answers
+    from prudent.apps.web.answers import Answers
 
     async def story():
         answers = Answers(100)
@@ -276,7 +276,7 @@ def test_workers_end_with_the_server(start):
 
 
 def test_the_command_says_where_the_page_is():
-    call = [sys.executable, "-m", "prudent.cli", "serve", "--port", "0"]
+    call = [sys.executable, "-m", "prudent.apps.cli.main", "serve", "--port", "0"]
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as process:
         said = ""
         for line in process.stderr:

@@ -1,9 +1,13 @@
-"""Ready-made models: the paper's domains and its worked example."""
+"""Ready-made models: the paper's domains and its worked example, in the order in which they are listed."""
 
-from prudent.domains.betting import betting_game
-from prudent.domains.example import figure_2
-from prudent.domains.inventory import inventory_control
-from prudent.domains.navigation import autonomous_navigation
-from prudent.domains.treasure import deep_sea_treasure
+# isort: off
+from prudent.domains.betting import betting_game as betting_game
+from prudent.domains.inventory import inventory_control as inventory_control
+from prudent.domains.treasure import deep_sea_treasure as deep_sea_treasure
+from prudent.domains.navigation import autonomous_navigation as autonomous_navigation
+from prudent.domains.example import figure_2 as figure_2
 
-__all__ = ["autonomous_navigation", "betting_game", "deep_sea_treasure", "figure_2", "inventory_control"]
+# isort: on
+from prudent.domains.registry import DOMAINS
+
+__all__ = [about.make.__name__ for about in DOMAINS.values()]

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from prudent.building import build
-from prudent.domains.checks import whole
-from prudent.model import SSP
+from prudent.domains.arguments import whole
+from prudent.domains.registry import domain
+from prudent.models.build import build
+from prudent.models.ssp import SSP
 
 __all__ = ["betting_game"]
 
@@ -13,6 +14,7 @@ WIN, LOSE, JACKPOT = 0.7, 0.25, 0.05
 JACKPOT_PAYS = 10
 
 
+@domain("Betting Game", parts=("bets made", "money"), action="bet", drawn="heat")
 def betting_game(stages: int = 10, money: int = 5, cap: int = 100) -> SSP:
     """Return the Betting Game of Rigter et al. (2022), adapted there from Bäuerle and Ott (2011).
 

@@ -1,11 +1,13 @@
 """The example of the paper's Fig. 2: when the bad luck has already happened elsewhere, one may be bold."""
 
-from prudent.building import build
-from prudent.model import SSP
+from prudent.domains.registry import domain
+from prudent.models.build import build
+from prudent.models.ssp import SSP
 
 __all__ = ["figure_2"]
 
 
+@domain("Fig. 2")
 def figure_2() -> SSP:
     """Return the model of Fig. 2 of Rigter et al. (2022).
 

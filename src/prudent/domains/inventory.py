@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from prudent.building import from_arrays, merge_outcomes
-from prudent.domains.checks import whole
-from prudent.model import SSP, starts
+from prudent.domains.arguments import whole
+from prudent.domains.registry import domain
+from prudent.models.build import from_arrays, merge_outcomes
+from prudent.models.ssp import SSP, starts
 
 __all__ = ["inventory_control"]
 
@@ -12,6 +13,7 @@ PRICE, REVENUE, HOLDING = 1, 3, 1
 SWING = 5
 
 
+@domain("Inventory Control", parts=("stage", "stock", "previous demand"), action="units bought", drawn="heat")
 def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) -> SSP:
     """Return Inventory Control as in Rigter et al. (2022).
 

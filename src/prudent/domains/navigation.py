@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from prudent.building import build
-from prudent.domains.checks import whole
+from prudent.domains.arguments import whole
+from prudent.domains.registry import domain
 from prudent.errors import PrudentError, printable
-from prudent.model import SSP, FloatArray
+from prudent.models.build import build
+from prudent.models.ssp import SSP, FloatArray
 
 __all__ = ["autonomous_navigation", "parse_traffic", "place_of_junctions", "read_traffic", "synthetic_roads"]
 
@@ -176,6 +177,7 @@ def _cut(minutes: FloatArray, weight: FloatArray) -> dict[float, float]:
     return durations
 
 
+@domain("Autonomous Navigation", drawn="network")
 def autonomous_navigation(
     traffic: str | None = None, start: str | None = None, goal: str | None = None, noise: bool = True, seed: int = 0
 ) -> SSP:

@@ -3,9 +3,10 @@
 from functools import cache
 from typing import Any
 
-from prudent.building import build
-from prudent.domains.checks import whole
-from prudent.model import SSP
+from prudent.domains.arguments import whole
+from prudent.domains.registry import domain
+from prudent.models.build import build
+from prudent.models.ssp import SSP
 
 __all__ = ["TREASURE", "deep_sea_treasure"]
 
@@ -45,6 +46,7 @@ STRAIGHT, ASIDE = 0.6, 0.2
 MOVE_COST, NOTHING_COST = 5, 500
 
 
+@domain("Deep Sea Treasure", parts=("column", "row", "moves made"), drawn="sea")
 def deep_sea_treasure(horizon: int = 15) -> SSP:
     """Return Deep Sea Treasure as in Rigter et al. (2022), adapted there from Vamplew et al. (2011).
 

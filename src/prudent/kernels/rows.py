@@ -1,4 +1,7 @@
-"""The equations of one policy in one large block, as rows, and ways to solve them: see :mod:`prudent.values.large`."""
+"""The equations of one policy in one large component, as rows, and ways to solve them.
+
+Which way serves when is told in :mod:`prudent.engine.values.large_components`.
+"""
 
 from typing import NamedTuple
 

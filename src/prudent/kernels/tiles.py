@@ -9,7 +9,8 @@ tile can be filled in one go wherever no node waits for itself: along outcomes t
 long, the nodes come in an order, successors first.  Where such outcomes make a cycle, the nodes on it are a *group*:
 what they need from elsewhere is added up as before, the rest level by level.
 
-Tables are by row and level; :mod:`prudent.window` says which node has which row.  Values are in levels, none below 0.
+Tables are by row and level; :mod:`prudent.engine.sweep.tile_window` says which node has which row.  Values are in
+levels, none below 0.
 """
 
 import numpy as np

@@ -40,22 +40,22 @@ from functools import cached_property
 
 import numpy as np
 
-from prudent.allowance import Allowance
-from prudent.chain import MISSING, Values, backward, backward_from_each, forward_counting
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.driver import BOTH, BOUND, EXCESS, PLAN, TIE, Swept, budget_sweep
+from prudent.engine.sweep.tile_layout import clear_waste
+from prudent.engine.values.bellman import UNIT, path_rounding
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, proper_choice
+from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 from prudent.errors import TooLarge
-from prudent.graph import BoolArray
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.budgets import BOTH, BOUND, EXCESS, PLAN, TIE, Swept, budget_sweep
 from prudent.methods.solution import Solution
-from prudent.model import FloatArray
-from prudent.policy import BudgetPolicy, MixedPolicy
-from prudent.prepare import prepare
-from prudent.prepared import Prepared
-from prudent.risk import Distribution, mixture
-from prudent.tiling import clear_waste
-from prudent.values.expected import Expected, least_expected_cost, proper_choice
-from prudent.values.rounds import UNIT, path_rounding
-from prudent.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
+from prudent.models.graph import BoolArray
+from prudent.models.ssp import FloatArray
+from prudent.policies.chain import MISSING, Values, backward, backward_from_each, forward_counting
+from prudent.policies.distribution import Distribution, mixture
+from prudent.policies.policy import BudgetPolicy, MixedPolicy
+from prudent.runtime.limits import Limits
 
 __all__ = [
     "SECOND",
@@ -129,26 +129,26 @@ class Explored:
         return BudgetPolicy(self.prepared, choice)
 
 
-def exact(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Solution:
+def exact(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True) -> Solution:
     """Return a policy of optimal CVaR and, among those, least expected cost.
 
     With ``bounded`` false and rounded costs the lower bound is left out.
     """
-    with allowance:  # Ctrl-C lets what is done be evaluated
-        return solution_for(explore(prepared, alpha, allowance, bounded=bounded), alpha, last=True)
+    with limits:  # Ctrl-C lets what is done be evaluated
+        return solution_for(explore(prepared, alpha, limits, bounded=bounded), alpha, last=True)
 
 
-def explore(prepared: Prepared, alpha: float, allowance: Allowance, *, bounded: bool = True) -> Explored:
+def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True) -> Explored:
     """Sweep the budgets as far as alpha needs it."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     least, low, stopped = surely_expected(prepared, expected), np.zeros(1), ""
     base = Base(expected.value, expected.lower, expected.value)
     if prepared.rounded and bounded:
-        low, stopped = surely_above(prepared, expected, allowance, alpha=alpha)
+        low, stopped = surely_above(prepared, expected, limits, alpha=alpha)
         if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
-            allowance = replace(allowance, keeper=None)
+            limits = replace(limits, keeper=None)
     aims = PLAN if prepared.rounded else BOTH
-    swept = budget_sweep(prepared, base, expected.choice, worst, allowance, alpha=alpha, aims=aims)
+    swept = budget_sweep(prepared, base, expected.choice, worst, limits, alpha=alpha, aims=aims)
     if not prepared.rounded:
         low = swept.low
     return Explored(prepared, expected, swept, low, float(least[prepared.start]), swept.stopped or stopped)
@@ -241,7 +241,7 @@ def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
 def surely_above(
     prepared: Prepared,
     expected: Expected,
-    allowance: Allowance,
+    limits: Limits,
     *,
     alpha: float | None = None,
     most: int = UNREACHED,
@@ -269,7 +269,7 @@ def surely_above(
         worst = without_safety(down)
     base = Base(low, low, low)
     swept = budget_sweep(
-        down, base, proper_choice(down), worst, allowance, alpha=alpha, most=most, aims=BOUND, terms=terms
+        down, base, proper_choice(down), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms
     )
     return swept.low[1:], swept.stopped
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from prudent.policy import BudgetPolicy
+from prudent.policies.policy import BudgetPolicy
 
 __all__ = ["Solution"]
 

@@ -10,34 +10,34 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent.allowance import Allowance
-from prudent.chain import backward, forward
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.driver import PLAN, budget_sweep
+from prudent.engine.values.bellman import path_rounding
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.sweep import Base
-from prudent.methods.budgets import PLAN, budget_sweep
 from prudent.methods.exact import UNFOLLOWED, surely_expected
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
-from prudent.policy import BudgetPolicy
-from prudent.prepared import Prepared
-from prudent.values.expected import least_expected_cost
-from prudent.values.rounds import path_rounding
-from prudent.values.worst_case import UNREACHED, least_worst_case, true_worst_case
+from prudent.policies.chain import backward, forward
+from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits
 
 __all__ = ["worst_case"]
 
 
-def worst_case(prepared: Prepared, alpha: float, allowance: Allowance) -> Solution:
+def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     """Return a policy of least worst case and, among those, least expected cost."""
     worst, start = least_worst_case(prepared), prepared.start
     w = int(worst.value[start])
     if w == UNREACHED:
         note = "no policy bounds the cost; this is the one of least expected cost"
-        found = expected(prepared, alpha, allowance)
+        found = expected(prepared, alpha, limits)
         return replace(found, notes=(note, *found.notes))
     least = least_expected_cost(prepared)
     base = Base(least.value, least.lower, least.value)
-    swept = budget_sweep(prepared, base, least.choice, worst, allowance, most=w, aims=PLAN)
+    swept = budget_sweep(prepared, base, least.choice, worst, limits, most=w, aims=PLAN)
     if swept.stopped == "interrupted":
         raise KeyboardInterrupt
     if swept.stopped:

@@ -12,9 +12,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prudent.atomic import check_place, write_bytes
 from prudent.errors import PrudentError, printable
-from prudent.extras import needed
+from prudent.runtime.atomic_files import check_place, write_bytes
+from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.decisions import Decision
 from prudent.errors import PrudentError
-from prudent.extras import needed
-from prudent.model import SSP
-from prudent.plan import Plan
+from prudent.models.ssp import SSP
 from prudent.plot.canvas import axes_for, in_order, ink_on, is_number, name_of
 from prudent.plot.strips import check_plan, played_at
+from prudent.results.decisions import Decision
+from prudent.results.plan import Plan
+from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from prudent.errors import PrudentError
-from prudent.plan import Plan
 from prudent.plot.heat import has_tuples, heat_map
 from prudent.plot.network import MOST, routes
 from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip, check_plan
+from prudent.results.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

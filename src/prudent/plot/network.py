@@ -10,11 +10,11 @@ from scipy.sparse.csgraph import shortest_path
 
 from prudent.domains.navigation import place_of_junctions
 from prudent.errors import PrudentError
-from prudent.extras import needed
-from prudent.model import SSP, FloatArray, IntArray, owner
-from prudent.plan import Plan
+from prudent.models.ssp import SSP, FloatArray, IntArray, owner
 from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, axes_for, name_of
 from prudent.plot.strips import check_plan, played_at
+from prudent.results.plan import Plan
+from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.alphas import Curve
 from prudent.errors import PrudentError
-from prudent.plan import Plan
+from prudent.planning.curve import Curve
+from prudent.planning.frontier import Frontier, FrontierPoint
 from prudent.plot.canvas import BLACK, BLUE, FAINT, INK, ORANGE, TAIL, axes_for, quiet, short
-from prudent.tradeoff import Frontier, FrontierPoint
+from prudent.results.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

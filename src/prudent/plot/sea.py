@@ -6,11 +6,11 @@ import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.extras import needed
-from prudent.plan import Plan
 from prudent.plot.canvas import FAINT, INK, axes_for
 from prudent.plot.heat import has_tuples
 from prudent.plot.strips import check_plan
+from prudent.results.plan import Plan
+from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.decisions import Decision
 from prudent.errors import PrudentError, as_number
-from prudent.extras import needed
-from prudent.plan import Plan
 from prudent.plot.canvas import HATCHES, INK, axes_for, in_order, ink_on, is_number, name_of, ordered
+from prudent.results.decisions import Decision
+from prudent.results.plan import Plan
+from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

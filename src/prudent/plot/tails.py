@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.evaluation import evaluate
-from prudent.extras import needed
-from prudent.model import FloatArray
-from prudent.plan import Plan
+from prudent.models.ssp import FloatArray
 from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, axes_for, hues, name_of, quiet, short
-from prudent.risk import Distribution, check_alpha
-from prudent.runs import Runs
+from prudent.policies.distribution import Distribution, check_alpha
+from prudent.policies.evaluate import evaluate
+from prudent.policies.runs import Runs
+from prudent.results.plan import Plan
+from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,1 @@
+"""What people start: the command, the live page, the paper's report."""

@@ -1,0 +1,117 @@
+"""What verbs take: the MODEL argument with the options that shape it, and ``--plot``."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+import prudent
+from prudent.domains.registry import DOMAINS, make
+from prudent.errors import PrudentError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from prudent.models.ssp import SSP
+
+__all__ = ["keep_picture", "with_model", "with_plot"]
+
+
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the domains, or else files (click's script for bash takes one kind or the other)."""
+    domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
+    return domains or [CompletionItem(incomplete, type="file")]
+
+
+def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the MODEL argument and the options that shape a model; it receives a function that makes it."""
+
+    @click.argument("model", shell_complete=complete_model)
+    @click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
+    )
+    @click.option(
+        "--property",
+        "asked",
+        metavar="TEXT",
+        help='Which goals and costs a file means: R{"cost"}min=? [F "goal"], or the name of a property in it.',
+    )
+    @click.option(
+        "--const",
+        "constants",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Constants it leaves open: N=3,p=0.25; repeatable.",
+    )
+    @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
+    @click.option("--horizon", type=int, help="End every run after so many actions.")
+    @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @functools.wraps(verb)
+    def wrapped(
+        model: str,
+        settings: tuple[str, ...],
+        asked: str | None,
+        constants: tuple[str, ...],
+        dead_end_cost: float | None,
+        horizon: int | None,
+        horizon_cost: float | None,
+        **options: Any,
+    ) -> Any:
+        def made() -> "SSP":
+            whole = _model(model, settings, asked, constants)
+            return prudent.amend(whole, dead_end_cost=dead_end_cost, horizon=horizon, horizon_cost=horizon_cost)
+
+        return verb(model=model, make=made, **options)
+
+    return wrapped
+
+
+def with_plot(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a verb the option ``--plot FILE``, refused before anything is computed; it draws ``what``."""
+
+    def checked(ctx: click.Context, param: click.Parameter, plot: str | None) -> str | None:
+        if plot is not None:
+            from prudent.plot.canvas import check_picture_path
+
+            check_picture_path(plot)
+        return plot
+
+    about = f"Draw {what} (.png, .svg, .pdf; needs matplotlib)."
+    return click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", callback=checked, help=about)
+
+
+def keep_picture(ax: "Axes", plot: str) -> None:
+    """Write a picture for ``--plot``, and say so."""
+    from prudent.plot.canvas import write_picture
+
+    write_picture(ax, plot)
+    click.echo(f"prudent: picture written to {plot}", err=True)
+
+
+def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...]) -> "SSP":
+    """Return the domain or the file that a MODEL argument means."""
+    if name in DOMAINS:
+        for option, given in (("--property", asked), ("--const", constants)):
+            if given not in (None, ()):
+                raise PrudentError(f"{option}: only files have these, and {name} is a domain; its options are --set")
+        return make(name, settings)
+    if settings:
+        raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
+    if not Path(name).exists() and not Path(name).suffix:
+        return make(name, settings)
+    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None)
+
+
+def _constants(items: tuple[str, ...]) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for item in (part.strip() for each in items for part in each.split(",")):
+        key, equals, text = item.partition("=")
+        if not equals or not key or key in chosen:
+            problem = f"{key} is given twice" if key in chosen else "write NAME=VALUE, with commas between several"
+            raise PrudentError(f"--const {item}: {problem}")
+        chosen[key] = text
+    return chosen

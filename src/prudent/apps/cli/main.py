@@ -1,0 +1,327 @@
+"""The command: ``prudent solve MODEL --alpha A`` and its kin.
+
+Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2 for what the user can mend,
+130 after Ctrl-C, 1 otherwise.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import get_completion_class
+
+import prudent
+from prudent.apps.cli import overviews
+from prudent.apps.cli.arguments import keep_picture, with_model, with_plot
+from prudent.domains.registry import DOMAINS
+from prudent.errors import PrudentError
+from prudent.methods.registry import METHODS, with_points
+
+if TYPE_CHECKING:
+    from prudent.methods.objectives import Objective
+    from prudent.models.ssp import SSP
+
+__all__ = ["main"]
+
+
+class Verbs(click.Group):
+    """Turns what a user can mend into one message and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb."""
+        try:
+            return super().invoke(ctx)
+        except PrudentError as error:
+            click.echo(f"prudent: {error}", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("prudent: stopped", err=True)
+            ctx.exit(130)
+
+
+ABOUT = f"""Plan for the bad tail first, then for the average.
+
+MODEL is a domain ({", ".join(DOMAINS)}) or a
+file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn).
+
+\b
+Examples:
+  prudent check my-model.json
+  prudent solve betting-game --alpha 0.2 --save plan.safetensors
+  prudent evaluate betting-game plan.safetensors
+  prudent simulate betting-game plan.safetensors --episodes 20000 --seed 1
+"""
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=Verbs, help=ABOUT, context_settings=SETTINGS)
+@click.version_option(prudent.__version__, prog_name="prudent")
+def main() -> None:
+    """Take a verb."""
+
+
+@main.command()
+@with_model
+@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@click.option(
+    "--method",
+    default="exact",
+    show_default=True,
+    metavar="METHOD",
+    help=f"How to plan: {', '.join(METHODS)}.",
+    shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
+)
+@click.pass_context
+@click.option("--gap", type=float, help="How far apart the bounds on what is sought may be.")
+@click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
+@click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
+@click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
+@click.option("--max-cvar", type=float, help="Accept any CVaR up to this for the sake of the mean.")
+@click.option("--randomise", is_flag=True, help="Within that limit, allow to draw one of two policies at the start.")
+@click.option(
+    "--objective",
+    metavar="WHAT",
+    help="Plan for var, worst-case, exceed:BUDGET (cost more than that) or mean+cvar:WEIGHT instead of CVaR.",
+)
+@click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
+@click.option(
+    "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
+)
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
+@click.option("--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]")
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Keep the place of a long solve here; the same command goes on from it.",
+)
+@click.option("--points", type=int, default=30, show_default=True, help="Grid points of cvar-wc and cvar-ev.")
+@click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
+@click.option("--decisions-csv", type=click.Path(dir_okay=False), metavar="FILE", help="Write that table (.csv).")
+@click.option("--save", type=click.Path(dir_okay=False), metavar="PLAN", help="Write the plan (.safetensors).")
+@with_plot("the distribution of the total cost")
+def solve(
+    ctx: click.Context,
+    model: str,
+    make: "Callable[[], SSP]",
+    alpha: float,
+    method: str,
+    gap: float | None,
+    relative_gap: float | None,
+    slack: float | None,
+    absolute_slack: float | None,
+    max_cvar: float | None,
+    randomise: bool,
+    objective: str | None,
+    step: float | None,
+    memory: str | None,
+    time_limit: float | None,
+    threads: int | None,
+    checkpoint: str | None,
+    points: int,
+    decisions: bool,
+    decisions_csv: str | None,
+    save: str | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Find a plan for MODEL.
+
+    The least CVaR first, the least mean second, unless another method or
+    objective is asked for; with an objective, --alpha says at which level
+    CVaR and VaR are printed.  Ctrl-C prints the best plan so far, with the bounds known so far.
+
+    \b
+    Examples:
+      prudent solve betting-game --alpha 0.2
+      prudent solve betting-game --alpha 0.2 --set stages=5 --json
+      prudent solve my-model.json --alpha 0.05 --dead-end-cost 1000 --save plan.safetensors
+      prudent solve my-model.json --alpha 0.05 --gap 0.05 --checkpoint place
+      prudent solve betting-game --alpha 0.2 --slack 0.01
+      prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
+      prudent solve betting-game --alpha 0.2 --objective exceed:90
+    """
+    from prudent.apps.cli.terminal import print_json, show
+    from prudent.io.formats import check_plan_path
+    from prudent.results.decisions import check_csv_path
+
+    if save is not None:
+        check_plan_path(save)
+    if decisions_csv is not None:
+        check_csv_path(decisions_csv)
+    if randomise and (decisions or decisions_csv):
+        raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
+    made = make()
+    plan = prudent.solve(
+        made,
+        alpha,
+        method=with_points(method, points),
+        gap=gap,
+        relative_gap=relative_gap,
+        slack=slack,
+        absolute_slack=absolute_slack,
+        max_cvar=max_cvar,
+        randomise=randomise,
+        objective=None if objective is None else _objective(objective),
+        step=step,
+        memory=memory,
+        time_limit=time_limit,
+        threads=threads,
+        checkpoint=checkpoint,
+    )
+    table = plan.decisions() if decisions or decisions_csv else None
+    if save is not None:
+        prudent.save(plan, save)
+    if table is not None and decisions_csv is not None:
+        table.to_csv(decisions_csv)
+    if plot is not None:
+        keep_picture(prudent.plot.distribution(plan), plot)
+    if as_json:
+        print_json(plan.to_dict() | (table.to_dict() if table is not None and decisions else {}))
+    else:
+        show(plan.table())
+        if decisions:
+            click.echo(table)
+        for what, path in (("plan", save), ("decisions", decisions_csv)):
+            if path is not None:
+                click.echo(f"prudent: {what} written to {path}", err=True)
+    if checkpoint is not None and Path(checkpoint).exists():
+        click.echo(f"prudent: the place was kept in {checkpoint}; the same command goes on from there", err=True)
+    if plan.status == "interrupted":
+        ctx.exit(130)
+
+
+@main.command()
+@with_model
+@click.argument("plan", type=click.Path(dir_okay=False))
+@with_plot("the distribution")
+def evaluate(model: str, make: "Callable[[], SSP]", plan: str, plot: str | None, as_json: bool) -> None:
+    """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
+
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
+
+    \b
+    Example:
+      prudent evaluate betting-game plan.safetensors --plot tail.png
+    """
+    from prudent.apps.cli.terminal import print_distribution, print_json
+
+    loaded = prudent.load_plan(plan, make())
+    result = prudent.evaluate(loaded.model, loaded.policy)
+    if plot is not None:
+        keep_picture(prudent.plot.distribution(result, alpha=loaded.alpha), plot)
+    if as_json:
+        print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
+        return
+    print_distribution(loaded, result)
+
+
+@main.command()
+@with_model
+@click.argument("plan", type=click.Path(dir_okay=False))
+@click.option("--episodes", type=int, default=20_000, show_default=True, help="How many runs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start.")
+@click.option("--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]")
+@click.option("--paths", type=int, default=0, help="Print so many runs step by step.")
+def simulate(
+    model: str,
+    make: "Callable[[], SSP]",
+    plan: str,
+    episodes: int,
+    seed: int,
+    threads: int | None,
+    paths: int,
+    as_json: bool,
+) -> None:
+    """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
+
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
+
+    \b
+    Examples:
+      prudent simulate betting-game plan.safetensors --episodes 200000 --seed 1
+      prudent simulate betting-game plan.safetensors --paths 2
+    """
+    from prudent.apps.cli.terminal import print_json, print_runs
+
+    loaded = prudent.load_plan(plan, make())
+    runs = prudent.simulate(loaded.model, loaded.policy, episodes=episodes, seed=seed, threads=threads, paths=paths)
+    if as_json:
+        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict(loaded.alpha)})
+        return
+    print_runs(loaded, runs)
+
+
+@main.command()
+@with_model
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="What the estimates of solve are for.")
+@click.option("--step", type=float, help="Estimate for costs rounded to multiples of this.")
+@click.pass_context
+def check(
+    ctx: click.Context, model: str, make: "Callable[[], SSP]", alpha: float, step: float | None, as_json: bool
+) -> None:
+    """Say what kind of model MODEL is and what solving it takes, or everything that is wrong with it.
+
+    \b
+    Examples:
+      prudent check my-model.json
+      prudent check betting-game --json
+      prudent check my-model.json --alpha 0.01 --step 0.5
+    """
+    from prudent.apps.cli.terminal import print_json, show
+    from prudent.errors import ModelError
+    from prudent.planning.check import Report
+
+    try:
+        report = prudent.check(make(), alpha=alpha, step=step)
+    except ModelError as error:
+        report = Report(model, problems=error.problems)
+    except PrudentError as error:
+        if model in DOMAINS or not Path(model).exists():
+            raise
+        report = Report(model, problems=(str(error),))
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        show(report.table())
+    ctx.exit(0 if report.ok else 2)
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a SHELL.
+
+    \b
+    Example, for bash:
+      eval "$(prudent completion bash)"
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise PrudentError(f"there is no completion for {shell}")
+    click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
+
+
+def _objective(text: str) -> "Objective":
+    name, _, number = text.partition(":")
+    try:
+        if name == "exceed":
+            return prudent.Exceedance(float(number))
+        if name == "mean+cvar":
+            return prudent.MeanPlusCVaR(float(number))
+    except ValueError as error:
+        if isinstance(error, PrudentError):
+            raise
+        raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
+    if text not in ("var", "worst-case"):
+        raise PrudentError(f"--objective {text}: must be var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT")
+    return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
+
+
+for verb in (overviews.compare, overviews.curve, overviews.frontier, overviews.reproduce, overviews.serve):
+    main.add_command(verb)
+
+
+if __name__ == "__main__":
+    main()

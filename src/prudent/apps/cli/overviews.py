@@ -1,0 +1,181 @@
+"""The verbs that show more than one plan: compare, curve, frontier, reproduce, serve."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import prudent
+from prudent.apps.cli.arguments import keep_picture, with_model, with_plot
+from prudent.errors import PrudentError
+from prudent.methods.registry import METHODS, with_points
+from prudent.runtime.progress import announce_if_long
+
+if TYPE_CHECKING:
+    from prudent.models.ssp import SSP
+
+__all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
+
+
+@click.command()
+@with_model
+@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@click.option("--points", type=int, default=30, show_default=True, help="Grid points of the paper's methods.")
+@click.option("--methods", metavar="A,B,...", help=f"These alone, in this order.  [default: {','.join(METHODS)}]")
+def compare(
+    model: str, make: "Callable[[], SSP]", alpha: float, points: int, methods: str | None, as_json: bool
+) -> None:
+    """Solve MODEL with every method, side by side.
+
+    \b
+    Examples:
+      prudent compare betting-game --alpha 0.2
+      prudent compare deep-sea-treasure --alpha 0.02 --points 80
+      prudent compare inventory-control --alpha 0.1 --methods exact,expected
+    """
+    from prudent.apps.cli.terminal import print_comparison, print_json
+
+    chosen = tuple(METHODS) if methods is None else tuple(name.strip() for name in methods.split(","))
+    for name in chosen:
+        if name not in METHODS or chosen.count(name) > 1:
+            problem = "is given twice" if name in METHODS else f"is no method; methods are {', '.join(METHODS)}"
+            raise PrudentError(f"--methods {methods}: {name!r} {problem}")
+    made = make()
+    plans = []
+    for i, name in enumerate(chosen):
+        with announce_if_long(f"{name} is at work, method {i + 1} of {len(chosen)}; --methods leaves some out"):
+            plans.append(prudent.solve(made, alpha, method=with_points(name, points)))
+        if plans[-1].status == "interrupted":
+            raise KeyboardInterrupt
+    if as_json:
+        print_json({"model": made.name, "alpha": alpha, "rows": [plan.to_dict() for plan in plans]})
+        return
+    print_comparison(plans)
+
+
+@click.command()
+@with_model
+@click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: where the plan changes]")
+@click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
+@click.option("--step", type=float, help="Round the costs to multiples of this.")
+@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+@with_plot("the curve")
+def curve(
+    model: str,
+    make: "Callable[[], SSP]",
+    alphas: str | None,
+    alpha_min: float,
+    step: float | None,
+    memory: str | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
+
+    \b
+    Examples:
+      prudent curve betting-game --plot curve.pdf
+      prudent curve betting-game --alphas 0.02,0.1,0.2 --json
+    """
+    from prudent.apps.cli.terminal import print_json, show
+
+    asked = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
+    found = prudent.curve(make(), alpha_min=min([alpha_min, *(asked or [])]), step=step, memory=memory)
+    if plot is not None:
+        keep_picture(prudent.plot.curve(found), plot)
+    if as_json:
+        print_json(found.to_dict(asked))
+    else:
+        show(found.table(asked))
+
+
+@click.command()
+@with_model
+@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@click.option(
+    "--tolerance",
+    type=float,
+    default=5e-3,
+    show_default=True,
+    help="What may be missed, of the mean's range.",
+)
+@click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
+@click.option("--step", type=float, help="Round the costs to multiples of this.")
+@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+@with_plot("the trade-off")
+def frontier(
+    model: str,
+    make: "Callable[[], SSP]",
+    alpha: float,
+    tolerance: float,
+    most: int,
+    step: float | None,
+    memory: str | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Print the trade-off between expected cost and CVaR of MODEL.
+
+    \b
+    Example:
+      prudent frontier betting-game --alpha 0.2
+    """
+    from prudent.apps.cli.terminal import print_json, show
+
+    found = prudent.frontier(make(), alpha, tolerance=tolerance, most=most, step=step, memory=memory)
+    if plot is not None:
+        keep_picture(prudent.plot.frontier(found), plot)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        show(found.table())
+    if found.status == "interrupted":
+        click.get_current_context().exit(130)
+
+
+@click.command()
+@click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Where to write.")
+@click.option("--episodes", type=int, default=20_000, show_default=True, help="Simulated runs for each cell.")
+@click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
+def reproduce(out: str, episodes: int, traffic: str | None) -> None:
+    """Reproduce the paper: its tables and figures, and the exact optimum beside them.
+
+    Writes results.json, results.csv, the figures and one page, index.html.
+
+    \b
+    Examples:
+      prudent reproduce --out report
+      prudent reproduce --traffic la_traffic.csv
+    """
+    from prudent.apps.cli.terminal import print_reproduction
+    from prudent.apps.paper.reproduce import reproduce as run
+
+    print_reproduction(run(Path(out), episodes=episodes, traffic=traffic))
+    click.echo(f"prudent: the report is {Path(out) / 'index.html'}", err=True)
+
+
+def _alpha(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise PrudentError(f"--alphas {text!r}: must be numbers with commas between them") from None
+
+
+@click.command()
+@click.option("--port", type=int, default=8000, show_default=True, help="Where to listen; 0 takes any free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen here instead: others can use it then.")
+def serve(port: int, host: str) -> None:
+    """Serve a page on this machine: drag alpha and watch the plan change.
+
+    \b
+    Example:
+      prudent serve --port 8080
+    """
+    from prudent.runtime.optional import needed
+
+    for module in ("starlette", "uvicorn", "plotly"):
+        needed(module, "web")
+    from prudent.apps.web.server import serve as listen
+
+    listen(host, port)

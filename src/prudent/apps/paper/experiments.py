@@ -1,0 +1,166 @@
+"""The paper's experiments, run again: every domain, method and alpha, exactly and simulated."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from prudent import domains
+from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS, POINTS, SECONDS, TABLE_1
+from prudent.methods.cvar_ev import CvarEV
+from prudent.methods.cvar_wc import CvarWC
+from prudent.models.ssp import SSP, FloatArray
+from prudent.planning.solve import solve
+from prudent.policies.simulate import simulate
+from prudent.results.plan import Plan
+from prudent.runtime.progress import announce
+
+__all__ = ["Results", "Row", "run_experiments", "solve_as_in_paper"]
+
+GRIDS = (30, 80, 600)
+TIES = ("first", "last")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of Table 1 with everything beside it; None where there is nothing to say."""
+
+    domain: str
+    method: str
+    alpha: float
+    cvar: float | None  # exact where the policy allows it
+    expected: float | None
+    lower: float | None
+    upper: float | None
+    simulated_cvar: float
+    simulated_cvar_se: float
+    simulated_expected: float
+    simulated_expected_se: float
+    paper_cvar: float | None
+    paper_cvar_se: float | None
+    paper_expected: float | None
+    paper_expected_se: float | None
+    seconds: float
+    paper_seconds: float | None
+    status: str
+
+    def off(self, what: str) -> float | None:
+        """Return by how many combined standard errors the simulation is away from the paper."""
+        theirs = getattr(self, f"paper_{what}")
+        if theirs is None:
+            return None
+        error = float(np.hypot(getattr(self, f"simulated_{what}_se"), getattr(self, f"paper_{what}_se")))
+        gap = getattr(self, f"simulated_{what}") - theirs
+        return 0.0 if abs(gap) < 1e-9 else gap / error if error else float("inf")
+
+
+@dataclass
+class Results:
+    """All that was computed."""
+
+    episodes: int
+    traffic: bool  # whether Autonomous Navigation is the paper's own
+    rows: list[Row] = field(default_factory=list)
+    grids: list[dict[str, Any]] = field(default_factory=list)  # Deep Sea Treasure at 0.02 by grid and ties
+    parts: dict[str, float] = field(default_factory=dict)  # seconds of each part, simulation and all
+    costs: dict[tuple[str, str, float], FloatArray] = field(default_factory=dict)  # simulated totals
+
+    def row(self, domain: str, method: str, alpha: float) -> Row:
+        """Return one row."""
+        return next(r for r in self.rows if (r.domain, r.method, r.alpha) == (domain, method, alpha))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what goes into results.json."""
+        return {
+            "episodes": self.episodes,
+            "traffic": self.traffic,
+            "rows": [asdict(row) for row in self.rows],
+            "deep_sea_treasure_grids": self.grids,
+            "parts": self.parts,
+        }
+
+
+def solve_as_in_paper(model: SSP, domain: str, method: str, alpha: float) -> Plan:
+    """Solve with the options that the paper uses in this domain."""
+    points = POINTS.get(domain, 30)
+    paper: dict[str, CvarWC] = {"cvar-wc": CvarWC(points=points), "cvar-ev": CvarEV(points=points)}
+    return solve(model, alpha, method=paper.get(method, method))
+
+
+def run_experiments(episodes: int, traffic: str | None, seed: int = 0) -> Results:
+    """Run everything."""
+    results = Results(episodes, traffic is not None)
+    for domain, title in DOMAINS.items():
+        with _timed(results, f"{title}, building"):
+            options = {"traffic": traffic} if domain == "autonomous-navigation" else {}
+            model = getattr(domains, domain.replace("-", "_"))(**options)
+        for alpha in ALPHAS:
+            for method in METHODS:
+                with _timed(results, f"{title}, {method}, alpha {alpha:g}"):
+                    results.rows.append(_row(results, model, domain, method, alpha, seed))
+    treasure = domains.deep_sea_treasure()
+    for points in GRIDS:
+        with _timed(results, f"Deep Sea Treasure, {points} points"):
+            results.grids += _grid_study(treasure, points)
+    return results
+
+
+@contextmanager
+def _timed(results: Results, part: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    results.parts[part] = time.perf_counter() - began
+    announce(f"{part}: {results.parts[part]:.1f} s")
+
+
+def _row(results: Results, model: SSP, domain: str, method: str, alpha: float, seed: int) -> Row:
+    plan = solve_as_in_paper(model, domain, method, alpha)
+    runs = simulate(model, plan.policy, episodes=results.episodes, seed=seed)
+    results.costs[domain, method, alpha] = runs.costs
+    own = domain != "autonomous-navigation" or results.traffic
+    theirs = TABLE_1.get((domain, method, alpha)) if own else None
+    cvar, cvar_se, expected, expected_se = theirs or (None,) * 4
+    return Row(
+        domain=domain,
+        method=method,
+        alpha=alpha,
+        cvar=_known(plan.cvar),
+        expected=_known(plan.expected),
+        lower=_known(plan.lower),
+        upper=_known(plan.upper),
+        simulated_cvar=runs.cvar(alpha),
+        simulated_cvar_se=runs.cvar_se(alpha),
+        simulated_expected=runs.mean,
+        simulated_expected_se=runs.mean_se,
+        paper_cvar=cvar,
+        paper_cvar_se=cvar_se,
+        paper_expected=expected,
+        paper_expected_se=expected_se,
+        seconds=plan.seconds,
+        paper_seconds=SECONDS.get((domain, method)) if own else None,
+        status=plan.status,
+    )
+
+
+def _grid_study(model: SSP, points: int) -> list[dict[str, Any]]:
+    found = []
+    for ties in TIES:
+        careful = solve(model, 0.02, method=CvarWC(points=points, ties=ties))
+        bold = solve(model, 0.02, method=CvarEV(points=points, ties=ties))
+        found.append(
+            {
+                "points": points,
+                "ties": ties,
+                "game_value": careful.lower,
+                "cvar_wc": {"cvar": careful.cvar, "expected": careful.expected},
+                "cvar_ev": {"cvar": bold.cvar, "expected": bold.expected},
+            }
+        )
+    return found
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

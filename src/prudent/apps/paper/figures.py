@@ -1,0 +1,53 @@
+"""The paper's histograms, drawn from the simulated runs."""
+
+import base64
+
+from prudent.apps.paper.experiments import Results
+from prudent.apps.paper.published import DOMAINS
+from prudent.plot.canvas import png
+from prudent.plot.tails import common_bins, distribution
+from prudent.policies.runs import Runs
+from prudent.runtime.optional import needed
+
+__all__ = ["FIGURES", "draw_figures", "embedded"]
+
+FIGURES = {
+    "inventory-control": (0.02,),
+    "betting-game": (0.2,),
+    "deep-sea-treasure": (0.02, 0.2),
+    "autonomous-navigation": (0.02, 0.2),
+}
+"""Which histograms the paper shows."""
+
+LABEL = {"expected": "Expected Value", "cvar-wc": "CVaR-Worst-Case", "cvar-ev": "CVaR-Expected-Value", "exact": "exact"}
+BREAK_EVEN = {"inventory-control": 400.0}
+
+
+def draw_figures(results: Results) -> dict[str, bytes]:
+    """Return PNG pictures by name: one for each domain and alpha, a row of bars for each method."""
+    Figure = needed("matplotlib.figure", "plot").Figure
+    pictures = {}
+    for domain, alphas in FIGURES.items():
+        runs = {key[1:]: Runs(costs, seed=0) for key, costs in results.costs.items() if key[0] == domain}
+        bins = common_bins([each.distribution for each in runs.values()])
+        for alpha in alphas:
+            figure = Figure(figsize=(7, 8.6), layout="constrained")
+            axes = figure.subplots(4, 1, sharex=True, sharey=True)
+            tops = []
+            for axis, method in zip(axes, ("cvar-wc", "cvar-ev", "expected", "exact"), strict=True):
+                distribution(runs[method, alpha], alpha=alpha, labels=[LABEL[method]], bins=bins.tolist(), ax=axis)
+                tops.append(axis.get_ylim()[1])
+                if domain in BREAK_EVEN:
+                    axis.axvline(BREAK_EVEN[domain], color="black", lw=1.2, ls="--")
+                axis.get_legend().set_title(None)
+                axis.set_ylabel("share of runs")
+                axis.label_outer()
+            axes[0].set_ylim(0, max(tops))
+            figure.suptitle(f"{DOMAINS[domain]}, {results.episodes:,} runs; shaded: the worst {alpha:g}", fontsize=12)
+            pictures[f"{domain}-{alpha:g}.png"] = png(figure)
+    return pictures
+
+
+def embedded(picture: bytes) -> str:
+    """Return a PNG as an address that needs no file."""
+    return "data:image/png;base64," + base64.b64encode(picture).decode()

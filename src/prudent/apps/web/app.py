@@ -1,0 +1,296 @@
+"""The routes: the page and its files, what can be asked about a model, and uploads.
+
+All state is in the query: ``model``, ``set`` (repeatable, as ``--set``) and ``alpha``, ``method``, ``left``, ``layer``,
+``run``.  ``model`` is a domain, or the number of an upload, which only who uploaded it knows: a keyed digest of its
+content, under a key of this process.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import json
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Coroutine
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive
+
+import prudent
+from prudent.apps.web.answers import Answers
+from prudent.apps.web.guards import Guard, allowed_hosts
+from prudent.apps.web.sessions import ALPHA_MIN, FILES
+from prudent.apps.web.workers import Busy, Crew, Failed, Refused, TooLong
+from prudent.domains.registry import DOMAINS
+from prudent.methods.registry import METHODS
+from prudent.runtime.limits import available_memory, cores
+
+__all__ = ["Limits", "make_app"]
+
+STATIC = {
+    "": ("index.html", "text/html; charset=utf-8"),
+    "style.css": ("style.css", "text/css; charset=utf-8"),
+    **{
+        name: (name, "text/javascript; charset=utf-8")
+        for name in ("main.js", "api.js", "cards.js", "charts.js", "maps.js", "play.js", "state.js")
+    },
+}
+SLOW = {"curve", "frontier"}  # tasks, and methods, that take too long to be waited for
+KINDS = {
+    "plan.safetensors": "application/octet-stream",
+    "decisions.csv": "text/csv; charset=utf-8",
+    "distribution.csv": "text/csv; charset=utf-8",
+    "data.json": "application/json",
+}
+ASKED = {
+    "check": (),
+    "solve": ("alpha", "method", "sure"),
+    "curve": (),
+    "frontier": ("alpha",),
+    "policy": ("alpha", "left", "layer"),
+    "play": ("alpha", "run"),
+    **{name: ("alpha", "method") for name in KINDS},
+}
+"""Which values of the query each task looks at: nothing else tells two questions apart."""
+
+UPLOADS = (".json", ".json.gz", ".umb")
+"""Files that are data; others are programs for Storm, which a server does not run for strangers."""
+
+
+class Limits:
+    """What requests may use."""
+
+    upload = 8 * 2**20  # bytes of one file
+    uploads = 64 * 2**20  # of all that are kept
+    answers = 64 * 2**20  # of answers that are kept
+    quick = 30.0  # seconds
+    slow = 120.0
+    receive = 30.0  # for an upload to arrive
+    waiting = 32  # tasks that wait for a worker
+
+    def __init__(self) -> None:
+        self.workers = max(2, min(cores() // 2, 4))
+        self.background = max(1, min(cores() // 4, 2))
+        self.memory = int(available_memory() * 0.5 / (self.workers + self.background))  # bytes of tables, each
+
+
+class Server:
+    """What the routes share: workers, answers and uploads."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.quick = Crew(limits.workers, waiting=limits.waiting, limit=limits.quick, memory=limits.memory)
+        self.slow = Crew(
+            limits.background, waiting=limits.waiting, limit=limits.slow, memory=limits.memory, niceness=10
+        )
+        self.answers = Answers(limits.answers)
+        self.uploads: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        self.secret = secrets.token_bytes(32)
+        self.files = {name: (_static(name, *about), about[1]) for name, about in STATIC.items()}
+        self.files["plotly.js"] = (_plotly(), "text/javascript; charset=utf-8")
+
+    @contextlib.asynccontextmanager
+    async def life(self, app: Starlette) -> AsyncIterator[None]:
+        """Start the workers with the server and end them with it."""
+        try:
+            await asyncio.gather(self.quick.start(), self.slow.start())
+            yield
+        finally:
+            await asyncio.gather(self.quick.close(), self.slow.close())
+
+    async def file(self, request: Request) -> Response:
+        """Send the page or one of its files; all were read at the start."""
+        body, kind = self.files[request.path_params.get("name", "")]
+        tag = f'"{sha256(body).hexdigest()[:16]}"'
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type=kind, headers=headers)
+
+    async def domains(self, request: Request) -> Response:
+        """Tell which domains there are, their parameters, and the limits."""
+        return JSONResponse(
+            {
+                "version": prudent.__version__,
+                "alpha_min": ALPHA_MIN,
+                "upload": {"most": self.limits.upload, "kinds": _kinds()},
+                "domains": [
+                    {"name": name, "parameters": _parameters(name), "parts": about.parts}
+                    for name, about in DOMAINS.items()
+                ],
+                "methods": [
+                    {"name": name, "title": method.title, "what": method.what, "symbol": method.symbol}
+                    for name, method in METHODS.items()
+                    if method.shown
+                ],
+            }
+        )
+
+    async def status(self, request: Request) -> Response:
+        """Tell how much was answered, stopped and refused since the start."""
+        return JSONResponse({"quick": self.quick.told(), "slow": self.slow.told()})
+
+    async def upload(self, request: Request) -> Response:
+        """Take in a model file, check it, and answer with its number."""
+        name = request.query_params.get("name", "").replace("\\", "/").rpartition("/")[2][:100]
+        if not name.lower().endswith(tuple(_kinds())) or not name.isprintable():
+            return _error(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(_kinds())}")
+        async with asyncio.timeout(self.limits.receive):
+            raw = await _body(request, self.limits.upload)
+        if raw is None:
+            most = f"{self.limits.upload:,}"
+            smaller = '.json.gz is taken, too (prudent.save(model, "model.json.gz") makes one)'
+            return _error(413, f"{name}: has more than {most} bytes; {smaller}, and the command has no limit")
+        about = name.encode() + b"\0" + raw
+        number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
+        key = json.dumps([number, []])
+        task = {"task": "check", "key": key, "name": name, "set": [], "values": {}}
+        body = await _unless_gone(request.receive, self.quick.run(task, raw))
+        self.uploads[number] = (name, raw)
+        while sum(len(kept) for _, kept in self.uploads.values()) > self.limits.uploads:
+            self.uploads.popitem(last=False)
+        return JSONResponse({"model": number, "name": name, "check": json.loads(body)})
+
+    async def ask(self, request: Request) -> Response:
+        """Answer a task about a model."""
+        task = request.path_params["task"]
+        if task not in ASKED:
+            return _error(404, f"there is no {task!r:.60} here")
+        query = request.query_params
+        model, settings = query.get("model", ""), query.getlist("set")
+        values = {name: query[name] for name in ASKED[task] if name in query}
+        about: dict[str, Any] = {"task": task, "model": model, "set": settings, "values": values}
+        raw = None
+        if model.startswith("upload-"):
+            if model not in self.uploads:
+                return _error(404, "this uploaded model is not kept any more: upload it again")
+            if settings:
+                return _error(400, f"--set {settings[0]}: only domains have parameters, and {model} is not one")
+            self.uploads.move_to_end(model)
+            about["name"], raw = self.uploads[model]
+        about["key"] = json.dumps([model, settings])
+        crew = self.slow if task in SLOW or _is_slow(values.get("method")) else self.quick
+        question = json.dumps([task, model, settings, sorted(values.items())])
+        body = await _unless_gone(request.receive, self.answers.get(question, lambda keep: crew.run(about, raw, keep)))
+        headers = {"Cache-Control": "no-store"}
+        if task in KINDS:
+            headers["Content-Disposition"] = f'attachment; filename="{task}"'
+        return Response(body, media_type=KINDS.get(task, "application/json"), headers=headers)
+
+
+async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """Wait for an answer as long as somebody else does: who hangs up, or moves the slider on, stops the solve."""
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    answer, hung_up = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({answer, hung_up}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        answer.cancel()
+        hung_up.cancel()
+
+
+async def _body(request: Request, most: int) -> bytes | None:
+    """Return the body of a request, or nothing if it is too long; no more than that is ever taken in."""
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > most:
+        return None
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            return None
+    return bytes(body)
+
+
+def _error(status: int, message: str, **more: Any) -> JSONResponse:
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return JSONResponse({"error": message, **more}, status, headers)
+
+
+def _told(kind: Callable[[Any], tuple[int, str]]) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
+    async def tell(request: Request, error: Exception) -> Response:
+        more = {"problems": error.reply["problems"], "exit": 2} if isinstance(error, Refused) else {}
+        return _error(*kind(error), **more)
+
+    return tell
+
+
+def _is_slow(method: str | None) -> bool:
+    return method in METHODS and METHODS[method].from_paper
+
+
+def _parameters(name: str) -> list[dict[str, Any]]:
+    return [
+        {"name": key, "default": parameter.default, "kind": type(parameter.default).__name__}
+        for key, parameter in DOMAINS[name].parameters.items()
+        if key not in FILES
+    ]
+
+
+def _kinds() -> list[str]:
+    from prudent.io.formats import MODEL_FORMATS
+
+    return [suffix for suffix in UPLOADS if suffix in MODEL_FORMATS]
+
+
+def _static(name: str, file: str, kind: str) -> bytes:
+    return (files("prudent.apps.web") / "static" / file).read_bytes()
+
+
+def _plotly() -> bytes:
+    """Return the JavaScript that comes with Plotly for Python."""
+    return (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
+
+
+def make_app(host: str = "127.0.0.1", limits: Limits | None = None) -> Starlette:
+    """Return the app for a server that listens at a host."""
+    server = Server(limits or Limits())
+    hosts = allowed_hosts(host)
+    known = {
+        Refused: _told(lambda error: (400, str(error))),
+        Busy: _told(lambda error: (503, "all workers are busy: try again in a second")),
+        TooLong: _told(lambda error: (504, "this takes longer than this server allows; solve it with the command")),
+        TimeoutError: _told(lambda error: (408, "the file took too long to arrive")),
+        Failed: _told(lambda error: (500, str(error))),
+        ClientDisconnect: _told(lambda error: (499, "the request was given up")),
+        404: _told(lambda error: (404, "there is nothing here")),
+        405: _told(lambda error: (405, "that is not how this is asked for")),
+    }
+    app = Starlette(
+        routes=[
+            Route("/", server.file),
+            Route("/static/{name}", _only(server)),
+            Route("/api/domains", server.domains),
+            Route("/api/status", server.status),
+            Route("/api/models", server.upload, methods=["POST"]),
+            Route("/api/{task}", server.ask),
+        ],
+        middleware=[Middleware(Guard, hosts=hosts, open_to_all=hosts != allowed_hosts("127.0.0.1"))],
+        exception_handlers=known,
+        lifespan=server.life,
+    )
+    app.state.server = server
+    return app
+
+
+def _only(server: Server) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    async def send(request: Request) -> Response:
+        if request.path_params["name"] not in server.files:
+            return _error(404, "there is nothing here")
+        return await server.file(request)
+
+    return send

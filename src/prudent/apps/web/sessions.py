@@ -1,0 +1,120 @@
+"""What a worker keeps of a model: the model itself, one sweep for every alpha, and the plans it made last."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any
+
+import prudent
+from prudent.domains.registry import make
+from prudent.engine.cost_step import find_lattice
+from prudent.errors import PrudentError
+from prudent.io.formats import parse
+from prudent.methods.registry import METHODS, with_points
+from prudent.models.ssp import SSP
+from prudent.planning.curve import Curve
+from prudent.policies.distribution import Distribution
+from prudent.results.plan import Plan
+from prudent.runtime.limits import cores
+
+__all__ = ["ALPHA_MIN", "Bounded", "Session", "open_session"]
+
+ALPHA_MIN = 0.005
+"""The smallest alpha of the slider; one sweep serves every alpha from here on."""
+
+WHILE = 0.25
+"""Seconds; a solve that takes longer is not waited for while the slider moves."""
+
+POINTS = 30  # grid points of the paper's methods, as by command
+PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
+PIECES = 24  # other results of one model: distributions, routes
+FILES = ("traffic",)  # parameters that are paths: requests open no files
+
+
+class Bounded(OrderedDict[Hashable, Any]):
+    """The values asked for last, no more than so many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def get_or_make(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what is kept under a key, or make it and keep it."""
+        if key not in self:
+            value = make()
+            self[key] = value
+            while len(self) > self.most:
+                self.popitem(last=False)
+        self.move_to_end(key)
+        return self[key]
+
+
+class Session:
+    """A model and what was computed of it."""
+
+    def __init__(self, model: SSP, kind: str, settings: dict[str, str], memory: int) -> None:
+        self.model = model
+        self.kind = kind  # the domain's name, or "file"
+        self.settings = settings  # the domain's parameters, as text
+        self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
+        self.plans, self.kept = Bounded(PLANS), Bounded(PIECES)
+        self.seconds = 0.0  # what the last exact solve took
+        self._curve: Curve | None = None
+
+    @property
+    def curve(self) -> Curve:
+        """Every alpha, from one sweep."""
+        if self._curve is None:
+            self._curve = prudent.curve(self.model, alpha_min=ALPHA_MIN, **self.options)
+        return self._curve
+
+    @cached_property
+    def rounded(self) -> bool:
+        """Whether costs have no common step, or too fine a one."""
+        return find_lattice(self.model.cost) is None or bool(self.curve.notes)
+
+    def plan(self, alpha: float, method: str, *, sure: bool = True) -> Plan:
+        """Return the plan for an alpha.
+
+        ``sure``: what :func:`prudent.solve` returns, digit for digit.  Else, where that takes a while, from the one
+        sweep that serves every alpha: the same policy and numbers, but for the last digits of the bounds, which allow
+        for the rounding of a longer sweep.
+        """
+        swept = not sure and method == "exact" and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
+        if not swept or (method, alpha, True) in self.plans:
+            found: Plan = self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
+        else:
+            found = self.plans.get_or_make((method, alpha, False), lambda: self.curve.plan(alpha))
+        return found
+
+    def is_sure(self, plan: Plan) -> bool:
+        """Return whether a plan is one of a solve of its own."""
+        return self.plans.get((plan.method, plan.alpha, True)) is plan
+
+    def _solve(self, alpha: float, method: str) -> Plan:
+        plan = prudent.solve(self.model, alpha, method=with_points(method, POINTS), **self.options)
+        if plan.status == "interrupted":
+            raise KeyboardInterrupt
+        if method == "exact":
+            self.seconds = plan.seconds
+        return plan
+
+    def distribution(self, alpha: float, method: str) -> Distribution:
+        """Return the exact distribution of a plan's total cost; that of least mean is the same for every alpha."""
+        key = ("distribution", method, alpha if METHODS[method].for_alpha else None)
+        found: Distribution = self.kept.get_or_make(
+            key, lambda: prudent.evaluate(self.model, self.plan(alpha, method, sure=False).policy)
+        )
+        return found
+
+
+def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:
+    """Return a session for a domain with its parameters, or for the bytes of an uploaded file."""
+    if raw is not None:
+        return Session(parse(raw, about["name"]), "file", {}, memory)
+    for item in about["set"]:
+        if item.partition("=")[0] in FILES:
+            raise PrudentError(f"--set {item}: the page opens no files; use the command for that")
+    model = make(about["model"], tuple(about["set"]))
+    settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
+    return Session(model, about["model"], settings, memory)

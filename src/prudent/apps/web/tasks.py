@@ -1,0 +1,177 @@
+"""What a worker answers: each task a function of a session and the request's own values.
+
+Numbers are those of ``to_dict``, which ``--json`` prints; texts those of the tables the command prints.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import prudent
+from prudent.apps.web.maps import policy_map
+from prudent.apps.web.playing import played
+from prudent.apps.web.sessions import ALPHA_MIN, Session
+from prudent.errors import PrudentError
+from prudent.io.plan import content_of
+from prudent.methods.registry import METHODS
+from prudent.policies.distribution import Distribution, check_alpha
+from prudent.results.plan import Plan
+from prudent.runtime.tables import at_least, csv_text, number, plain
+
+__all__ = ["TASKS", "as_alpha", "perform"]
+
+BARS = 60
+"""About the most bars of a distribution."""
+
+SAMPLED = 25
+"""Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
+
+
+def perform(session: Session, task: str, values: dict[str, str]) -> bytes:
+    """Return the body of an answer."""
+    return TASKS[task](session, values)
+
+
+def as_alpha(values: dict[str, str]) -> float:
+    """Return a request's alpha, or refuse it as the command does."""
+    text = values.get("alpha", "")
+    try:
+        return check_alpha(float(text))
+    except ValueError as error:
+        raise (
+            error
+            if isinstance(error, PrudentError)
+            else PrudentError(f"alpha is {text!r}; it must be the fraction of worst runs, above 0 and at most 1")
+        ) from None
+
+
+def _method(values: dict[str, str]) -> str:
+    name = values.get("method", "exact")
+    if name not in METHODS:
+        raise PrudentError(f"unknown method {name!r}; methods are {', '.join(METHODS)}")
+    return name
+
+
+def _plan(session: Session, values: dict[str, str]) -> Plan:
+    return session.plan(as_alpha(values), _method(values))
+
+
+def _solve(session: Session, values: dict[str, str]) -> bytes:
+    plan = session.plan(as_alpha(values), _method(values), sure=values.get("sure") == "1")
+    result = session.distribution(plan.alpha, plan.method)
+    shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
+    shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
+    shown["cvar"] = (
+        plan.own_cvar.removeprefix("exactly ").replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
+    )
+    return _json(
+        {
+            "plan": plan.to_dict(),
+            "shown": shown,
+            "message": plan.message,
+            "std": result.std,
+            "bars": _bars(plan, result),
+            "sure": session.is_sure(plan),
+        }
+    )
+
+
+def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
+    """Return a distribution as a picture shows it: a bar for so many neighbouring values, and none across VaR."""
+    values, step = result.values, 0.0 if result.grouped else plan.step
+    span = float(values[-1] - values[0])
+    width = span / BARS or 1.0
+    if step:
+        width = step * max(math.ceil(span / step / BARS), 1)
+    end = plan.var if math.isfinite(plan.var) else float(values[-1])
+    place = np.ceil((values - end) / width - 1e-9).astype(np.int64)  # bar i ends at VaR and i widths
+    bar, which = np.unique(place, return_inverse=True)
+    heights = np.bincount(which, weights=result.probabilities)
+    return {"x": end + bar * width - (width - step) / 2, "p": heights, "width": width, "missing": result.missing}
+
+
+def _curve(session: Session, values: dict[str, str]) -> bytes:
+    found = session.curve
+    asked = np.geomspace(ALPHA_MIN, 1, SAMPLED).tolist() if session.rounded else None
+    return _json({**found.to_dict(asked), "sampled": session.rounded})
+
+
+def _frontier(session: Session, values: dict[str, str]) -> bytes:
+    alpha = as_alpha(values)
+    rough: dict[str, Any] = {"tolerance": 0.01}
+    if session.rounded:  # a picture need not be as fine as a plan
+        rough = {"tolerance": 0.02, "most": 12, "step": 5 * session.curve.step}
+    found = prudent.frontier(session.model, alpha, **rough, **session.options)
+    if found.status == "interrupted":
+        raise KeyboardInterrupt
+    return _json({**found.to_dict(), "message": found.message})
+
+
+def _policy(session: Session, values: dict[str, str]) -> bytes:
+    plan = session.plan(as_alpha(values), "exact", sure=False)
+    left = values.get("left")
+    return _json(policy_map(session, plan, None if left is None else _real("left", left), values.get("layer")))
+
+
+def _play(session: Session, values: dict[str, str]) -> bytes:
+    text = values.get("run", "0")
+    if not text.isdecimal() or len(text) > 9:
+        raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
+    return _json(played(session.plan(as_alpha(values), "exact", sure=False), int(text)))
+
+
+def _check(session: Session, values: dict[str, str]) -> bytes:
+    return _json(prudent.check(session.model).to_dict())
+
+
+def _plan_file(session: Session, values: dict[str, str]) -> bytes:
+    return content_of(_plan(session, values))
+
+
+def _decisions(session: Session, values: dict[str, str]) -> bytes:
+    return _plan(session, values).decisions().to_csv().encode("utf-8", "backslashreplace")
+
+
+def _distribution(session: Session, values: dict[str, str]) -> bytes:
+    plan = _plan(session, values)
+    result = session.distribution(plan.alpha, plan.method)
+    rows = zip(result.values.tolist(), result.probabilities.tolist(), strict=True)
+    return csv_text(("value", "probability"), rows).encode()
+
+
+def _data(session: Session, values: dict[str, str]) -> bytes:
+    plan = _plan(session, values)
+    result = session.distribution(plan.alpha, plan.method)
+    return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
+
+
+def _real(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise PrudentError(f"{name} is {text!r}; it must be a number")
+    return value
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(plain(content), allow_nan=False).encode()
+
+
+TASKS: dict[str, Callable[[Session, dict[str, str]], bytes]] = {
+    "check": _check,
+    "solve": _solve,
+    "curve": _curve,
+    "frontier": _frontier,
+    "policy": _policy,
+    "play": _play,
+    "plan.safetensors": _plan_file,
+    "decisions.csv": _decisions,
+    "distribution.csv": _distribution,
+    "data.json": _data,
+}
+"""Every task by the name it has in the address."""

@@ -1,0 +1,146 @@
+"""A process that computes: frames in on stdin, frames out on stdout, one task at a time.
+
+A frame is two lengths (four bytes each, big-endian), a JSON object and raw bytes.  SIGINT stops the task at hand, as
+Ctrl-C stops the command, and leaves what is kept in place; the process ends with its stdin.
+"""
+
+import json
+import os
+import signal
+import struct
+import sys
+import traceback
+from types import FrameType
+from typing import Any, BinaryIO
+
+from prudent.apps.web.sessions import Bounded, Session, open_session
+from prudent.errors import ModelError, PrudentError
+
+__all__ = ["LENGTHS", "main"]
+
+LENGTHS = struct.Struct(">II")
+SESSIONS = 4
+"""The most models that a worker keeps, with their sweeps."""
+
+
+class Worker:
+    """Answers frames until there are no more."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO, memory: int) -> None:
+        self.source, self.sink, self.memory = source, sink, memory
+        self.sessions = Bounded(SESSIONS)
+        self.busy = False
+        # Rings with every signal, whoever handles it: a solve that is asked to stop returns what it has so far.
+        self.bell = -1
+        if os.name == "posix":  # elsewhere a task is not asked to stop, its process is replaced
+            self.bell, ring = os.pipe()
+            os.set_blocking(self.bell, False)
+            os.set_blocking(ring, False)
+            signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Stop the task at hand, if there is one."""
+        if self.busy:
+            raise KeyboardInterrupt
+
+    def rang(self) -> bool:
+        """Return whether a signal came since this was asked last."""
+        try:
+            return self.bell >= 0 and bool(os.read(self.bell, 4096))
+        except BlockingIOError:
+            return False
+
+    def run(self) -> None:
+        """Answer until stdin ends."""
+        signal.signal(signal.SIGINT, self.interrupt)
+        while len(head := self.source.read(LENGTHS.size)) == LENGTHS.size:
+            size, extra = LENGTHS.unpack(head)
+            about, raw = json.loads(self.source.read(size)), self.source.read(extra)
+            self.rang()
+            reply: dict[str, Any] = {"kind": "stopped"}
+            body = b""
+            try:
+                self.busy = True
+                reply, body = self.answer(about, raw)
+                self.busy = False
+            except KeyboardInterrupt:
+                self.busy = False
+            if self.rang():  # what was computed may be half of it
+                self.sessions.pop(about["key"], None)
+                reply, body = {"kind": "stopped"}, b""
+            text = json.dumps(reply).encode()
+            self.sink.write(LENGTHS.pack(len(text), len(body)) + text + body)
+            self.sink.flush()
+
+    def answer(self, about: dict[str, Any], raw: bytes) -> tuple[dict[str, Any], bytes]:
+        """Return a reply and its body."""
+        from prudent.apps.web.tasks import perform
+
+        try:
+            session = self.session(about, raw)
+            if session is None:
+                return {"kind": "unknown"}, b""
+            return {"kind": "answer"}, perform(session, about["task"], about["values"])
+        except PrudentError as error:
+            problems = list(error.problems) if isinstance(error, ModelError) else [str(error)]
+            return {"kind": "refused", "error": str(error), "problems": problems}, b""
+        except MemoryError:
+            self.sessions.clear()
+            message = "this takes more memory than this server allows; solve it with the command, which takes --memory"
+            return {"kind": "refused", "error": message, "problems": [message]}, b""
+        except Exception as error:  # a fault of ours must not end the worker; the server says that it happened
+            traceback.print_exc()
+            return {"kind": "failed", "error": f"{type(error).__name__}: {error}"}, b""
+
+    def session(self, about: dict[str, Any], raw: bytes) -> Session | None:
+        """Return the session of a model, or nothing for an upload whose bytes are needed first."""
+        uploaded = about.get("name") is not None
+        if uploaded and about["key"] not in self.sessions and not about.get("sent"):
+            return None
+        found: Session = self.sessions.get_or_make(
+            about["key"], lambda: open_session(about, raw if uploaded else None, self.memory)
+        )
+        return found
+
+
+def limit_memory(most: int) -> None:
+    """Let allocations beyond so many bytes fail rather than take the machine down, where the system can."""
+    if os.name != "posix":
+        return
+    import resource
+
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def warm_up() -> None:
+    """Compile what every task needs, or read it from the cache, before anybody waits for it."""
+    import prudent
+    from prudent.apps.web.tasks import perform
+    from prudent.kernels import compile_for_cycles
+
+    compile_for_cycles()
+    session = Session(prudent.domains.figure_2(), "figure-2", {}, 10**9)
+    for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
+        perform(session, "solve", {"alpha": "0.1", "method": method})
+    for task in ("curve", "frontier", "policy", "play", "decisions.csv"):
+        perform(session, task, {"alpha": "0.1"})
+
+
+def main() -> None:
+    """Take the channels, warm up, say so, and work."""
+    memory, niceness = int(sys.argv[1]), int(sys.argv[2])
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints must not get between the frames
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if niceness and hasattr(os, "nice"):
+        os.nice(niceness)
+    warm_up()
+    limit_memory(2 * memory + 2**30)
+    sink.write(LENGTHS.pack(2, 0) + b"{}")
+    sink.flush()
+    Worker(source, sink, memory).run()
+
+
+if __name__ == "__main__":
+    main()

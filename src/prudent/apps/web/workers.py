@@ -1,0 +1,237 @@
+"""The worker processes, as the server sees them: hand out a task, wait, stop it, replace what does not stop."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from prudent.apps.web.worker import LENGTHS
+
+__all__ = ["Busy", "Crew", "Failed", "Refused", "TooLong"]
+
+GRACE = 0.3
+"""Seconds that a task may go on that was given up: if it is done by then, somebody may ask for it again."""
+
+PATIENCE = 1.5
+"""Seconds that a task has to stop when told to; told again it has as many; then its process is replaced."""
+
+
+class Busy(Exception):
+    """All workers are at work and enough tasks wait."""
+
+
+class TooLong(Exception):
+    """A task took more time than it may."""
+
+
+class Failed(Exception):
+    """A worker could not answer, by no fault of the user."""
+
+
+class Refused(Exception):
+    """What the user can mend."""
+
+    def __init__(self, reply: dict[str, Any]) -> None:
+        super().__init__(reply["error"])
+        self.reply = reply
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: asyncio.subprocess.Process
+    keys: set[str] = field(default_factory=set)  # the models it has seen
+    reading: "asyncio.Task[tuple[dict[str, Any], bytes]] | None" = None
+
+    async def send(self, about: dict[str, Any], raw: bytes) -> None:
+        assert self.process.stdin is not None
+        text = json.dumps(about).encode()
+        self.process.stdin.write(LENGTHS.pack(len(text), len(raw)) + text + raw)
+        await self.process.stdin.drain()
+
+    async def receive(self) -> tuple[dict[str, Any], bytes]:
+        """Return the next frame; who gives up waiting leaves it whole for the next who asks."""
+        if self.reading is None:
+            self.reading = asyncio.get_running_loop().create_task(self._read())
+        try:
+            return await asyncio.shield(self.reading)
+        finally:
+            if self.reading.done():
+                self.reading = None
+
+    async def _read(self) -> tuple[dict[str, Any], bytes]:
+        assert self.process.stdout is not None
+        size, extra = LENGTHS.unpack(await self.process.stdout.readexactly(LENGTHS.size))
+        reply = json.loads(await self.process.stdout.readexactly(size))
+        return reply, await self.process.stdout.readexactly(extra)
+
+    def signal(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if os.name == "posix":
+                self.process.send_signal(signal.SIGINT)
+            else:
+                self.process.kill()
+
+    async def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
+        if self.reading is not None:
+            await asyncio.gather(self.reading, return_exceptions=True)
+
+
+class Crew:
+    """So many workers, and a limited number of tasks that wait for one; more, and the oldest is told to come back."""
+
+    def __init__(self, size: int, *, waiting: int, limit: float, memory: int, niceness: int = 0) -> None:
+        self.size, self.waiting, self.limit, self.memory, self.niceness = size, waiting, limit, memory, niceness
+        self.idle: list[_Worker] = []
+        self.all: set[_Worker] = set()
+        self.queue: deque[asyncio.Future[_Worker]] = deque()
+        self.tasks: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
+        self.counts = {"answered": 0, "stopped": 0, "replaced": 0, "refused as busy": 0}
+        self.closed = False
+
+    async def start(self) -> None:
+        """Start every worker; return when all of them are warm."""
+        await asyncio.gather(*(self._hire() for _ in range(self.size)))
+
+    async def _hire(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "prudent.apps.web.worker",
+            str(self.memory),
+            str(self.niceness),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C at the terminal is for the server
+        )
+        worker = _Worker(process)
+        self.all.add(worker)
+        try:
+            await worker.receive()
+        except asyncio.IncompleteReadError:
+            self.all.discard(worker)
+            raise Failed("a worker process did not start; its message is on the server's stderr") from None
+        self._release(worker)
+
+    def _release(self, worker: _Worker) -> None:
+        """Give a worker to who came last, since who came before may not want it any more; or let it rest."""
+        while self.queue:
+            turn = self.queue.pop()
+            if not turn.done():
+                turn.set_result(worker)
+                return
+        self.idle.append(worker)
+
+    async def _take(self, key: str) -> _Worker:
+        """Return an idle worker, one that knows the model if there is one; else wait for one."""
+        if self.idle:
+            found = next((worker for worker in self.idle if key in worker.keys), self.idle[0])
+            self.idle.remove(found)
+            return found
+        turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
+        self.queue.append(turn)
+        if len(self.queue) > self.waiting:
+            oldest = self.queue.popleft()
+            if not oldest.done():
+                self.counts["refused as busy"] += 1
+                oldest.set_exception(Busy())
+        try:
+            async with asyncio.timeout(self.limit):
+                return await turn
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._release(turn.result())
+            if isinstance(error, TimeoutError):
+                raise Busy from None
+            raise
+        finally:
+            if turn in self.queue:
+                self.queue.remove(turn)
+
+    async def run(
+        self, about: dict[str, Any], raw: bytes | None, keep: Callable[[bytes], None] = lambda body: None
+    ) -> bytes:
+        """Return the answer to a task; cancelled, stop it unless it is nearly done.
+
+        Parameters
+        ----------
+        about : dict
+            The task; ``key`` tells models apart, ``name`` is an uploaded file's.
+        raw : bytes, optional
+            That file, sent only to a worker that does not have it.
+        keep : callable, optional
+            Gets an answer that came although it was given up.
+        """
+        worker = await self._take(about["key"])
+        try:
+            async with asyncio.timeout(self.limit):
+                await worker.send(about, b"")
+                reply, body = await worker.receive()
+                if reply["kind"] == "unknown" and raw is not None:
+                    await worker.send({**about, "sent": True}, raw)
+                    reply, body = await worker.receive()
+        except (TimeoutError, asyncio.CancelledError) as error:
+            self._later(self._stop(worker, about["key"], keep))
+            if isinstance(error, TimeoutError):
+                raise TooLong from None
+            raise
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self._later(self._replace(worker))
+            raise Failed("a worker process ended; the next request gets a new one") from None
+        worker.keys.add(about["key"])
+        self._release(worker)
+        if reply["kind"] == "refused":
+            raise Refused(reply)
+        if reply["kind"] != "answer":
+            raise Failed(reply.get("error", "the task was stopped"))
+        self.counts["answered"] += 1
+        return body
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _stop(self, worker: _Worker, key: str, keep: Callable[[bytes], None]) -> None:
+        """Wait a moment, then stop a worker's task."""
+        for patience in (GRACE, PATIENCE, PATIENCE):
+            try:
+                async with asyncio.timeout(patience):
+                    reply, body = await worker.receive()
+            except TimeoutError:
+                worker.signal()
+                continue
+            except (asyncio.IncompleteReadError, ConnectionError):
+                break
+            if reply["kind"] == "answer":
+                worker.keys.add(key)
+                keep(body)
+            self.counts["answered" if reply["kind"] == "answer" else "stopped"] += 1
+            self._release(worker)
+            return
+        await self._replace(worker)
+
+    async def _replace(self, worker: _Worker) -> None:
+        await worker.end()
+        self.all.discard(worker)
+        self.counts["replaced"] += 1
+        if not self.closed:
+            await self._hire()
+
+    def told(self) -> dict[str, int]:
+        """Return what was done since the start, and how many are at work now."""
+        return {**self.counts, "at work": len(self.all) - len(self.idle), "waiting": len(self.queue)}
+
+    async def close(self) -> None:
+        """End every worker."""
+        self.closed = True
+        for worker in list(self.all):
+            await worker.end()

@@ -1,1 +1,0 @@
-"""Models from where people keep them: Gymnasium, arrays of other packages, graphs; and plans that act there."""

@@ -1,0 +1,87 @@
+"""The one list of domains: what they are called, what they take, and how their plans are drawn.
+
+A domain is a function that returns a model, in a file of its own, with :func:`domain` on top; importing it in
+``domains/__init__.py`` makes it known to the command, the page, the environments and the pictures.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar
+
+from prudent.errors import PrudentError
+from prudent.models.ssp import SSP
+
+__all__ = ["DOMAINS", "Domain", "domain", "make"]
+
+Make = TypeVar("Make", bound=Callable[..., SSP])
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What is to be known of a domain beside its model."""
+
+    title: str  # as the paper calls it
+    make: Callable[..., SSP]
+    parts: tuple[str, ...] = ()  # what the parts of a state are called, if states are tuples
+    action: str = "action"  # what an action is called, if it is a number
+    drawn: Literal["heat", "sea", "network", "table"] = "table"  # the picture that suits its plans
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The parameters of its function."""
+        return dict(inspect.signature(self.make).parameters)
+
+    @property
+    def environment(self) -> str:
+        """What Gymnasium calls it."""
+        return f"prudent/{self.make.__name__.title().replace('_', '')}-v0"
+
+
+DOMAINS: dict[str, Domain] = {}
+"""Every domain by the name it has in commands, which is also that of its model."""
+
+
+def domain(title: str, **about: Any) -> Callable[[Make], Make]:
+    """Make a function known as a domain; ``about`` are the fields of :class:`Domain`."""
+
+    def known(make: Make) -> Make:
+        DOMAINS[make.__name__.replace("_", "-")] = Domain(title, make, **about)
+        return make
+
+    return known
+
+
+def make(name: str, settings: tuple[str, ...] = ()) -> SSP:
+    """Return the model of a domain, its parameters set as by ``--set KEY=VALUE``, read by their own types."""
+    if name not in DOMAINS:
+        near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise PrudentError(f"{name}: neither a domain nor a file; {hint}domains are {', '.join(DOMAINS)}")
+    known = DOMAINS[name].parameters
+    chosen: dict[str, Any] = {}
+    for item in settings:
+        key, equals, text = item.partition("=")
+        if not equals or key not in known:
+            takes = ", ".join(known) or "none"
+            raise PrudentError(f"--set {item}: {name} has no such parameter; write KEY=VALUE with KEY one of: {takes}")
+        if key in chosen:
+            raise PrudentError(f"--set {item}: {key} is set twice")
+        chosen[key] = _value(text, known[key], item)
+    return DOMAINS[name].make(**chosen)
+
+
+def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
+    if isinstance(parameter.default, bool):
+        if text.lower() not in ("true", "false"):
+            raise PrudentError(f"--set {item}: must be true or false")
+        return text.lower() == "true"
+    if isinstance(parameter.default, int | float):
+        kind = type(parameter.default)
+        try:
+            return kind(text)
+        except ValueError:
+            what = "a whole number" if kind is int else "a number"
+            raise PrudentError(f"--set {item}: must be {what}") from None
+    return text

@@ -1,0 +1,162 @@
+"""The common step of a model's costs.
+
+If all costs are whole multiples of one step, so are all totals and all budgets, and planning is exact
+(no interpolation).  Floats hide such a step (0.1 + 0.2, 1/3), so it is looked for with a tolerance of a few
+units in the last place, by continued fractions on the ratios of the costs; what the tolerance swallowed is
+kept as ``deviation`` and ends up in the bounds of every result.
+
+Costs without a common step are counted on a lattice much finer than the step they are rounded to: a binary
+fraction of it, so fine that only ``deviation`` is lost.  From there on everything is whole numbers, and rounding
+up or down to the step is exact.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.kernels.counting import common_divisor, whole_numbers
+from prudent.models.ssp import FloatArray, IntArray
+
+__all__ = ["Lattice", "find_lattice", "fine_lattice", "finest_step", "nice_step", "usual_step"]
+
+TOLERANCE = 2.0**-49
+"""Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
+
+LARGEST = 2**24
+"""The largest multiple of a step that still counts as one."""
+
+COARSEST = 1000
+"""The largest step, as a multiple of the largest cost."""
+
+SPARE = 8
+"""The least binary places that a fine lattice has within a step."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The multiples of a step."""
+
+    step: float  # in the user's units
+    deviation: float  # the largest |cost - multiple * step| among the costs it was found from
+
+    def multiples(self, value: FloatArray) -> IntArray:
+        """Return the nearest multiples of the step."""
+        return np.rint(value / self.step).astype(np.int64)
+
+    def value(self, multiple: int | IntArray) -> FloatArray:
+        """Return multiples of the step in the user's units, as the nearest floats."""
+        parts = _reciprocal(self.step)
+        scaled = np.asarray(multiple) / parts if parts else np.asarray(multiple) * self.step
+        return np.asarray(scaled, dtype=np.float64)
+
+
+def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
+    """Return the coarsest step that all costs share and each cost as a multiple of it, or None."""
+    # Compiled code knows no arrays that cannot be written to: where there is one, it is copied.
+    whole, good = whole_numbers(cost if cost.flags.writeable else cost.copy(), LARGEST)
+    if good:  # the common case, and no tolerance is needed
+        common = max(int(common_divisor(whole)), 1)
+        return Lattice(float(common), 0.0), whole if common == 1 else whole // common
+    size = np.unique(np.abs(cost[cost != 0]))
+    if len(size) == 0:
+        return Lattice(1.0, 0.0), np.zeros(len(cost), dtype=np.int64)
+    if size[0] < 1e-150 or size[-1] > 1e150:  # outside the range in which ratios are safe
+        return None
+    reference, parts = float(size[0]), 1  # the step is reference / parts
+    while True:
+        ratio = size / reference * parts
+        if ratio[-1] > LARGEST:
+            return None
+        off = np.abs(ratio - np.rint(ratio)) > TOLERANCE * ratio
+        if not off.any():
+            break
+        parts *= _denominator(float(ratio[np.argmax(off)]))
+        if parts > LARGEST:
+            return None
+    multiple = np.rint(size / reference * parts).astype(np.int64)
+    common = int(np.gcd.reduce(multiple))
+    step = _roundest(reference / (parts // gcd(parts, common)) * (common // gcd(parts, common)), size)
+    whole = Lattice(step, 0.0).multiples(cost)
+    return Lattice(step, _deviation(cost, whole, step)), whole
+
+
+def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
+    """Return a lattice that holds all costs closely, each cost as a multiple of it, and its parts in one ``step``.
+
+    The parts are a power of two, as large as totals along a path through all states leave room for.
+    """
+    if not 1e-280 < step < 1e280:
+        raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
+    largest = float(np.abs(cost).max(initial=0.0))
+    if step > COARSEST * largest:
+        raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a step that tells costs apart")
+    bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(largest / step))), 60)
+    if bits < SPARE:
+        raise PrudentError(f"step is {step!r}; {finest_step(cost, n_states):.3g} is the finest for these costs")
+    lattice = Lattice(step * 2.0**-bits, 0.0)
+    whole = lattice.multiples(cost)
+    binary = np.frexp(step)[0] == 0.5  # then products with the step are exact
+    exact = binary and bool((whole * lattice.step == cost).all())
+    deviation = 0.0 if exact else lattice.step / 2 + float(np.spacing(largest))
+    return Lattice(lattice.step, deviation), whole, 2**bits
+
+
+def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
+    """Return a bound on how far costs are from the multiples of the step, as exact numbers.
+
+    0 where they are exactly those; the floats that come nearest to the multiples may be a rounding away.
+    """
+    near = Lattice(step, 0.0).value(whole)
+    found = float(np.abs(cost - near).max(initial=0.0))
+    parts = _reciprocal(step)
+    exact = step == round(step) or (
+        parts > 0 and parts & (parts - 1) == 0
+    )  # multiples of 2, 1, 1/2, 1/4 ... are floats
+    return found if exact else found + float(np.spacing(np.abs(near).max(initial=0.0)))
+
+
+def usual_step(cost: FloatArray) -> float:
+    """Return the step that costs without a common one are rounded to: the largest cost has 10,000 to 100,000."""
+    return float(10.0 ** (np.floor(np.log10(np.abs(cost).max())) - 4))
+
+
+def finest_step(cost: FloatArray, n_states: int) -> float:
+    """Return the finest step that leaves room for a lattice within it."""
+    return float(np.abs(cost).max(initial=0.0)) * 2.0 ** (SPARE + 2 + (n_states + 1).bit_length() - 60)
+
+
+def nice_step(most: float) -> float:
+    """Return the largest round number that is not above ``most``, and at least 3/4 of it."""
+    power = 10.0 ** np.floor(np.log10(most))
+    return float(f"{max(k * power for k in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if k * power <= most * 1.000001):.15g}")
+
+
+def _denominator(ratio: float) -> int:
+    """Return the smallest denominator of a fraction within tolerance of a ratio."""
+    target = rest = Fraction(ratio)
+    before, now = (0, 1), (1, 0)  # convergents as (numerator, denominator)
+    while True:
+        whole = rest.numerator // rest.denominator
+        before, now = now, (whole * now[0] + before[0], whole * now[1] + before[1])
+        if abs(Fraction(*now) - target) <= TOLERANCE * target:
+            return now[1]
+        rest = 1 / (rest - whole)
+
+
+def _roundest(step: float, size: FloatArray) -> float:
+    """Return the step, or a rounder number next to it that fits the costs at least as well."""
+
+    def misfit(candidate: float) -> float:
+        return float(np.max(np.abs(size - Lattice(candidate, 0.0).value(np.rint(size / candidate))) / size))
+
+    candidates = [float(f"{step:.15g}"), 1 / round(1 / step) if step < 1 else float(round(step)), step]
+    return min(candidates, key=misfit)
+
+
+def _reciprocal(step: float) -> int:
+    """Return n where the step is 1/n to rounding, else 0 (dividing by n is exact where multiplying is not)."""
+    parts = round(1 / step) if step > 1e-300 else 0
+    return parts if parts > 1 and 1 / parts == step else 0

@@ -1,0 +1,331 @@
+"""Prune, normalise, collapse: how the prepared model is made.
+
+1. *Prune.*  Keep what a policy that reaches a goal with probability 1 can use, and the start can reach.
+2. *Normalise by best luck.*  With c_min(s) the least cost of reaching a goal by any actions and any luck,
+   every cost becomes ``c + c_min(s') - c_min(s) >= 0``; totals change by the constant c_min(start).
+   Costs are whole numbers of lattice steps here, so nothing is rounded.  Only then are they counted in *levels* of
+   a stride of lattice steps: exactly where the stride divides them all, else rounded up, or down.
+3. *Collapse.*  Inside an end component at no cost moving is free: its members become one state, whose
+   actions are the exits.  Afterwards every fixed point a method looks for is unique.
+4. *Drop free loops.*  An outcome at no cost back to the same state changes neither state nor budget, so the
+   action is played again: its other outcomes' chances are scaled up.
+
+Without cycles nothing can be a trap, and best luck takes one pass: such models skip what only the others need.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.cost_step import COARSEST, Lattice, find_lattice, fine_lattice, usual_step
+from prudent.engine.prepared import Prepared
+from prudent.errors import PrudentError, as_number
+from prudent.kernels import compile_for_cycles
+from prudent.kernels.acyclic import luck_ahead
+from prudent.kernels.counting import above_luck, common_divisor, sort_rows, stop_below
+from prudent.kernels.graphs import almost_sure, best_luck
+from prudent.kernels.search import reached
+from prudent.models.graph import (
+    Blocks,
+    BoolArray,
+    end_components,
+    entering,
+    ordered_blocks,
+    ranges,
+    reachable,
+    towards,
+)
+from prudent.models.ssp import SSP, FloatArray, IntArray, owner, starts
+
+__all__ = ["prepare"]
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """A model under preparation, state -> action -> outcome, whose rows can be dropped, renamed and put in order."""
+
+    start: int
+    action_start: IntArray  # (n_states + 1,)
+    outcome_start: IntArray  # (n_actions + 1,)
+    model_action: IntArray  # (n_actions,)
+    probability: FloatArray  # (n_outcomes,)
+    successor: IntArray  # (n_outcomes,)
+    cost: NDArray[Any]  # (n_outcomes,)  as given; whole lattice steps once normalised
+
+    @property
+    def n_states(self) -> int:
+        return len(self.action_start) - 1
+
+    @property
+    def n_actions(self) -> int:
+        return len(self.outcome_start) - 1
+
+    @property
+    def is_goal(self) -> BoolArray:
+        return np.asarray(self.action_start[1:] == self.action_start[:-1])
+
+    @cached_property
+    def action_state(self) -> IntArray:
+        return owner(self.action_start)
+
+    @cached_property
+    def outcome_action(self) -> IntArray:
+        return owner(self.outcome_start)
+
+    @cached_property
+    def outcome_state(self) -> IntArray:
+        return self.action_state[self.outcome_action]
+
+    @cached_property
+    def arc_start(self) -> IntArray:
+        return self.outcome_start[self.action_start]
+
+    @cached_property
+    def ordered(self) -> tuple[Blocks, bool]:
+        return ordered_blocks(self.arc_start, self.successor)
+
+    @cached_property
+    def entering(self) -> tuple[IntArray, IntArray]:
+        return entering(self.successor, self.n_states)
+
+    def kept(self, outcome: BoolArray) -> "_Flat":
+        """Keep some outcomes."""
+        columns = ("probability", "successor", "cost")
+        return replace(
+            self,
+            outcome_start=np.concatenate([[0], np.cumsum(outcome)])[self.outcome_start],
+            **{name: getattr(self, name)[outcome] for name in columns},
+        )
+
+    def with_actions(self, action: IntArray, new: IntArray, n_states: int) -> "_Flat":
+        """Rename the states, then keep some actions, in the order given, which is that of their states by now."""
+        outcome = ranges(self.outcome_start, action)
+        return _Flat(
+            start=int(new[self.start]),
+            action_start=starts(new[self.action_state[action]], n_states),
+            outcome_start=np.concatenate([[0], np.cumsum(np.diff(self.outcome_start)[action])]),
+            model_action=self.model_action[action],
+            probability=self.probability[outcome],
+            successor=new[self.successor[outcome]],
+            cost=self.cost[outcome],
+        )
+
+
+def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Prepared:
+    """Prune, normalise and collapse; raise where no policy reaches a goal.
+
+    Where costs have no common step, and where a ``step`` is given that is not it, normalised costs are rounded to
+    levels of that size: up, or ``down``.  Rounded down, costs also give up what the lattice may have added, so that
+    they are surely at most the true ones.
+    """
+    if step is not None:
+        step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    compile_for_cycles()
+    flat = _opened(model)
+    flat, pruned_to = _pruned(model, flat)
+    lattice, steps, stride, slip = _counted(flat, step)
+    acyclic = flat.ordered[1]
+    flat, luck = _normalised(model, flat, pruned_to, steps)
+    step = lattice.step * stride
+    common = max(int(common_divisor(flat.cost)), 1)
+    rounded = slip > 0 or common % stride > 0
+    if not rounded:
+        stride = common
+    if down:
+        flat = replace(flat, cost=np.maximum(flat.cost - slip, 0))
+    start_luck = int(luck[flat.start])
+    free_below = stride if down else 1  # a cost under this is no level
+    collapsed_to, inner_action, plays = np.arange(flat.n_states), np.empty(0, dtype=np.int64), np.ones(flat.n_actions)
+    if not acyclic:  # without cycles there is nothing to collapse and nothing to drop
+        flat, collapsed_to, inner_action = _collapsed(flat, free_below)
+        flat, plays = _without_free_loops(flat, free_below)
+    flat = _merged(flat)
+
+    known = pruned_to[: model.n_states] >= 0
+    state_of, state_luck = (
+        np.full(model.n_states, -1, dtype=np.int64),
+        np.zeros(model.n_states, dtype=np.int64),
+    )
+    state_of[known] = collapsed_to[pruned_to[: model.n_states][known]]
+    state_luck[known] = luck[pruned_to[: model.n_states][known]]
+    return Prepared(
+        model=model,
+        lattice=lattice,
+        stride=stride,
+        step=step,
+        rounded=rounded,
+        slip=slip,
+        start=flat.start,
+        action_start=flat.action_start,
+        outcome_start=flat.outcome_start,
+        free_stop=stop_below(flat.outcome_start, flat.cost, free_below),
+        probability=flat.probability,
+        successor=flat.successor,
+        fine=flat.cost,
+        cost=_levels(flat.cost, stride, down=down),
+        state_of=state_of,
+        luck=state_luck,
+        start_luck=start_luck,
+        model_action=flat.model_action,
+        plays=plays,
+        inner_action=inner_action,
+    )
+
+
+def _levels(cost: IntArray, stride: int, *, down: bool) -> IntArray:
+    if stride == 1:
+        return cost  # the same array: a prepared model's are not written to
+    return cost // stride if down else -(-cost // stride)
+
+
+def _opened(model: SSP) -> _Flat:
+    """Lay the model open: impossible outcomes dropped, an initial distribution as the action of one more state."""
+    flat = _Flat(  # with arrays of its own: the model's cannot be written to
+        start=int(model.initial_state[0]),
+        action_start=model.action_start.copy(),
+        outcome_start=model.outcome_start.copy(),
+        model_action=np.arange(model.n_actions),
+        probability=model.probability.copy(),
+        successor=model.successor.copy(),
+        cost=model.cost.copy(),
+    )
+    n_initial = len(model.initial_state)
+    if n_initial > 1:
+        flat = _Flat(
+            start=model.n_states,
+            action_start=np.append(flat.action_start, flat.n_actions + 1),
+            outcome_start=np.append(flat.outcome_start, len(flat.cost) + n_initial),
+            model_action=np.append(flat.model_action, -1),
+            probability=np.append(flat.probability, model.initial_probability),
+            successor=np.append(flat.successor, model.initial_state),
+            cost=np.append(flat.cost, np.zeros(n_initial)),
+        )
+    possible = flat.probability > 0
+    return flat if possible.all() else flat.kept(possible)
+
+
+def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray]:
+    """Keep what proper policies can use; also return the new number of each state, -1 where pruned."""
+    action_kept = np.ones(flat.n_actions, dtype=bool)
+    if flat.ordered[1]:  # without cycles every policy reaches a goal
+        found = reached(flat.arc_start, flat.successor, flat.start)
+        if found.all():
+            return flat, np.arange(flat.n_states)
+    else:
+        state_kept = np.ones(flat.n_states, dtype=bool)
+        rows = flat.action_start, flat.action_state, flat.outcome_action
+        almost_sure(*rows, *flat.entering, state_kept, action_kept)
+        if not state_kept[flat.start]:
+            raise PrudentError(_trapped(model, flat))
+        used = action_kept[flat.outcome_action]
+        found = reachable(flat.outcome_state[used], flat.successor[used], flat.n_states, flat.start)
+        if action_kept.all() and found.all():
+            return flat, np.arange(flat.n_states)
+    action_kept &= found[flat.action_state]
+    new = np.where(found, np.cumsum(found) - 1, -1)
+    return flat.with_actions(np.flatnonzero(action_kept), new, int(found.sum())), new
+
+
+def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, int]:
+    """Return the lattice to count on, each cost in its steps, the steps in one level, and the slip.
+
+    On a lattice that holds costs only to ``deviation``, each least cost by luck may be off by as many of them as
+    there are states, and a normalised cost by twice that and its own: the slip.
+    """
+    found = find_lattice(flat.cost)
+    if found is not None:
+        lattice, steps = found
+        if step is None or _multiple(lattice.step, step):
+            return lattice, steps, 1, 0
+        if _multiple(step, lattice.step) and step <= COARSEST * float(np.abs(flat.cost).max(initial=0.0)):
+            return lattice, steps, round(step / lattice.step), 0
+    lattice, steps, stride = fine_lattice(flat.cost, usual_step(flat.cost) if step is None else step, flat.n_states)
+    slip = int(np.ceil((2 * flat.n_states + 1) * lattice.deviation / lattice.step))
+    return lattice, steps, stride, slip
+
+
+def _multiple(large: float, small: float) -> bool:
+    ratio = large / small if 1e-15 * large < small < np.inf else np.inf
+    return 0.5 < ratio < np.inf and abs(ratio - round(ratio)) <= 1e-9 * ratio
+
+
+def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, steps: IntArray) -> tuple[_Flat, IntArray]:
+    """Turn costs in lattice steps into whole steps above best luck; also return c_min in steps."""
+    luck = np.empty(flat.n_states, dtype=np.int64)
+    (_, backwards, _), acyclic = flat.ordered
+    if acyclic:
+        luck_ahead(backwards, flat.arc_start, flat.successor, steps, luck)
+    else:
+        via = np.empty(flat.n_states, dtype=np.int64)
+        inside = best_luck(flat.is_goal, flat.action_state, flat.outcome_action, *flat.entering, steps, luck, via)
+        if inside >= 0:
+            raise PrudentError(_negative_cycle(model, flat, pruned_to, inside, via))
+    return replace(flat, cost=above_luck(flat.arc_start, flat.successor, steps, luck)), luck
+
+
+def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
+    """Merge each end component at no cost into one state; also return the new states and the inner actions."""
+    priced = np.bincount(flat.outcome_action, weights=flat.cost >= free_below, minlength=flat.n_actions) > 0
+    component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, ~priced)
+    if not inner.any():
+        return flat, np.arange(flat.n_states), flat.model_action[inner]
+    leader = np.arange(flat.n_states)
+    member = np.flatnonzero(component >= 0)
+    _, first, which = np.unique(component[member], return_index=True, return_inverse=True)
+    leader[member] = member[first[which]]
+    _, new = np.unique(leader, return_inverse=True)
+    exits = np.flatnonzero(~inner)
+    exits = exits[np.argsort(new[flat.action_state[exits]], kind="stable")]
+    return flat.with_actions(exits, new, int(new.max()) + 1), new, flat.model_action[inner]
+
+
+def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
+    """Drop outcomes at no cost back to the same state and scale the others up; say how often each action is played."""
+    loop = (flat.cost < free_below) & (flat.successor == flat.outcome_state)
+    if not loop.any():
+        return flat, np.ones(flat.n_actions)
+    looped = np.bincount(flat.outcome_action[loop], minlength=flat.n_actions) > 0
+    flat = flat.kept(~loop)
+    away = np.bincount(flat.outcome_action, weights=flat.probability, minlength=flat.n_actions)
+    scale = np.where(looped, away, 1.0)
+    return replace(flat, probability=flat.probability / scale[flat.outcome_action]), 1 / scale
+
+
+def _merged(flat: _Flat) -> _Flat:
+    """Put each action's outcomes in order, in place, free ones first, and merge equal ones."""
+    if not sort_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability):
+        return flat
+    new = np.ones(len(flat.cost), dtype=bool)
+    new[1:] = (np.diff(flat.outcome_action) | np.diff(flat.cost) | np.diff(flat.successor)) != 0
+    return replace(flat.kept(new), probability=np.add.reduceat(flat.probability, np.flatnonzero(new)))
+
+
+def _trapped(model: SSP, flat: _Flat) -> str:
+    stuck = ~flat.is_goal & (towards(flat.outcome_state, flat.successor, flat.n_states, flat.is_goal) < 0)
+    trap = int(np.flatnonzero(stuck & reachable(flat.outcome_state, flat.successor, flat.n_states, flat.start))[0])
+    return (
+        f"no policy reaches a goal of {model.name} with probability 1: every one may end in state "
+        f"{model.state(trap)!r}, from which no goal can be reached; lead out of it, or put a price on getting stuck "
+        "(dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend, or --dead-end-cost, --horizon"
+    )
+
+
+def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, state: int, via: IntArray) -> str:
+    for _ in range(flat.n_states):  # walk until surely on the cycle
+        state = int(flat.successor[via[state]])
+    original = np.flatnonzero(pruned_to >= 0)
+    cycle, total, at = [state], 0.0, state
+    while True:
+        total += float(flat.cost[via[at]])
+        at = int(flat.successor[via[at]])
+        cycle.append(at)
+        if at == state:
+            break
+    names = " -> ".join(repr(model.state(int(original[s]))) for s in cycle)
+    return (
+        f"the cycle {names} of {model.name} can have a total cost of {total:g}; cycles of outcomes with negative "
+        "total cost are not supported (the optimum may still be finite): shift or correct the costs"
+    )

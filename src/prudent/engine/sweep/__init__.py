@@ -1,0 +1,1 @@
+"""The sweep over rising budgets."""

@@ -1,0 +1,336 @@
+"""Models laid out for sweeping budgets in tiles, and such sweeps.
+
+Which models: those without cycles, whatever they cost, and those whose cycles take at least a few dozen levels, but for
+a few outcomes.  Others are swept level by level (:mod:`prudent.engine.sweep.driver`).
+
+*Less work.*  Outcome lists that several actions share, up to a shift of their costs, are added up once.  Budgets that
+cannot be left at a state are not looked at, nor those from which U is 0, nor for M those that the policy of least
+expected cost never uses up.
+
+*Guarantee.*  All values are sums of products of numbers that are not negative, so rounding changes them by a factor:
+at most (1 + e) to the number of sums along a run, e the relative error of one of them.  What is surely below U is U
+with that factor taken off, begun from a lower bound on V.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared, once
+from prudent.engine.values.bellman import rounding
+from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
+from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows
+from prudent.kernels.stretches import Known, Work
+from prudent.models.graph import Blocks, BoolArray, ordered_blocks
+from prudent.models.ssp import FloatArray, IntArray, owner, starts
+
+__all__ = ["SURE", "Tiling", "clear_waste", "known_of", "tiling_of"]
+
+LONG = 512
+"""The tile of a model without cycles: as long as a few such vectors fit into the fastest memory."""
+
+TILES = (128, 64, 32)
+"""Tiles to try on a model with cycles."""
+
+CROWDED = 0.5
+"""The part of outcomes that may be shorter than a tile, for the tile to be tried."""
+
+BY_LEVEL = 2.0
+"""About how long an outcome takes level by level, in nanoseconds."""
+
+FEW = 3
+"""Outcome lists of fewer outcomes are not worth sharing."""
+
+SURE = 1e-11
+"""What rounding may take off a lower bound; where it might be more, the sweep goes level by level."""
+
+ROOM = 2**27
+"""The most bytes of room for the actions of one group."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """A model laid out for tiles: its states, then the outcome lists that actions share."""
+
+    prepared: Prepared
+    work: Work
+    tile: int
+    heads: IntArray  # for each shared list, the first action that has it
+    row: IntArray  # (n_nodes,)  where each node's values are, while they are needed
+    rows: int
+    shares_rows: bool  # whether nodes hand their rows on to others; else each has its own
+    room: int  # rows of scratch
+    back: int  # how many levels back an outcome looks at most
+    sums: int  # at most so many sums along a run within a tile, or within the least cost of a step of a cycle
+    least: int  # that least cost; 0 without cycles
+    free: bool  # whether there are cycles at no cost: then it is for lower bounds only
+
+    @cached_property
+    def weight(self) -> IntArray:
+        """The outcomes of all groups before each."""
+        work = self.work
+        size = np.diff(work.outcome_start[work.action_start])[work.group_node]
+        return np.asarray(np.append(0, np.cumsum(size))[work.group_start])
+
+    def parts(self, levels: int, size: int, most: int) -> list[tuple[int, int]]:
+        """Cut the groups, in their order, into parts of about the same work: outcomes times levels, about ``size``."""
+        count = int(np.clip(self.weight[-1] * levels // size, 1, most))
+        cuts = np.searchsorted(self.weight, np.linspace(0, self.weight[-1], count + 1)[1:-1])
+        return list(pairwise([0, *cuts.tolist(), len(self.weight) - 1]))
+
+    def slip(self, levels: IntArray) -> FloatArray:
+        """Return the relative error of values after so many levels."""
+        runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
+        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * float(rounding(self.prepared).max(initial=0.0)))
+
+
+@once
+def tiling_of(prepared: Prepared) -> Tiling | None:
+    """Return a model laid out for tiles, or None where levels are better taken one by one."""
+    if prepared.acyclic:
+        return _long(prepared, _Nodes.sharing(prepared))
+    nodes, free_block = _Nodes.of(prepared), prepared.free_blocks[2]
+    depth = np.empty(len(prepared.free_blocks[0]) - 1, dtype=np.int64)
+    layers(*nodes.graph, 1, free_block, depth)
+    delay, sums = nodes.delay(prepared), int(depth.max()) + 1
+    found = [(nodes.cost.size * BY_LEVEL, None), *(_cyclic(prepared, nodes, delay, tile, sums) for tile in TILES)]
+    return min(found, key=lambda each: each[0])[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """States and shared outcome lists, as a graph."""
+
+    action_start: IntArray
+    outcome_start: IntArray
+    probability: FloatArray
+    successor: IntArray
+    cost: IntArray
+    mean_cost: FloatArray
+    heads: IntArray
+
+    @property
+    def graph(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        return self.action_start, self.outcome_start, self.successor, self.cost
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.action_start) - 1
+
+    def delay(self, prepared: Prepared) -> IntArray:
+        """Return the least that a run in each node can have used."""
+        least = np.append(prepared.least_spent, np.full(len(self.heads), UNREACHED))
+        if len(self.heads) > 0:
+            action = owner(self.outcome_start)
+            steps = np.flatnonzero(self.successor >= prepared.n_states)
+            spent = prepared.least_spent[prepared.action_state[action[steps]]] + self.cost[steps]
+            np.minimum.at(least, self.successor[steps], spent)
+        return least
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> "_Nodes":
+        return cls(
+            prepared.action_start,
+            prepared.outcome_start,
+            prepared.probability,
+            prepared.successor,
+            prepared.cost,
+            prepared.mean_cost,
+            np.empty(0, dtype=np.int64),
+        )
+
+    @classmethod
+    def sharing(cls, prepared: Prepared) -> "_Nodes":
+        """Find outcome lists that actions share up to a shift; such an action is one sure step to a node of its own."""
+        n, start = prepared.n_actions, prepared.outcome_start
+        successor, cost, chance = prepared.successor, prepared.cost, prepared.probability
+        like, shift = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        alike(start, successor, cost, chance.view(np.uint64), like, shift)
+        size, uses = np.diff(start), np.bincount(like, minlength=n)
+        heads = np.flatnonzero((uses > 1) & (size >= FEW))
+        if len(heads) == 0:
+            return cls.of(prepared)
+        node = np.full(n, -1, dtype=np.int64)
+        node[heads] = prepared.n_states + np.arange(len(heads))
+        total = len(cost) - int((uses[heads] * (size[heads] - 1)).sum()) + int(size[heads].sum())
+        first = np.empty(n + len(heads) + 1, dtype=np.int64)
+        after, costs, chances = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64), np.empty(total)
+        share(start, successor, cost, chance, like, shift, node, (first, after, costs, chances))
+        return cls(
+            action_start=np.concatenate([prepared.action_start, n + 1 + np.arange(len(heads))]),
+            outcome_start=first,
+            probability=chances,
+            successor=after,
+            cost=costs,
+            mean_cost=np.concatenate([prepared.mean_cost, np.zeros(len(heads))]),
+            heads=heads,
+        )
+
+
+def _long(prepared: Prepared, nodes: _Nodes) -> Tiling:
+    """Lay out a model without cycles."""
+    n = nodes.n_nodes
+    layer = np.empty(n, dtype=np.int64)
+    layers(*nodes.graph, UNREACHED, np.arange(n), layer)
+    order = np.argsort(layer, kind="stable")
+    alone, depth = np.zeros(n, dtype=bool), int(layer.max()) + 2
+    found = _tiling(prepared, nodes, LONG, np.arange(n + 1), order, alone, depth, 0)
+    if found.back > LONG:  # handing on would take longer than it saves
+        return found
+    row = np.empty(n, dtype=np.int64)
+    rows = share_rows(nodes.action_start, nodes.outcome_start, nodes.successor, layer, order, row)
+    return replace(found, row=row, rows=rows, shares_rows=True)
+
+
+def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums: int) -> tuple[float, Tiling | None]:
+    """Lay out a model with cycles; return about how long a level takes, in nanoseconds, and the layout."""
+    source, n = prepared.outcome_state, prepared.n_states
+    back = nodes.cost + delay[source] - delay[nodes.successor]  # how many levels an outcome looks back
+    short = back < tile
+    if short.mean() > CROWDED:
+        return np.inf, None
+    start, _, group_of = _groups(source, nodes.successor, short, n)
+    size = np.diff(start)
+    inner = short & (group_of[source] == group_of[nodes.successor])
+    cyclic = size > 1
+    cyclic[group_of[source[inner]]] = True
+    late = inner | (cyclic[group_of[source]] & (back == 0))
+    late |= (np.diff(prepared.free_blocks[0]) > 1)[prepared.free_blocks[2]][source] & (nodes.cost == 0)
+    actions = np.bincount(group_of, weights=np.diff(nodes.action_start), minlength=len(size))
+    room = int(actions.max())
+    if 8 * room * tile > ROOM:
+        return np.inf, None
+    takes = (len(late) - late.sum()) * (0.2 + 10 / tile) + 3.0 * late.sum() + 2.0 * actions[cyclic].sum()
+    # Groups by layer; within a group, successors at the same level first.
+    layer, rank = np.empty(len(size), dtype=np.int64), np.empty(n, dtype=np.int64)
+    layers(nodes.action_start, nodes.outcome_start, nodes.successor, back, tile, group_of, layer)
+    rank[_groups(source, nodes.successor, back == 0, n)[1]] = np.arange(n)
+    order = np.lexsort((rank, group_of, layer[group_of]))
+    by_layer = np.argsort(layer, kind="stable")
+    group_start = np.concatenate([[0], np.cumsum(size[by_layer])])
+    outcome = np.lexsort((~late, prepared.outcome_action))
+    ready = nodes.outcome_start[:-1] + np.bincount(prepared.outcome_action, weights=late, minlength=prepared.n_actions)
+    sorted_nodes = _Nodes(
+        nodes.action_start,
+        nodes.outcome_start,
+        nodes.probability[outcome],
+        nodes.successor[outcome],
+        nodes.cost[outcome],
+        nodes.mean_cost,
+        nodes.heads,
+    )
+    least = int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED))
+    found = _tiling(
+        prepared, sorted_nodes, tile, group_start, order, cyclic[by_layer], sums, least, ready.astype(np.int64)
+    )
+    return float(takes), found
+
+
+def _groups(source: IntArray, target: IntArray, used: BoolArray, n: int) -> Blocks:
+    return ordered_blocks(starts(source[used], n), target[used])[0]
+
+
+def _tiling(
+    prepared: Prepared,
+    nodes: _Nodes,
+    tile: int,
+    group_start: IntArray,
+    group_node: IntArray,
+    cyclic: BoolArray,
+    sums: int,
+    least: int,
+    ready: IntArray | None = None,
+) -> Tiling:
+    n = nodes.n_nodes
+    delay = nodes.delay(prepared)
+    actions = np.diff(nodes.action_start)[group_node]
+    before = np.cumsum(actions) - actions  # rows of scratch are shared within a group
+    place = np.zeros(n, dtype=np.int64)
+    place[group_node] = before - np.repeat(before[group_start[:-1]], np.diff(group_start))
+    action_node = owner(nodes.action_start)
+    group_of = np.empty(n, dtype=np.int64)
+    group_of[group_node] = owner(group_start)
+    queue = (
+        np.lexsort((nodes.successor[nodes.outcome_start[1:] - 1], group_of[action_node]))
+        if cyclic.any()
+        else action_node
+    )
+    start, _, free_block = prepared.free_blocks
+    size = np.append(np.diff(start)[free_block], np.ones(n - prepared.n_states, dtype=np.int64))
+    block_of = np.where(size > 1, np.append(free_block, np.full(n - prepared.n_states, -1)), -1)
+    here = block_of[group_node]
+    begins = np.append(True, here[1:] != here[:-1]) | (here < 0)
+    block_size = np.where(begins, size[group_node], 0)
+    source = action_node[owner(nodes.outcome_start)]
+    back = nodes.cost + delay[source] - delay[nodes.successor]
+    return Tiling(
+        prepared=prepared,
+        work=Work(
+            group_start=group_start.astype(np.int64),
+            group_node=group_node,
+            cyclic=cyclic,
+            action_start=nodes.action_start,
+            outcome_start=nodes.outcome_start,
+            ready=nodes.outcome_start[:-1].copy() if ready is None else ready,
+            probability=nodes.probability,
+            successor=nodes.successor,
+            cost=nodes.cost,
+            mean_cost=nodes.mean_cost,
+            delay=delay,
+            place=place,
+            queue_start=starts(group_of[action_node], len(cyclic)),
+            queue=queue,
+            action_node=action_node,
+            block_size=block_size,
+            block_of=block_of,
+        ),
+        tile=tile,
+        heads=nodes.heads,
+        row=np.arange(n),
+        rows=n,
+        shares_rows=False,
+        room=int((place + np.diff(nodes.action_start)).max(initial=1)),
+        back=int(back.max(initial=0)),
+        sums=sums,
+        least=least,
+        free=bool((block_size > 1).any()),
+    )
+
+
+def known_of(
+    tiling: Tiling, excess: FloatArray, mean: FloatArray, worst: WorstCase, choice: IntArray | None, slope: float
+) -> Known:
+    """Return what is known at the ends of the budget axis; ``mean`` is that of ``choice``, if there is one."""
+    prepared, work = tiling.prepared, tiling.work
+    goals = np.diff(prepared.action_start) == 0
+    calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
+    if choice is not None:
+        never = worst_case_of(prepared, choice)
+        calm = np.minimum(never + int(worst.value[goals].max(initial=0)), UNREACHED)
+        number = np.where(goals, 0, choice - prepared.action_start[:-1])
+    if len(tiling.heads) == 0:
+        return Known(excess, mean, worst.value, worst.action_value, calm, number)
+    first = int(work.outcome_start[prepared.n_actions])
+    starts = work.outcome_start[prepared.n_actions : -1] - first
+    chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
+    needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
+    return Known(
+        excess=np.append(excess, np.add.reduceat(chance * (excess[after] + slope * cost), starts)),
+        mean=np.append(mean, np.add.reduceat(chance * mean[after], starts)),
+        worst=np.append(worst.value, needs),
+        action_worst=np.append(worst.action_value, needs),
+        calm=np.append(calm, np.maximum.reduceat(np.minimum(cost + calm[after], UNREACHED), starts)),
+        choice=np.append(number, np.zeros(len(tiling.heads), dtype=np.int64)),
+    )
+
+
+def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
+    """Set choices to the first action where no run can be that begins with the largest budget."""
+    tiling = tiling_of(prepared)
+    if tiling is not None and not tiling.free:
+        most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # what can be left in each
+        clear_beyond(choice, most)

@@ -1,0 +1,170 @@
+"""Bellman rounds on a prepared model: over all its arcs, or over those at no cost."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared, once
+from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
+from prudent.errors import TooLarge
+from prudent.kernels.blocks import Round, solve_blocks
+from prudent.kernels.counting import chance_from
+from prudent.kernels.sweep import Costs
+from prudent.models.graph import Blocks, BoolArray
+from prudent.models.ssp import FloatArray, IntArray
+
+__all__ = [
+    "UNIT",
+    "block_rounding",
+    "costs_of",
+    "free_round",
+    "full_round",
+    "large_blocks",
+    "longest_stay",
+    "path_rounding",
+    "rounding",
+    "solve_round",
+]
+
+DENSE = 256
+"""Blocks up to this size are solved by dense elimination in the kernel, larger ones as values/large.py says."""
+
+LARGEST_FREE = 4096
+"""The largest block of the zero-cost graph; its dense room takes 128 MB."""
+
+
+def full_round(prepared: Prepared) -> Round:
+    """Return the round over all arcs: one step of the model."""
+    return _with_room(_full_arcs(prepared), DENSE)
+
+
+def free_round(prepared: Prepared) -> Round:
+    """Return the round over arcs at no cost: one level of the budget."""
+    return _with_room(_free_arcs(prepared), LARGEST_FREE)
+
+
+@once
+def _full_arcs(prepared: Prepared) -> Round:
+    return _round(prepared, prepared.blocks, prepared.outcome_start[1:].copy())
+
+
+@once
+def _free_arcs(prepared: Prepared) -> Round:
+    size = int(np.diff(prepared.free_blocks[0]).max())
+    if size > LARGEST_FREE:
+        raise TooLarge(
+            f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; "
+            f"at most {LARGEST_FREE:,} are supported"
+        )
+    return _round(prepared, prepared.free_blocks, prepared.free_stop)
+
+
+def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Round:
+    block_start, block_state, block_of = blocks
+    place = np.empty(prepared.n_states, dtype=np.int64)
+    place[block_state] = np.arange(prepared.n_states) - block_start[block_of[block_state]]
+    return Round(
+        block_start=block_start,
+        block_state=block_state,
+        place=place,
+        action_start=prepared.action_start,
+        inner_start=prepared.outcome_start[:-1].copy(),
+        inner_stop=inner_stop,
+        probability=prepared.probability,
+        successor=prepared.successor,
+        leave=chance_from(inner_stop, prepared.outcome_start, prepared.probability),
+        dense=np.empty((0, 0)),
+        work=np.empty((3, 0)),
+    )
+
+
+def _with_room(arcs: Round, most: int) -> Round:
+    """Return a round with room of its own to work in, for blocks up to a size."""
+    size = np.diff(arcs.block_start)
+    room = int(size[size <= most].max(initial=1))
+    return arcs._replace(dense=np.empty((room, room)), work=np.empty((3, room)))
+
+
+@once
+def rounding(prepared: Prepared) -> FloatArray:
+    """Return per action the relative rounding error of one weighted sum over its outcomes.
+
+    Counts a unit for each addition and product, and two per outcome for the probabilities, whose sum may be
+    that far from 1.
+    """
+    return (4 * np.diff(prepared.outcome_start) + 8) * UNIT
+
+
+def block_rounding(prepared: Prepared, arcs: Round) -> FloatArray:
+    """Return per block the relative error of evaluating a policy there by elimination.
+
+    A value is a ratio of sums of products of at most as many chances as the block has states, so relative errors
+    of the chances count that often, whatever the loops; the elimination itself adds a small multiple of size^3.
+    """
+    size = np.diff(arcs.block_start)
+    return np.asarray(4.0 * size**3 * UNIT + 2 * size * rounding(prepared).max(initial=0.0))
+
+
+def costs_of(prepared: Prepared, arcs: Round) -> Costs:
+    """Return the costs for a kernel."""
+    return Costs(
+        outcome_start=prepared.outcome_start,
+        cost=prepared.cost,
+        mean_cost=prepared.mean_cost,
+        rounding=rounding(prepared),
+        block_rounding=block_rounding(prepared, arcs),
+    )
+
+
+def path_rounding(prepared: Prepared, steps: FloatArray) -> float:
+    """Return the relative error of sums of chances along a run: it grows with the run's expected length."""
+    return 4 * float(rounding(prepared).max(initial=0.0)) * (10 + float(steps.max(initial=0.0)))
+
+
+def longest_stay(prepared: Prepared, arcs: Round) -> FloatArray:
+    """Return per state a bound on the expected number of steps in the free round, under any policy.
+
+    Infinite where rounding does not let it be sure.
+    """
+    if (np.diff(arcs.block_start) == 1).all():
+        return np.full(prepared.n_states, np.inf)  # not needed
+    everything, one = np.ones(prepared.n_actions, dtype=bool), np.ones(prepared.n_actions)
+    steps = solve_round(arcs, one, everything, arcs.action_start[:-1].copy(), sense=-1.0)
+    inner = np.arange(len(prepared.cost)) < arcs.inner_stop[prepared.outcome_action]
+    state, action = prepared.outcome_state[inner], prepared.outcome_action[inner]
+    fall = prepared.probability[inner] * (steps[state] - steps[prepared.successor[inner]])
+    gain = np.bincount(action, weights=fall, minlength=prepared.n_actions)
+    size = np.bincount(action, weights=np.abs(fall), minlength=prepared.n_actions)
+    leaving = arcs.leave * steps[prepared.action_state]
+    sure = gain + leaving - rounding(prepared) * (size + leaving) >= 0.5
+    return 2 * steps if sure.all() else np.full(prepared.n_states, np.inf)
+
+
+def solve_round(
+    arcs: Round,
+    k: FloatArray,
+    allowed: BoolArray,
+    choice: IntArray,
+    *,
+    sense: float = 1.0,
+    large: Iterable[LargeBlock] | None = None,
+    finest: float = FINE,
+) -> FloatArray:
+    """Solve a round for action costs ``k``; improve ``choice`` (proper on entry) in place, return the values.
+
+    The residuals of blocks that do not fit into the dense room are brought down to ``finest``, relative to the sums
+    they come from; ``large`` lists those blocks, where they are known from before.
+    """
+    value = np.zeros(len(arcs.place))
+    done = 0
+    for block in large_blocks(arcs) if large is None else large:
+        solve_blocks(arcs, done, block.number, k, allowed, sense, choice, value)
+        block.solve(k, allowed, sense, choice, value, finest)
+        done = block.number + 1
+    solve_blocks(arcs, done, len(arcs.block_start) - 1, k, allowed, sense, choice, value)
+    return value
+
+
+def large_blocks(arcs: Round) -> list[LargeBlock]:
+    """Return the blocks that do not fit into the dense room of a round."""
+    return [LargeBlock(arcs, block) for block in np.flatnonzero(np.diff(arcs.block_start) > len(arcs.dense)).tolist()]

@@ -1,0 +1,77 @@
+"""Least worst case: the least cost that some policy never exceeds, infinite where none bounds it.
+
+    V_worst(s) = min over a of  max over outcomes of  c + V_worst(s')          V_worst(goal) = 0
+
+the least solution, in whole numbers, so nothing is rounded.  It is an essential supremum: outcomes of
+probability 0 do not count, and a chance loop at no cost that is left with probability 1 is harmless.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared, once, restrict
+from prudent.kernels.acyclic import worst_ahead, worst_of
+from prudent.kernels.graphs import UNREACHED, worst_case
+from prudent.models.graph import entering
+from prudent.models.ssp import IntArray
+
+__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case", "worst_case_of"]
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The least worst case from every prepared state, in levels; UNREACHED stands for infinite."""
+
+    value: IntArray  # (n_states,)
+    action_value: IntArray  # (n_actions,)  the least worst case once this action is played
+
+    def at(self, state: int) -> float:
+        """Return the least worst case from a state as a float, infinite where none bounds it."""
+        return float("inf") if self.value[state] == UNREACHED else float(self.value[state])
+
+
+@once
+def least_worst_case(prepared: Prepared) -> WorstCase:
+    """Return the least worst case from every state."""
+    value = np.empty(prepared.n_states, dtype=np.int64)
+    if prepared.acyclic:
+        action_value = np.empty(prepared.n_actions, dtype=np.int64)
+        rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
+        worst_ahead(prepared.blocks[1], *rows, value, action_value)
+        return WorstCase(value, action_value)
+    enter_start, enter = entering(prepared.successor, prepared.n_states)
+    worst_case(
+        prepared.action_start,
+        prepared.outcome_start,
+        prepared.action_state,
+        prepared.outcome_action,
+        prepared.successor,
+        prepared.cost,
+        enter_start,
+        enter,
+        *prepared.free_blocks,
+        value,
+    )
+    total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
+    return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
+
+
+def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
+    """Return the most that playing one action in each state can cost from every state, in levels."""
+    if not prepared.acyclic:
+        return least_worst_case(restrict(prepared, choice)).value
+    value = np.empty(prepared.n_states, dtype=np.int64)
+    rows = prepared.outcome_start, prepared.successor, prepared.cost
+    worst_of(prepared.blocks[1], prepared.action_start, choice, *rows, value)
+    return value
+
+
+def true_worst_case(prepared: Prepared) -> float:
+    """Return the least worst case from the start in levels, of the costs as they are before rounding."""
+    if not prepared.rounded:
+        return least_worst_case(prepared).at(prepared.start)
+    # A worst case is a path that meets no state twice; where its steps might be too many for whole numbers, drop bits.
+    bits = max(int(prepared.fine.max(initial=0)).bit_length() + prepared.n_states.bit_length() - 61, 0)
+    whole = -(-prepared.fine // 2**bits)
+    return least_worst_case(replace(prepared, cost=whole)).at(prepared.start) * float(2**bits / prepared.stride)

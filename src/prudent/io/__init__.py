@@ -1,0 +1,1 @@
+"""Files, and other people's objects."""

@@ -1,0 +1,360 @@
+"""Models from the arrays of other packages: mdptoolbox's and QuantEcon's, each by its convention.
+
+Both packages maximise the discounted sum of rewards and have no goals.  Here costs are minimised and a run ends at a
+goal, so three things are said by name: how rewards become costs (``cost=``), where runs start and end (``initial=``,
+``goals=``), and what becomes of discounting (``discount=``).  Rewards above 0 that a run can collect again and again
+make cycles of negative cost, which :func:`prudent.solve` refuses: shift them first.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set, Sized
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from prudent.errors import PrudentError, as_number
+from prudent.io.costs import check_rule, costs_of
+from prudent.models.build import from_arrays, merge_outcomes
+from prudent.models.ssp import SSP, FloatArray, IntArray, starts
+
+__all__ = ["from_mdptoolbox", "from_quantecon"]
+
+REAL = "biuf"
+"""The kinds of NumPy's types that are real numbers; of complex ones it would take the real part, and read text."""
+
+ENDED = "ended"
+"""The goal that discounting leads to."""
+
+
+def from_mdptoolbox(
+    P: Any,
+    R: Any,
+    *,
+    cost: str,
+    initial: int | Mapping[int, float],
+    goals: Iterable[int] = (),
+    discount: float = 1.0,
+    state_names: Sequence[Hashable] | None = None,
+    action_names: Sequence[Hashable] | None = None,
+    name: str = "model",
+) -> SSP:
+    """Return a model from transition and reward arrays as pymdptoolbox takes them.
+
+    Parameters
+    ----------
+    P : array or list
+        Probabilities: an array ``(A, S, S)``, or a list of ``A`` arrays or SciPy sparse matrices ``(S, S)``;
+        ``P[a][s, t]`` is the chance that action ``a`` leads from state ``s`` to ``t``.
+    R : array or list
+        Rewards or costs: ``(S,)`` by state, ``(S, A)`` by state and action, or by transition as ``P`` is.
+    cost : str
+        How ``R`` becomes costs: ``"negative reward"``, ``"as given"`` (they are costs already), or ``"steps"`` (1 for
+        every action).
+    initial : int or mapping
+        The first state, or ``{state: probability}``.
+    goals : iterable of int
+        The states where a run ends; their rows of ``P`` and ``R`` are not read.
+    discount : float
+        Below 1: after each action the run ends with probability ``1 - discount``, at a new goal ``"ended"``.  The
+        expected total cost is then the discounted one; the risk is that of runs which end at random.
+    state_names, action_names : sequence, optional
+        Names of the ``S`` states and the ``A`` actions; by default their numbers.
+    name : str
+        What messages call the model.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> P = [[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]]            # wait, or go: from state 0 to state 1
+    >>> R = [[-1, -3], [0, 0]]
+    >>> model = prudent.from_mdptoolbox(P, R, cost="negative reward", initial=0, goals=[1])
+    >>> prudent.solve(model, alpha=0.1).cvar
+    3.0
+    """
+    check_rule(cost)
+    matrices = _matrices("P", P)
+    n_actions, n_states = len(matrices), matrices[0].shape[0]
+    reward = _rewards(R, n_actions, n_states)
+    parts = []
+    for a, matrix in enumerate(matrices):
+        entry = matrix.tocoo()
+        value = reward[:, a][entry.row] if isinstance(reward, np.ndarray) else _picked(reward[a], entry.row, entry.col)
+        parts.append((entry.row, np.full(entry.nnz, a), entry.col, entry.data, value))
+    state, action, target, chance, value = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    rows = _Rows(n_states, np.repeat(np.arange(n_states), n_actions), np.tile(np.arange(n_actions), n_states))
+    return rows.model(
+        row=state.astype(np.int64) * n_actions + action,
+        target=target.astype(np.int64),
+        chance=chance,
+        cost=costs_of(cost, value),
+        kept=np.ones(n_states * n_actions, dtype=bool),
+        initial=initial,
+        goals=goals,
+        discount=discount,
+        names=(state_names, _named("action_names", action_names, n_actions)),
+        name=name,
+    )
+
+
+def from_quantecon(
+    R: Any,
+    Q: Any,
+    s_indices: Any = None,
+    a_indices: Any = None,
+    *,
+    cost: str,
+    initial: int | Mapping[int, float],
+    goals: Iterable[int] = (),
+    discount: float = 1.0,
+    state_names: Sequence[Hashable] | None = None,
+    action_names: Sequence[Hashable] | None = None,
+    name: str = "model",
+) -> SSP:
+    """Return a model from reward and transition arrays as QuantEcon's ``DiscreteDP`` takes them.
+
+    Parameters
+    ----------
+    R : array
+        Rewards or costs: ``(S, A)``, or ``(L,)`` by pairs of state and action.  A reward of ``-inf`` (a cost of
+        ``inf`` if they are given as costs) says that the state does not have the action.
+    Q : array
+        Probabilities: ``(S, A, S)``, or ``(L, S)``, dense or SciPy sparse.
+    s_indices, a_indices : array, optional
+        The state and the action of each of the ``L`` pairs.
+    cost, initial, goals, discount, state_names, action_names, name
+        As for :func:`prudent.from_mdptoolbox`; ``discount`` is QuantEcon's ``beta``.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> R = np.array([[-1, -3], [0, -np.inf]])
+    >>> Q = np.array([[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]])
+    >>> model = prudent.from_quantecon(R, Q, cost="negative reward", initial=0, goals=[1])
+    >>> prudent.solve(model, alpha=1).expected
+    2.0
+    """
+    check_rule(cost)
+    pairs = s_indices is not None or a_indices is not None
+    reward = _numbers("R", R, (1,) if pairs else (2,))
+    if pairs:
+        state, action = (_indices(*given) for given in (("s_indices", s_indices), ("a_indices", a_indices)))
+        matrix = _matrix("Q", Q)
+        if not len(reward) == len(state) == len(action) == matrix.shape[0]:
+            raise PrudentError(
+                f"R, Q, s_indices and a_indices list {len(reward)}, {matrix.shape[0]}, {len(state)} and {len(action)} "
+                "pairs of state and action; they must list the same"
+            )
+        n_states = matrix.shape[1]
+        if len(state) and (state.min() < 0 or state.max() >= n_states or action.min() < 0):
+            raise PrudentError(f"s_indices must lie between 0 and {n_states - 1}, as Q has it, and a_indices from 0 up")
+    else:
+        dense = _numbers("Q", Q, (3,))
+        n_states, n_actions = reward.shape
+        if dense.shape != (n_states, n_actions, n_states):
+            raise PrudentError(f"Q is {dense.shape} and R {reward.shape}; they must be (S, A, S) and (S, A)")
+        state, action = np.repeat(np.arange(n_states), n_actions), np.tile(np.arange(n_actions), n_states)
+        reward, matrix = reward.ravel(), csr_array(dense.reshape(-1, n_states))
+    order = np.lexsort((action, state))
+    twice = np.flatnonzero((np.diff(state[order]) == 0) & (np.diff(action[order]) == 0))
+    if len(twice):
+        at = order[twice[0]]
+        raise PrudentError(f"state {state[at]}, action {action[at]} is listed twice; list each pair once")
+    rank = np.argsort(order)
+    entry = matrix.tocoo()
+    n_actions = int(action.max(initial=0)) + 1
+    return _Rows(n_states, state[order], action[order]).model(
+        row=rank[entry.row],
+        target=entry.col.astype(np.int64),
+        chance=entry.data,
+        cost=costs_of(cost, reward)[entry.row],
+        kept=(reward != (np.inf if cost == "as given" else -np.inf))[order],
+        initial=initial,
+        goals=goals,
+        discount=discount,
+        names=(state_names, _named("action_names", action_names, n_actions)),
+        name=name,
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Pairs of state and action, sorted by both."""
+
+    n_states: int
+    state: IntArray  # (n_rows,)
+    action: IntArray  # (n_rows,)
+
+    def model(
+        self,
+        *,
+        row: IntArray,
+        target: IntArray,
+        chance: FloatArray,
+        cost: FloatArray,
+        kept: Any,
+        initial: int | Mapping[int, float],
+        goals: Iterable[int],
+        discount: float,
+        names: tuple[Sequence[Hashable] | None, Sequence[Hashable] | None],
+        name: str,
+    ) -> SSP:
+        """Return the model of these outcomes, in any order; rows that are not kept and those of goals are left out."""
+        n_states, ends = self.n_states, _goals(goals, self.n_states)
+        _check_initial(initial, n_states)
+        going_on = as_number("discount", discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
+        if not len(ends) and going_on == 1:
+            raise PrudentError("goals is empty; name the states where a run ends, or give a discount below 1")
+        kept = kept & ~np.isin(self.state, ends)
+        rank = np.cumsum(kept) - 1
+        used = np.flatnonzero(kept[row] & (chance != 0))
+        row, target, chance, cost = row[used], target[used], chance[used], cost[used]
+        wrong = np.flatnonzero(~np.isfinite(cost))
+        if len(wrong):
+            at = row[wrong[0]]
+            raise PrudentError(
+                f"state {self.state[at]}, action {self.action[at]} has an outcome of cost {cost[wrong[0]]}; costs are "
+                "finite numbers"
+            )
+        row = rank[row]
+        goal_numbers, states = ends.tolist(), _named("state_names", names[0], n_states)
+        if going_on < 1:
+            row, target = np.concatenate([row, row]), np.concatenate([target, np.full(len(row), n_states)])
+            chance, cost = np.concatenate([going_on * chance, (1 - going_on) * chance]), np.concatenate([cost, cost])
+            goal_numbers = [*goal_numbers, n_states]
+            states = [*(range(n_states) if states is None else states), ENDED]
+            n_states += 1
+        row, target, cost, chance = merge_outcomes(row, target, cost, chance)
+        number = self.action[kept]
+        return from_arrays(
+            starts(self.state[kept], n_states),
+            starts(row, len(number)),
+            chance,
+            target,
+            cost,
+            initial=initial,
+            goals=goal_numbers,
+            state_names=states,
+            action_names=number.tolist() if names[1] is None else [names[1][a] for a in number.tolist()],
+            name=name,
+        )
+
+
+def _numbers(name: str, values: Any, dimensions: tuple[int, ...]) -> FloatArray:
+    found = f"a {type(values).__name__}"
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise PrudentError(f"{name} must be an array of numbers, found {found} with rows of unequal length") from None
+    if array.dtype.kind == "O":  # whole numbers beyond 64 bits, fractions, or anything
+        try:
+            if any(item is None or isinstance(item, str | bytes) for item in array.flat):
+                raise TypeError  # though NumPy has numbers for them
+            array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise PrudentError(f"{name} must be an array of numbers, found {found}") from None
+    if array.dtype.kind not in REAL:
+        of = "" if not array.ndim else " of text" if array.dtype.kind in "US" else f" of {array.dtype.name}"
+        raise PrudentError(f"{name} must be an array of numbers, found {found}{of}")
+    if array.ndim not in dimensions or array.size == 0:
+        wanted = " or ".join(map(str, dimensions))
+        raise PrudentError(f"{name} has the shape {array.shape}; it must have {wanted} dimensions and not be empty")
+    return array.astype(np.float64, copy=False)
+
+
+def _matrix(name: str, given: Any) -> Any:
+    """Return a sparse matrix of real numbers, from one of any kind."""
+    if not issparse(given):
+        return csr_array(_numbers(name, given, (2,)))
+    if given.dtype.kind not in REAL or given.ndim != 2:
+        raise PrudentError(
+            f"{name} is a {type(given).__name__} of {given.dtype.name}, of shape {given.shape}; it must be a matrix of "
+            "real numbers"
+        )
+    return given.tocsr()
+
+
+def _parts(given: Any) -> list[Any]:
+    """Return what a list or an array lists; nothing of anything else."""
+    return list(given) if isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim) else []
+
+
+def _matrices(name: str, given: Any) -> list[Any]:
+    """Return one sparse matrix (S, S) for each action."""
+    parts = _parts(given)
+    if not parts:
+        raise PrudentError(f"{name} must be an array (A, S, S), or a list of A matrices (S, S), one for each action")
+    matrices = [_matrix(f"{name}[{a}]", part) for a, part in enumerate(parts)]
+    size = matrices[0].shape[0]
+    for a, matrix in enumerate(matrices):
+        if matrix.shape != (size, size):
+            raise PrudentError(
+                f"{name}[{a}] has the shape {matrix.shape}; it must be ({size}, {size}), states by states"
+            )
+    return matrices
+
+
+def _rewards(given: Any, n_actions: int, n_states: int) -> Any:
+    """Return rewards by state and action, or a list of matrices by transition, one for each action."""
+    parts = _parts(given)
+    if parts and (issparse(parts[0]) or any(_parts(row) for row in _parts(parts[0]))):
+        matrices = _matrices("R", given)
+        if len(matrices) != n_actions or matrices[0].shape[0] != n_states:
+            raise PrudentError(
+                f"R is ({len(matrices)}, {matrices[0].shape[0]}, ...), P is ({n_actions}, {n_states}, ...); they must "
+                "have the same actions and states"
+            )
+        return matrices
+    reward = _numbers("R", given.toarray() if issparse(given) else given, (1, 2))
+    if reward.ndim == 1 and len(reward) == n_states:
+        return np.repeat(reward[:, None], n_actions, axis=1)
+    if reward.shape != (n_states, n_actions):
+        raise PrudentError(
+            f"R has the shape {reward.shape}; with P of {n_actions} actions and {n_states} states it must be "
+            f"({n_states},), ({n_states}, {n_actions}) or ({n_actions}, {n_states}, {n_states})"
+        )
+    return reward
+
+
+def _picked(matrix: Any, row: IntArray, column: IntArray) -> FloatArray:
+    return np.asarray(matrix[row, column], dtype=np.float64).ravel()
+
+
+def _indices(name: str, values: Any) -> IntArray:
+    try:
+        given = np.asarray(() if values is None else values)
+    except ValueError:  # rows of unequal length
+        given = np.zeros(())
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
+        raise PrudentError(f"{name} must be a list of whole numbers, one for each pair of state and action")
+    return given.astype(np.int64)
+
+
+def _goals(goals: Iterable[int], n_states: int) -> IntArray:
+    try:
+        given = np.array(sorted(set(goals)), dtype=object)
+    except TypeError:
+        raise PrudentError(f"goals is {goals!r}; it must be a collection of states' numbers") from None
+    for state in given:
+        if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < n_states:
+            raise PrudentError(f"goals has {state!r}; they must be states' numbers, from 0 to {n_states - 1}")
+    return given.astype(np.int64)
+
+
+def _check_initial(initial: Any, n_states: int) -> None:
+    """Refuse to start anywhere but in the states of the arrays; the goal of discounting is none of them."""
+    for state in initial if isinstance(initial, Mapping) else (initial,):
+        if isinstance(state, bool) or not isinstance(state, int | np.integer):
+            raise PrudentError(f"initial is {initial!r}; it must be a state's number, or {{number: probability}}")
+        if not 0 <= state < n_states:
+            raise PrudentError(f"the initial state is number {state}; the model has {n_states} states, from number 0")
+
+
+def _named(what: str, names: Sequence[Hashable] | None, size: int) -> Sequence[Hashable] | None:
+    if names is None:
+        return None
+    if isinstance(names, Mapping | Set) or not isinstance(names, Sized) or not isinstance(names, Iterable):
+        raise PrudentError(f"{what} is {names!r}; it must be a list of {size} names")
+    if len(names) != size:
+        raise PrudentError(f"{what} has {len(names)} entries; there are {size}")
+    return list(names)

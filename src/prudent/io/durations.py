@@ -1,0 +1,165 @@
+"""How long an edge takes: a number, a histogram, or a distribution of scipy.stats put on a grid.
+
+With a step h, a duration X becomes a multiple of h: ``"up"`` the next one, so that X <= X' <= X + h; ``"down"`` the
+last one, X - h <= X' <= X; ``"nearest"``, within h/2 of X.  X' is a function of X.  Who sees true durations can
+therefore round them up and play the plan of the rounded model, and pays at most what that pays; and who plays the
+rounded-down model can draw the true durations to what it sees.  So the optimal CVaR and the least mean of the true
+problem lie between those of the models rounded down and up; no total moves by more than h for each edge taken.
+
+A distribution without an end is cut only by name: with ``tail=q`` what lies beyond the quantile 1 - q counts as that
+quantile, and what lies below 0, if it is no more than q, counts as 0.  All of the above then holds but for runs that
+see such a duration, at most 2q of the runs for each edge taken.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError, as_number, must_be_one
+from prudent.models.ssp import FloatArray
+
+__all__ = ["Grid", "durations"]
+
+ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
+"""Each direction, with the share of the step before a multiple that counts as that multiple."""
+
+MOST = 100_000
+"""The most durations of one edge."""
+
+NOISE = 1e-7
+"""By how much a distribution function may fall: SciPy computes some by series or quadrature."""
+
+_WANTED = "a number, {time: probability}, (times, probabilities), or a distribution of scipy.stats with its parameters"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How distributions are put on a grid."""
+
+    step: float | None = None
+    rounding: str = "up"
+    tail: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.step is not None:
+            as_number("step", self.step, "a number above 0", lambda x: 0 < x < np.inf)
+        if not isinstance(self.rounding, str) or self.rounding not in ROUNDING:
+            raise PrudentError(f"rounding is {self.rounding!r}; it must be one of {', '.join(map(repr, ROUNDING))}")
+        if self.tail is not None:
+            as_number("tail", self.tail, "a probability above 0 and below 0.5", lambda x: 0 < x < 0.5)
+
+
+def durations(time: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
+    """Return what is given as the durations of an edge as pairs of duration and probability."""
+    if callable(getattr(time, "cdf", None)) and callable(getattr(time, "support", None)):
+        return _gridded(time, grid, where)
+    if isinstance(time, Mapping):
+        values, chances = list(time), list(time.values())
+    else:
+        values, chances = [time], [1.0]
+    try:
+        if isinstance(time, list | tuple) or np.shape(time) != ():
+            values, chances = (list(part) for part in time)
+        pairs = [(_number(t), _number(p)) for t, p in zip(values, chances, strict=True)]
+    except (TypeError, ValueError, OverflowError):
+        raise PrudentError(f"{where} is {time!r}; it must be {_WANTED}") from None
+    for t, p in pairs:
+        if not 0 <= t < np.inf:
+            raise PrudentError(f"{where} can be {t:g}; times must be numbers, at least 0")
+        if not 0 <= p <= 1:
+            hint = ": divide counts by their sum" if p > 1 else ""
+            raise PrudentError(f"{where} is {t:g} with probability {p:g}; probabilities lie between 0 and 1{hint}")
+    total = sum(p for _, p in pairs)
+    if not abs(total - 1) <= 1e-9:
+        raise PrudentError(f"the probabilities of {where} {must_be_one(total)}")
+    return pairs
+
+
+def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
+    """Return the distribution of rounded durations."""
+    if grid.step is None:
+        raise PrudentError(f"{where} is a distribution; give step=, the grid that its durations are rounded to")
+    low, high = _ends(distribution, where)
+    if not low <= high:
+        raise PrudentError(f"{where} is a distribution whose parameters are not allowed: it has no durations")
+    if low < 0:
+        below = float(_below(distribution, np.zeros(1))[0])
+        if not below <= (grid.tail or 0.0):
+            hint = "times are at least 0" if grid.tail else "times are at least 0; tail= allows a little"
+            raise PrudentError(f"{where} is below 0 with probability {below:.3g}; {hint}")
+        low = 0.0
+    if high == np.inf:
+        if grid.tail is None:
+            raise PrudentError(
+                f"{where} has no longest duration; give tail=, such as 1e-6: what lies beyond the quantile 1 - tail "
+                "counts as that quantile"
+            )
+        high = _quantile(distribution, 1 - grid.tail)
+    if not high / grid.step < MOST:
+        raise PrudentError(
+            f"{where} is up to {high:g}, more than {MOST:,} times step={grid.step:g}; give a larger step"
+        )
+    h, share = grid.step, ROUNDING[grid.rounding]
+    if grid.rounding == "up":  # k stands for what lies in ((k - 1) h, k h]
+        k = np.arange(int(np.ceil(low / h)), int(np.ceil(high / h)) + 1)
+        at_most = _at_most(distribution, k * h)
+    else:  # k stands for what lies in [(k - share) h, (k + 1 - share) h)
+        k = np.arange(int(np.floor(low / h + share)), int(np.floor(high / h + share)) + 1)
+        at_most = _below(distribution, (k + 1 - share) * h)
+    at_most[-1] = 1.0
+    risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
+    if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nor where one is nan
+        raise PrudentError(f"{where} is a distribution whose probabilities are not numbers that rise to 1")
+    chance = np.diff(np.minimum(risen, 1.0), prepend=0.0)
+    return [(float(t), float(p)) for t, p in zip(k * h, chance, strict=True) if p > 0]
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes | bool | np.bool_):
+        raise TypeError  # though it may read like one
+    return float(value)
+
+
+def _ends(distribution: Any, where: str) -> tuple[float, float]:
+    """Return the least and the longest duration; refuse what is no distribution, or several at once."""
+    try:
+        ends = [np.asarray(end, dtype=np.float64) for end in distribution.support()]
+        plain = np.shape(distribution.cdf(0.0)) == ()
+    except (TypeError, ValueError):  # such as scipy.stats.gamma itself
+        raise PrudentError(f"{where} is a distribution without its parameters; it must be {_WANTED}") from None
+    if not plain or any(end.ndim for end in ends):
+        raise PrudentError(f"{where} is several distributions at once; its parameters must be numbers, not lists")
+    return float(ends[0]), float(ends[1])
+
+
+def _quantile(distribution: Any, q: float) -> float:
+    return float((getattr(distribution, "ppf", None) or distribution.icdf)(q))
+
+
+def _lattice(distribution: Any) -> float | None:
+    """Return one of durations that are whole numbers apart; None of a distribution that is not like that.
+
+    Between such durations the distribution functions of SciPy need not be flat: some are nan there, some go on rising.
+    """
+    kinds = {kind.__name__ for kind in type(distribution).__mro__}
+    discrete = "DiscreteDistribution" in kinds or (hasattr(distribution, "pmf") and not hasattr(distribution, "pdf"))
+    listed = hasattr(getattr(distribution, "dist", distribution), "xk")  # a list of any numbers, which SciPy looks up
+    return _quantile(distribution, 0.5) if discrete and not listed else None
+
+
+def _at_most(distribution: Any, x: NDArray[Any]) -> FloatArray:
+    """Return the probability of at most x."""
+    middle = _lattice(distribution)
+    if middle is not None:
+        x = np.floor(x - middle) + middle
+    return np.array(distribution.cdf(x), dtype=np.float64)
+
+
+def _below(distribution: Any, x: NDArray[Any]) -> FloatArray:
+    """Return the probability of less than x, which for durations that jump is not that of at most x."""
+    middle = _lattice(distribution)
+    x = np.nextafter(x, -np.inf) if middle is None else np.ceil(x - middle) - 1 + middle
+    return np.array(distribution.cdf(x), dtype=np.float64)

@@ -1,0 +1,155 @@
+"""Files in and out, by suffix."""
+
+from collections.abc import Mapping
+from inspect import signature
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prudent.errors import PrudentError
+from prudent.io import drn
+from prudent.io.json import model as json_model
+from prudent.io.storm import files as storm
+from prudent.io.umb import read as umb
+from prudent.models.ssp import SSP
+from prudent.runtime.atomic_files import check_place
+
+if TYPE_CHECKING:
+    from prudent.results.plan import Plan
+
+# What plans need is imported with the first of them: a model alone is read without numba and SciPy.
+
+__all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
+
+MODEL_FORMATS: dict[str, Any] = {
+    ".json": json_model,
+    ".json.gz": json_model,
+    ".umb": umb,
+    ".drn": drn,
+    ".prism": storm,
+    ".nm": storm,
+    ".pm": storm,
+    ".jani": storm,
+}
+"""The module of each suffix: its ``read``, and its ``write`` where there is one."""
+
+WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if hasattr(form, "write"))
+"""The suffixes of models that are written."""
+
+NOT_TAKEN = {
+    "property": "itself says what its costs and goals are; leave out property= (--property)",
+    "constants": "leaves no constants open; leave out constants= (--const)",
+}
+"""What to say where a format does not take an option."""
+
+PLAN_SUFFIX = ".safetensors"
+
+
+def load(path: str | PathLike[str], *, property: str | None = None, constants: Mapping[str, Any] | None = None) -> SSP:
+    """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``; with the extra ``storm`` what Storm reads.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: JSON or UMB, or, through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn``.
+    property : str, optional
+        Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not of JSON.  In files
+        through Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps; of a JANI
+        file's own properties the name will do.  Left out: the property in a JANI file, if one alone fits; else the
+        label ``"goal"``, and the reward structure ``"cost"`` or the only one.
+    constants : mapping, optional
+        Values for constants that a PRISM or JANI file leaves open: ``{"N": 3}``.
+
+    Examples
+    --------
+    >>> import prudent, tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.json"
+    ...     prudent.save(prudent.domains.figure_2(), path)
+    ...     prudent.load(path)
+    <SSP model: 4 states, 5 actions, 8 outcomes>
+    """
+    suffix = _suffix(path)
+    reads = MODEL_FORMATS[suffix].read
+    given = {"property": property, "constants": constants}
+    options = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in signature(reads).parameters:
+            raise PrudentError(f"{path}: a {suffix} file {NOT_TAKEN[name]}")
+    model: SSP = reads(Path(path), **options)
+    return model
+
+
+def parse(raw: bytes, name: str) -> SSP:
+    """Return the model that the bytes of a file of this name are; no file is opened."""
+    model: SSP = MODEL_FORMATS[_suffix(name)].parse(raw, Path(name))
+    return model
+
+
+def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
+    """Write a model (``.json``, ``.json.gz``, ``.umb``, ``.drn``) or a plan (``.safetensors``), whole or not at all.
+
+    Examples
+    --------
+    >>> import prudent, tempfile, pathlib
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "plan.safetensors"
+    ...     prudent.save(plan, path)
+    ...     prudent.load_plan(path, plan.model).policy("s1")
+    'd'
+    """
+    if isinstance(content, SSP):
+        form = MODEL_FORMATS[_suffix(path)]
+        if not hasattr(form, "write"):
+            raise PrudentError(f"{path}: such files are only read; models are written as {', '.join(WRITTEN)}")
+        form.write(content, Path(path))
+        return
+    from prudent.io import plan as plan_file
+    from prudent.results.plan import Plan
+
+    if isinstance(content, Plan):
+        check_plan_path(path)
+        plan_file.write(content, Path(path))
+    else:
+        raise PrudentError(f"cannot save a {type(content).__name__}; save takes a model or a plan")
+
+
+def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
+    """Read a plan that was made for this model; see :func:`prudent.save`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "plan.safetensors"
+    ...     prudent.save(prudent.solve(model, alpha=0.1), path)
+    ...     prudent.load_plan(path, model).cvar
+    10.0
+    """
+    from prudent.io import plan as plan_file
+
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; load_plan takes the path, then the model")
+    check_plan_path(path)
+    return plan_file.read(Path(path), model)
+
+
+def check_plan_path(path: str | PathLike[str]) -> None:
+    """Refuse a path that is not a plan's, before anything is computed for it."""
+    chain = "; a plan's Markov chain is a model: prudent.save(plan.chain(), ...)"
+    check_place(
+        path, PLAN_SUFFIX, "plans are read and written", hint=chain if str(path).lower().endswith(WRITTEN) else ""
+    )
+
+
+def _suffix(path: str | PathLike[str]) -> str:
+    if not isinstance(path, str | PathLike):
+        raise PrudentError(f"path is {path!r}; it must be the path of a file")
+    name = Path(path).name.lower()
+    for suffix in MODEL_FORMATS:
+        if name.endswith(suffix):
+            return suffix
+    raise PrudentError(f"{path}: unknown kind of file; models are {', '.join(MODEL_FORMATS)}")

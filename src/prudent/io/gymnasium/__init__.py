@@ -1,0 +1,1 @@
+"""Environments: models from them, models as them, plans that act in them."""

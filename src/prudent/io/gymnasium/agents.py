@@ -1,0 +1,380 @@
+"""Plans that act in Gymnasium environments: one at a time, or many at once."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.io.costs import check_rule, costs_of
+from prudent.io.gymnasium.tables import MODEL, CostRule, GymnasiumModel, action_names, plain
+from prudent.models.ssp import SSP
+from prudent.policies.agent import Agent
+from prudent.policies.policy import BudgetPolicy
+from prudent.results.plan import Plan
+
+__all__ = ["EnvAgent", "VectorAgent", "gymnasium_agent"]
+
+
+@dataclass(frozen=True)
+class _ByName:
+    """Observations and actions of an environment are names of the model."""
+
+    model: SSP
+    rule: CostRule
+
+    def state(self, observation: Any) -> Hashable:
+        name = plain(observation)
+        return self.model.state_at(name, False, 0) if isinstance(self.model, GymnasiumModel) else name
+
+    def action(self, name: Hashable) -> Any:
+        return name
+
+    def outcome(self, step: "_Step") -> tuple[Hashable, float]:
+        before, after, model = plain(step.before), plain(step.after), self.model
+        if isinstance(self.rule, str):
+            cost = float(costs_of(self.rule, step.reward))
+        else:
+            cost = float(self.rule(before, step.action, step.reward, after))
+        if not isinstance(model, GymnasiumModel):
+            return after, cost
+        state = model.state_at(after, step.terminated, step.taken)
+        late = not step.terminated and step.taken == model.horizon
+        return state, cost + model.horizon_cost if late else cost
+
+
+@dataclass(frozen=True)
+class _ByNumber:
+    """Observations and actions of an environment are numbers, as :func:`prudent.to_gymnasium` counts."""
+
+    model: SSP
+    number: dict[Hashable, int]  # of each action's name
+
+    def state(self, observation: Any) -> Hashable:
+        if not isinstance(observation, int | np.integer) or not 0 <= observation < self.model.n_states:
+            raise PrudentError(
+                f"the observation is {observation!r}; it must be the number of a state, the first of what reset() or "
+                "step() returned"
+            )
+        return self.model.state(int(observation))
+
+    def action(self, name: Hashable) -> Any:
+        return self.number[name]
+
+    def outcome(self, step: "_Step") -> tuple[Hashable, float]:
+        return self.state(step.after), 0.0 - float(step.reward)
+
+
+class _Step(NamedTuple):
+    """What an environment says of one step."""
+
+    before: Any
+    action: Any
+    reward: float
+    after: Any
+    terminated: bool
+    taken: int  # actions of the run so far, this one included
+
+
+class EnvAgent:
+    """Carries a plan through runs in one environment, one after the other.
+
+    :meth:`start` with the observation of ``reset``; then play :attr:`action` and hand to :meth:`observe` what ``step``
+    returned, until :attr:`done`.  :func:`prudent.gymnasium_agent` makes one.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> env = prudent.to_gymnasium(plan.model)
+    >>> agent = prudent.gymnasium_agent(plan, env)
+    >>> agent.start(env.reset(seed=0)[0])
+    >>> while not agent.done:
+    ...     agent.observe(*env.step(agent.action))
+    >>> agent.spent, agent.budget
+    (9.0, 0.0)
+    """
+
+    def __init__(self, policy: BudgetPolicy, reading: _ByName | _ByNumber, seed: Sequence[int]) -> None:
+        self._policy, self._reading, self._seed = policy, reading, list(seed)
+        self._agent: Agent | None = None
+        self._observation: Any = None
+        self._action: Any = None
+        self._runs = self._taken = 0
+        self._over = True
+
+    def start(self, observation: Any) -> None:
+        """Begin a run where ``reset`` says.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> env = prudent.to_gymnasium(plan.model)
+        >>> agent = prudent.gymnasium_agent(plan, env)
+        >>> observation, info = env.reset(seed=0)
+        >>> agent.start(observation)
+        >>> agent
+        <EnvAgent in 0, spent 0, budget 9, next 0>
+        """
+        own = np.random.SeedSequence([*self._seed, self._runs])  # for policies that draw; another for each run
+        seed = int(own.generate_state(1, np.uint64)[0])
+        self._agent = self._policy.start(self._reading.state(observation), seed=seed)
+        self._observation, self._runs, self._taken, self._over = observation, self._runs + 1, 0, self._agent.done
+        self._choose()
+
+    def observe(
+        self,
+        observation: Any,
+        reward: float,
+        terminated: bool,
+        truncated: bool = False,
+        info: object = None,
+        *,
+        measured: bool = False,
+    ) -> None:
+        """Take in what ``step`` returned; refuse what the plan's model does not list.
+
+        It has the same arguments; ``info`` is not looked at.  With ``measured`` any cost is taken, see
+        :meth:`prudent.policies.agent.Agent.observe`.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> env = prudent.to_gymnasium(plan.model)
+        >>> agent = prudent.gymnasium_agent(plan, env)
+        >>> agent.start(env.reset(seed=0)[0])
+        >>> agent.observe(*env.step(agent.action))
+        >>> agent
+        <EnvAgent in 1, spent 0, budget 9, next 2>
+        """
+        agent = self._run
+        if self.done:
+            raise PrudentError("the run is over; start() begins another")
+        step = _Step(self._observation, self._action, reward, observation, bool(terminated), self._taken + 1)
+        agent.observe(*self._reading.outcome(step), measured=measured)
+        if terminated and not agent.done:
+            raise PrudentError(f"the environment ended the run in state {agent.state!r}, which is no goal of the model")
+        self._observation, self._taken, self._over = observation, step.taken, agent.done or bool(truncated)
+        self._choose()
+
+    def _choose(self) -> None:
+        self._action = None if self._over else self._reading.action(self._run.action)
+
+    @property
+    def _run(self) -> Agent:
+        if self._agent is None:
+            raise PrudentError("no run has begun; call start() with the observation that reset() returned")
+        return self._agent
+
+    @property
+    def action(self) -> Any:
+        """What to play now, as the environment takes it; None once the run is done."""
+        self._run  # noqa: B018 (refuses to act before the start)
+        return self._action
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has reached a goal or was cut short by the environment."""
+        self._run  # noqa: B018 (else a loop until done would end before the start, and nobody would notice)
+        return self._over
+
+    @property
+    def spent(self) -> float:
+        """What the run has cost so far."""
+        return self._run.spent
+
+    @property
+    def budget(self) -> float | None:
+        """What may still be spent before the total exceeds the budget; None if the plan looks at none."""
+        return self._run.budget
+
+    def __repr__(self) -> str:
+        if self._agent is None:
+            return "<EnvAgent before its first run>"
+        after = "done" if self.done else f"next {self.action!r}"
+        budget = "" if self.budget is None else f", budget {self.budget:g}"
+        return f"<EnvAgent in {self._observation!r}, spent {self.spent:g}{budget}, {after}>"
+
+
+class VectorAgent:
+    """Carries a plan through runs in the environments of a vector, which reset themselves.
+
+    :meth:`start` with the observations of ``reset``; then play :attr:`actions` and hand to :meth:`observe` what
+    ``step`` returned.
+
+    Attributes
+    ----------
+    agents : list of EnvAgent
+        Who acts in each environment.
+    totals : list of list of float
+        For each environment, what each of its runs has cost that is over: at a goal, or truncated.  Of a truncated run
+        it is the cost up to there, less than the whole run would have come to.
+
+    Examples
+    --------
+    >>> import gymnasium, prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> envs = gymnasium.vector.SyncVectorEnv([lambda: prudent.to_gymnasium(plan.model)] * 2)
+    >>> agents = prudent.gymnasium_agent(plan, envs)
+    >>> agents.start(envs.reset(seed=0)[0])
+    >>> for _ in range(5):
+    ...     agents.observe(*envs.step(agents.actions))
+    >>> agents.totals
+    [[9.0, 1.0], [10.0, 1.0]]
+    """
+
+    def __init__(self, agents: list[EnvAgent], mode: str) -> None:
+        self.agents = agents
+        self.totals: list[list[float]] = [[] for _ in agents]
+        self._mode = mode
+        self._last: list[Any] = [None] * len(agents)
+
+    def start(self, observations: Any, mask: Any = None) -> None:
+        """Begin runs where ``reset`` says: in every environment, or in those of the reset mask.
+
+        Examples
+        --------
+        >>> import gymnasium, prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> envs = gymnasium.vector.SyncVectorEnv([lambda: prudent.to_gymnasium(plan.model)] * 2)
+        >>> agents = prudent.gymnasium_agent(plan, envs)
+        >>> agents.start(envs.reset(seed=0)[0])
+        >>> agents.actions.tolist()
+        [0, 0]
+        """
+        for i, agent in enumerate(self.agents):
+            if mask is None or mask[i]:
+                agent.start(observations[i])
+
+    @property
+    def actions(self) -> Any:
+        """What to play now, as the environments take it; where a run is done, what was played last, for no effect."""
+        for i, agent in enumerate(self.agents):
+            if not agent.done:
+                self._last[i] = agent.action
+        return np.array(self._last)
+
+    def observe(
+        self,
+        observations: Any,
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        infos: Any,
+        *,
+        measured: bool = False,
+    ) -> None:
+        """Take in what ``step`` returned; with ``measured``, costs that the model does not list, too.
+
+        Examples
+        --------
+        >>> import gymnasium, prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> envs = gymnasium.vector.SyncVectorEnv([lambda: prudent.to_gymnasium(plan.model)] * 2)
+        >>> agents = prudent.gymnasium_agent(plan, envs)
+        >>> agents.start(envs.reset(seed=0)[0])
+        >>> agents.observe(*envs.step(agents.actions))
+        >>> agents.actions.tolist()
+        [2, 4]
+        """
+        for i, agent in enumerate(self.agents):
+            if agent.done and self._mode == "NextStep":  # this step was the reset of the environment
+                agent.start(observations[i])
+                continue
+            ended = bool(terminations[i] or truncations[i])
+            again = ended and self._mode == "SameStep"
+            seen = infos["final_obs"][i] if again else observations[i]
+            agent.observe(seen, float(rewards[i]), bool(terminations[i]), bool(truncations[i]), measured=measured)
+            if agent.done:
+                self.totals[i].append(agent.spent)
+                if not ended:
+                    raise PrudentError(
+                        f"the plan's run in environment {i} is over, but the environment goes on; make it with the "
+                        "plan's horizon as max_episode_steps="
+                    )
+            if again:
+                agent.start(observations[i])
+
+
+def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | None = None, seed: int = 0) -> Any:
+    """Return what lets a plan act in a Gymnasium environment (EnvAgent), or in each of a vector of them (VectorAgent).
+
+    Parameters
+    ----------
+    plan : Plan or policy
+        The plan, or its policy.
+    env : gymnasium.Env or gymnasium.vector.VectorEnv
+        The environment that the plan's model was read from with :func:`prudent.from_gymnasium`, or one that plays the
+        model (:func:`prudent.to_gymnasium`, ``prudent/BettingGame-v0`` and so on); or one whose observations and
+        actions are names of the model.  Vectors may reset themselves in the next step, in the same step, or not.
+    cost : str or callable, optional
+        How rewards become costs, see :func:`prudent.from_gymnasium`; only for models that do not say so themselves.
+    seed : int
+        Only policies that draw (``randomise=True``) need one.
+
+    Examples
+    --------
+    One environment:
+
+    >>> import gymnasium, prudent
+    >>> env = gymnasium.make("CliffWalking-v1")
+    >>> plan = prudent.solve(prudent.from_gymnasium(env), alpha=0.1)
+    >>> agent = prudent.gymnasium_agent(plan, env)
+    >>> agent.start(env.reset(seed=0)[0])
+    >>> while not agent.done:
+    ...     agent.observe(*env.step(agent.action))
+    >>> agent.spent
+    13.0
+
+    A vector of them:
+
+    >>> envs = gymnasium.make_vec("CliffWalking-v1", num_envs=3)
+    >>> agents = prudent.gymnasium_agent(plan, envs)
+    >>> agents.start(envs.reset(seed=0)[0])
+    >>> for _ in range(30):
+    ...     agents.observe(*envs.step(agents.actions))
+    >>> agents.totals
+    [[13.0, 13.0], [13.0, 13.0], [13.0, 13.0]]
+    """
+    policy = plan.policy if isinstance(plan, Plan) else plan
+    if not isinstance(policy, BudgetPolicy):
+        raise PrudentError(f"plan is a {type(plan).__name__}; pass what prudent.solve returned, or its policy")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise PrudentError(f"seed is {seed!r}; it must be a whole number, at least 0")
+    if isinstance(env, type) or not callable(getattr(env, "reset", None)) or not callable(getattr(env, "step", None)):
+        raise PrudentError(f"env is {env!r}; pass an environment, such as gymnasium.make returns")
+    metadata = getattr(env, "metadata", None) or {}
+    reading = _reading(policy.prepared.model, metadata.get(MODEL), cost)
+    if not hasattr(env, "num_envs"):
+        return EnvAgent(policy, reading, [int(seed)])
+    mode = metadata.get("autoreset_mode")
+    if mode is None:
+        raise PrudentError("env is a vector that does not say in its metadata when its environments reset themselves")
+    agents = [EnvAgent(policy, reading, [int(seed), i]) for i in range(env.num_envs)]
+    return VectorAgent(agents, str(getattr(mode, "value", mode)))
+
+
+def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName | _ByNumber:
+    rule = cost if cost is None or (callable(cost) and not isinstance(cost, str)) else check_rule(cost)
+    own: CostRule
+    plays = played is not None and played == model.fingerprint
+    if plays:
+        own, why = "negative reward", "env plays the plan's model, where rewards are minus costs"
+    elif isinstance(model, GymnasiumModel):
+        own, why = model.rule, f"the plan's model was made with {model.rule!r}"
+    elif played is not None:
+        raise PrudentError(f"env plays another model than {model!r}, which the plan is for; solve that one")
+    elif rule is None:
+        raise PrudentError(
+            f"{model!r} does not say how rewards become costs; make it with prudent.from_gymnasium, or give cost="
+        )
+    else:
+        return _ByName(model, rule)
+    if rule is not None and rule != own:
+        raise PrudentError(f"cost is {cost!r}, but {why}; leave it out")
+    if plays:
+        return _ByNumber(model, {name: i for i, name in enumerate(action_names(model))})
+    return _ByName(model, own)

@@ -1,0 +1,135 @@
+"""Models as Gymnasium environments, and the paper's domains among them."""
+
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.domains.registry import DOMAINS
+from prudent.errors import PrudentError
+from prudent.io.gymnasium.tables import MODEL, action_names
+from prudent.models.ssp import SSP, FloatArray
+from prudent.runtime.optional import needed
+
+needed("gymnasium", "gym")
+
+import gymnasium  # noqa: E402 (only after it is known to be there)
+from gymnasium import spaces  # noqa: E402
+
+__all__ = ["ENVIRONMENTS", "SSPEnv", "domain_env", "register_domains"]
+
+ENVIRONMENTS = {about.environment: about.make.__name__ for about in DOMAINS.values()}
+"""Each environment with the function of :mod:`prudent.domains` that makes its model."""
+
+UNAVAILABLE = ("stay", "error")
+
+
+class SSPEnv(gymnasium.Env[Any, Any]):
+    """An environment that plays a model; see :func:`prudent.to_gymnasium`."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012 (as every environment declares it)
+
+    def __init__(self, model: SSP, *, unavailable: str = "stay", render_mode: str | None = None) -> None:
+        if not isinstance(model, SSP):
+            raise PrudentError(f"model is a {type(model).__name__}; pass an SSP, as prudent.build returns it")
+        if unavailable not in UNAVAILABLE:
+            raise PrudentError(f"unavailable is {unavailable!r}; it must be one of {', '.join(map(repr, UNAVAILABLE))}")
+        if render_mode is not None:
+            raise PrudentError(f"render_mode is {render_mode!r}; this environment draws nothing, leave it out")
+        over = model.initial_state[model.is_goal[model.initial_state]]
+        if len(over):
+            raise PrudentError(
+                f"a run may start in {model.state(over[0])!r}, a goal; an environment cannot start there"
+            )
+        self.model, self.unavailable, self.render_mode = model, unavailable, None
+        self.actions = action_names(model)
+        number = {name: i for i, name in enumerate(self.actions)}
+        self._number = np.array([number[model.action(a)] for a in range(model.n_actions)], dtype=np.int64)
+        self._ends = model.is_goal
+        self._state: int | None = None
+        self.metadata = {**type(self).metadata, MODEL: model.fingerprint}
+        self.observation_space = spaces.Discrete(model.n_states)
+        self.action_space = spaces.Discrete(len(self.actions))
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return which actions the state at hand has, 1 or 0 for each."""
+        mask = np.zeros(len(self.actions), dtype=np.int8)
+        if self._state is not None:
+            start = self.model.action_start
+            mask[self._number[start[self._state] : start[self._state + 1]]] = 1
+        return mask
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Begin a run: draw its first state."""
+        super().reset(seed=seed)
+        self._state = int(self.model.initial_state[self._drawn(self.model.initial_probability)])
+        return self._state, {"action_mask": self.action_masks()}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Play an action, by its number."""
+        model, state = self.model, self._state
+        if state is None or self._ends[state]:
+            raise PrudentError("the run is over, or has not begun: call reset()")
+        own = range(int(model.action_start[state]), int(model.action_start[state + 1]))
+        known = self.action_space.contains(action)
+        played = next((a for a in own if known and self._number[a] == action), None)
+        if played is None:
+            if self.unavailable == "error" or not known:
+                names = ", ".join(f"{self._number[a]} ({model.action(a)!r})" for a in own)
+                what = "its actions are" if known else "actions are numbers, its own are"
+                raise PrudentError(f"state {model.state(state)!r} has no action {action!r}; {what} {names}")
+            return state, 0.0, False, False, {"action_mask": self.action_masks(), "unavailable": True}
+        first, last = int(model.outcome_start[played]), int(model.outcome_start[played + 1])
+        outcome = first + self._drawn(model.probability[first:last])
+        self._state = int(model.successor[outcome])
+        reward = 0.0 - float(model.cost[outcome])
+        return self._state, reward, bool(self._ends[self._state]), False, {"action_mask": self.action_masks()}
+
+    def _drawn(self, chance: FloatArray) -> int:
+        """Draw the number of an item; what is impossible is never drawn, however the chances are rounded."""
+        likely = np.flatnonzero(chance > 0)
+        above = np.searchsorted(np.cumsum(chance[likely]), self.np_random.random(), side="right")
+        return int(likely[min(int(above), len(likely) - 1)])
+
+    @cached_property
+    def initial_state_distrib(self) -> FloatArray:
+        """The chance of each state to be the first, as toy-text environments give it."""
+        chance = np.zeros(self.model.n_states)
+        chance[self.model.initial_state] = self.model.initial_probability
+        return chance
+
+    @cached_property
+    def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
+        """The transitions as toy-text environments list them, those of unavailable actions too if they stay."""
+        model, table = self.model, {}
+        start, ends = model.outcome_start.tolist(), self._ends.tolist()
+        chance, after, price = model.probability.tolist(), model.successor.tolist(), model.cost.tolist()
+        for state in range(model.n_states):
+            row: dict[int, list[tuple[float, int, float, bool]]] = {}
+            if self.unavailable == "stay":
+                row = {action: [(1.0, state, 0.0, ends[state])] for action in range(len(self.actions))}
+            for a in range(int(model.action_start[state]), int(model.action_start[state + 1])):
+                row[int(self._number[a])] = [
+                    (chance[o], after[o], 0.0 - price[o], ends[after[o]]) for o in range(start[a], start[a + 1])
+                ]
+            table[state] = row
+        return table
+
+
+def domain_env(domain: str, *, render_mode: str | None = None, unavailable: str = "stay", **parameters: Any) -> SSPEnv:
+    """Return one of :mod:`prudent.domains` as an environment; ``gymnasium.make`` calls this."""
+    function = DOMAINS[domain.replace("_", "-")].make
+    unknown = [name for name in parameters if name not in signature(function).parameters]
+    if unknown:
+        known = ", ".join(signature(function).parameters) or "none"
+        raise PrudentError(f"{domain} has no parameter {unknown[0]!r}; its parameters are: {known}")
+    return SSPEnv(function(**parameters), unavailable=unavailable, render_mode=render_mode)
+
+
+def register_domains() -> None:
+    """Let ``gymnasium.make`` know the paper's domains."""
+    for name, domain in ENVIRONMENTS.items():
+        if name not in gymnasium.registry:  # else doing it twice would warn
+            gymnasium.register(name, entry_point=f"{__name__}:domain_env", kwargs={"domain": domain})

@@ -1,0 +1,267 @@
+"""From the table of a Gymnasium environment to a model, and from a model to an environment."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.io.costs import check_rule, costs_of
+from prudent.models.amend import amend
+from prudent.models.build import build
+from prudent.models.ssp import SSP
+
+__all__ = ["MODEL", "CostRule", "GymnasiumModel", "action_names", "from_gymnasium", "plain"]
+
+MODEL = "prudent_model"
+"""The key of an environment's metadata that holds the fingerprint of the model it plays."""
+
+CostRule = str | Callable[[Any, Any, float, Any], float]
+"""The name of a rule, or a function (state, action, reward, next state) -> cost."""
+
+TRANSPARENT = (
+    "HumanRendering",
+    "OrderEnforcing",
+    "PassiveEnvChecker",
+    "RecordEpisodeStatistics",
+    "RecordVideo",
+    "RenderCollection",
+    "TimeLimit",
+)
+"""Wrappers of Gymnasium that change neither observations nor actions nor rewards."""
+
+TERMINATED = "terminated"
+"""What the goal beside a state is called where a run may end there, or go on."""
+
+Table = dict[Hashable, dict[Hashable, list[tuple[float, Hashable, Any, bool]]]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GymnasiumModel(SSP):
+    """The model of an environment; it remembers how to read what the environment says.
+
+    States are named by their observations; with a horizon, by ``(observation, actions taken)``.
+    """
+
+    rule: CostRule = "negative reward"
+    horizon: int | None = None
+    horizon_cost: float = 0.0
+    late: Hashable = None  # the goal of runs that the horizon ended
+    both: frozenset[Hashable] = frozenset()  # observations where some runs end and others go on
+
+    def state_at(self, observation: Hashable, terminated: bool, taken: int) -> Hashable:
+        """Return the name of the state that an observation tells of, after so many actions."""
+        if terminated:
+            return (observation, TERMINATED) if observation in self.both else observation
+        if self.horizon is None:
+            return observation
+        return (observation, taken) if taken < self.horizon else self.late
+
+
+def action_names(model: SSP) -> tuple[Hashable, ...]:
+    """Return the names of all actions of a model, each once, in the order they come: an environment numbers them so."""
+    return tuple(dict.fromkeys(model.action(a) for a in range(model.n_actions)))
+
+
+def plain(observation: Any) -> Hashable:
+    """Return an observation or action as a name: NumPy's numbers as Python's, arrays as tuples."""
+    if isinstance(observation, np.ndarray | np.generic):
+        observation = observation.tolist()
+    if isinstance(observation, list):
+        return tuple(plain(item) for item in observation)
+    name: Hashable = observation
+    return name
+
+
+def from_gymnasium(
+    env: Any,
+    *,
+    cost: CostRule = "negative reward",
+    initial: Hashable | Mapping[Any, float] | None = None,
+    horizon: bool | int | None = None,
+    horizon_cost: float = 0.0,
+    name: str | None = None,
+) -> GymnasiumModel:
+    """Return the model of a Gymnasium environment that has a table ``P``, as FrozenLake, CliffWalking and Taxi do.
+
+    ``P[state][action]`` lists ``(probability, next state, reward, terminated)``.  A transition that terminates leads
+    to a goal, and what the table says of the states after it is not read.  Goal and hole of FrozenLake are goals
+    alike; it is the cost that tells them apart.  States from which no run ends are named by :func:`prudent.check`,
+    and by :func:`prudent.solve` where they cannot be avoided.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        The environment.  Wrappers that change neither observations nor actions nor rewards are looked through.
+    cost : str or callable
+        How a reward becomes a cost: ``"negative reward"``, so that the total cost is minus the return; ``"steps"``,
+        1 for every action (holes of FrozenLake are then as good an end as its goal); ``"as given"``, for tables of
+        costs; or a function ``(state, action, reward, next_state) -> cost``.
+    initial : state or mapping, optional
+        The first state, or ``{state: probability}``; by default the environment's ``initial_state_distrib``.
+    horizon : bool or int, optional
+        A run ends after so many actions; True: after as many as the environment's TimeLimit allows.  States become
+        ``(state, actions taken)``.  By default runs go on until they terminate, whatever the TimeLimit.
+    horizon_cost : float
+        What a run pays that the horizon ends.
+    name : str, optional
+        What messages call the model; by default the environment's id.
+
+    Examples
+    --------
+    >>> import gymnasium, prudent
+    >>> env = gymnasium.make("FrozenLake-v1", max_episode_steps=-1)
+    >>> plan = prudent.solve(prudent.from_gymnasium(env), alpha=0.5)
+    >>> round(-plan.expected, 4)                        # the best chance to reach the goal, without a time limit
+    0.8235
+    >>> agent = prudent.gymnasium_agent(plan, env)
+    >>> agent.start(env.reset(seed=1)[0])
+    >>> while not agent.done:
+    ...     agent.observe(*env.step(agent.action))
+    >>> agent.spent
+    -1.0
+    """
+    if not isinstance(cost, str) and callable(cost):
+        rule: CostRule = cost
+    else:
+        rule = check_rule(cost)
+    inner, limit = _looked_through(env)
+    title = name or getattr(getattr(env, "spec", None), "id", None) or type(inner).__name__
+    first = _initial(inner, title) if initial is None else _given(initial)
+    table = _reached(inner.P, list(first), title)
+    ends = {target for _, _, _, target, _, done in _transitions(table) if done}
+    if not ends:
+        raise PrudentError(f"no transition of {title} that a run can take terminates; a model needs an end to its runs")
+    both = frozenset(ends & table.keys())
+
+    def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, Any]]]:
+        return {
+            action: [
+                (p, (target, TERMINATED) if done and target in both else target, _price(rule, state, action, r, target))
+                for p, target, r, done in outcomes
+            ]
+            for action, outcomes in table.get(state, {}).items()
+        }
+
+    model = build(first, actions, name=title, max_states=len(table) + len(ends))
+    late = None
+    if horizon is True:
+        horizon = limit
+        if horizon is None:
+            raise PrudentError(f"horizon is True, but {title} has no TimeLimit; give the number of actions")
+    elif horizon is False:
+        horizon = None
+    if horizon is None and horizon_cost != 0:
+        raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= with it")
+    if horizon is not None:
+        before = {model.state(int(s)) for s in np.flatnonzero(model.is_goal)}
+        model = amend(model, horizon=horizon, horizon_cost=horizon_cost)
+        (late,) = {model.state(int(s)) for s in np.flatnonzero(model.is_goal)} - before
+    given = {item.name: getattr(model, item.name) for item in fields(SSP) if item.init}
+    found = GymnasiumModel(**given, rule=rule, horizon=horizon, horizon_cost=float(horizon_cost), late=late, both=both)
+    object.__setattr__(found, "deviation", model.deviation)  # of the table's own numbers, before they were normalised
+    return found
+
+
+def _looked_through(env: Any) -> tuple[Any, int | None]:
+    """Return the environment under its wrappers, and the least of their time limits."""
+    if isinstance(env, str):
+        raise PrudentError(f"env is {env!r}; pass the environment, gymnasium.make({env!r})")
+    limit = None
+    while env is not getattr(env, "unwrapped", env):
+        kind = type(env)
+        if kind.__name__ not in TRANSPARENT or not kind.__module__.startswith("gymnasium."):
+            raise PrudentError(
+                f"env is wrapped in {kind.__name__}, which may change what its table says; pass env.unwrapped if the "
+                "table holds all the same"
+            )
+        if kind.__name__ == "TimeLimit":
+            allowed = int(env._max_episode_steps)
+            limit = allowed if limit is None else min(limit, allowed)
+        env = env.env
+    if not hasattr(env, "P"):
+        raise PrudentError(
+            f"env is {env!r}, which has no table P of its transitions; only such environments can be read, others are "
+            "modelled with prudent.build"
+        )
+    if getattr(env, "fickle_passenger", False):
+        raise PrudentError("env is Taxi with fickle_passenger=True, which its table P says nothing of; make it without")
+    return env, limit
+
+
+def _initial(env: Any, title: str) -> dict[Hashable, float]:
+    chance = getattr(env, "initial_state_distrib", None)
+    if chance is None:
+        raise PrudentError(
+            f"{title} does not say where its runs start (it has no initial_state_distrib); give initial=, the state or "
+            "{state: probability}"
+        )
+    try:
+        given = np.asarray(chance)
+    except ValueError:  # rows of unequal length
+        given = np.zeros(())
+    if given.ndim != 1 or given.dtype.kind not in "biuf":
+        raise PrudentError(
+            f"initial_state_distrib of {title} is {chance!r}; it must list the probability of each state, or give "
+            "initial=, the state or {state: probability}"
+        )
+    return {state: p for state, p in enumerate(given.astype(np.float64).tolist()) if p != 0}
+
+
+def _given(initial: Hashable | Mapping[Any, float]) -> dict[Hashable, float]:
+    try:
+        chances = initial.items() if isinstance(initial, Mapping) else [(initial, 1.0)]
+        return {plain(state): p for state, p in chances}
+    except TypeError:
+        raise PrudentError(f"initial is {initial!r}; it must be a state, or {{state: probability}}") from None
+
+
+def _price(rule: CostRule, state: Hashable, action: Hashable, reward: Any, target: Hashable) -> Any:
+    return costs_of(rule, reward) if isinstance(rule, str) else rule(state, action, reward, target)
+
+
+def _transitions(table: Table) -> Iterator[tuple[Hashable, Hashable, float, Hashable, Any, bool]]:
+    for state, options in table.items():
+        for action, outcomes in options.items():
+            for outcome in outcomes:
+                yield state, action, *outcome
+
+
+def _reached(table: Any, first: list[Hashable], title: str) -> Table:
+    """Return the part of a table that runs can get to, checked: states with their actions, possible outcomes alone."""
+    found: Table = {state: {} for state in first}
+    queue = list(found)
+    for state in queue:  # grows while it is read
+        try:
+            if not isinstance(table, Mapping) and state < 0:  # type: ignore[operator]
+                raise IndexError(state)
+            row = table[state]
+            options = list(row.items() if isinstance(row, Mapping) else enumerate(row))
+        except (KeyError, IndexError, TypeError):
+            raise PrudentError(f"the table P of {title} has no state {state!r}, which a run can be in") from None
+        for action, outcomes in options:
+            kept = found[state][plain(action)] = []
+            for entry in outcomes if isinstance(outcomes, list | tuple) else [outcomes]:
+                try:
+                    p, target, reward, done = entry
+                    if np.ndim(reward):
+                        raise TypeError
+                    possible, ended, reward = bool(p + 0 != 0), bool(done), plain(reward + 0)
+                    hash(target := plain(target))
+                except (TypeError, ValueError):
+                    raise PrudentError(
+                        f"P[{state!r}][{action!r}] of {title} holds {entry!r}; it must hold (probability, next state, "
+                        "reward, terminated)"
+                    ) from None
+                if possible:
+                    kept.append((p, target, reward, ended))
+                    if not ended and target not in found:
+                        found[target] = {}  # known, to be read when its turn comes
+                        queue.append(target)
+        if not found[state]:
+            raise PrudentError(
+                f"state {state!r} of {title} has no actions in P, and no run ends there; a transition that ends a run "
+                "must be marked as terminated"
+            )
+    return found

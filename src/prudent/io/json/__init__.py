@@ -1,0 +1,1 @@
+"""Prudent's own model files."""

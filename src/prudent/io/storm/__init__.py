@@ -1,0 +1,1 @@
+"""What Storm reads, and its models."""

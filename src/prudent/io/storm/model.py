@@ -1,0 +1,229 @@
+"""A model that Storm holds in memory, as an SSP.
+
+Storm gives Python no arrays, but it writes any sparse model as a UMB archive, whose members are arrays: they come out
+through that, without a step of Python for each transition.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import ModelError, PrudentError
+from prudent.io.umb.archive import unpacked
+from prudent.io.umb.arrays import Arrays
+from prudent.io.umb.names import SIZES, action_names, state_names
+from prudent.models.ssp import SSP, FloatArray, owner
+from prudent.runtime.atomic_files import read_bytes
+from prudent.runtime.optional import needed
+
+__all__ = ["OVERLAP", "SILENT", "Question", "convert", "listening", "refuse_unfit"]
+
+OVERLAP = "overlap_guards"
+"""Storm's label for states of a chain in which several commands are enabled, one of which it draws."""
+
+OUTSIDE_BIT, LOCATION = "_OutOfBoundsBit", "_loc_"
+"""Variables that Storm adds, by name: whether bounds were left, and, as they begin, where an automaton of JANI is."""
+
+NAMELESS = "default"
+"""How Storm exports a reward structure without a name."""
+
+SILENT = "std::exception"
+"""What Storm says where only its log says why."""
+
+UNFIT = re.compile(r"The input model is a CTMC|Expected other \w+ model type")
+"""How Storm refuses kinds of models before they are built."""
+
+ONLY = "only discrete-time models, fully observed, of one player are read: DTMC, MDP"
+"""What to say of other kinds."""
+
+REMEDY = " Let what an outcome costs be paid in the state it leads to, as that state's own reward."
+"""What to do about rewards of transitions, which Storm only reads from explicit files."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What of a Storm model becomes a goal, and what a cost."""
+
+    goal: Any  # a state formula of Storm's
+    reward: str | None  # the reward structure, "" for one without a name; None: each step costs 1
+    of_states: bool = True  # whether its state rewards count
+    of_actions: bool = True  # whether its action and transition rewards count
+
+
+@contextmanager
+def listening(place: str) -> Iterator[Any]:
+    """Yield stormpy, silent (its log goes to stdout), and say what it refuses as a PrudentError."""
+    stormpy, developer = needed("stormpy", "storm"), needed("stormpy.developer", "storm")
+    before = developer.get_log_level()
+    developer.set_log_level(developer.LogLevel.OFF)
+    try:
+        yield stormpy
+    except ModelError as error:
+        raise ModelError([f"{place}: {problem}" for problem in error.problems]) from None
+    except PrudentError:
+        raise
+    except (RuntimeError, ValueError, IndexError, stormpy.exceptions.StormError) as error:
+        raise PrudentError(f"{place}: Storm: {_said(error)}") from None
+    except MemoryError:  # a number of states in a file may be any number
+        raise PrudentError(f"{place}: Storm: is too large for the memory there is; give a smaller model") from None
+    finally:
+        developer.set_log_level(before)
+
+
+def _said(error: Exception) -> str:
+    """Return Storm's message on one line, without the kind of exception and the mark under a column."""
+    kind, colon, rest = str(error).partition(": ")
+    text = rest if colon and kind.isalnum() and kind.endswith("Exception") else str(error)
+    if text == SILENT:
+        return "gives no reason; mostly it is a name that nothing declares"
+    if found := UNFIT.match(text):
+        return f"{found[0]}; {ONLY}"
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return " ".join(line for line in lines if line not in ("", "^")) + (REMEDY if "ransition rewards" in text else "")
+
+
+def convert(model: Any, question: Question, place: str, name: str, hidden: Sequence[str] = ()) -> SSP:
+    """Return a sparse DTMC or MDP as an SSP; for use while :func:`listening`.
+
+    Some variables may be left out of the names of states.
+    """
+    refuse_unfit(model, place)
+    is_goal = _where(model, question.goal)
+    if not is_goal.any():
+        raise PrudentError(f"{place}: there is no goal: no state satisfies {question.goal}")
+    first = list(model.initial_states)
+    if len(first) != 1:
+        raise PrudentError(
+            f"{place}: has {len(first)} initial states; it must have one, which may lead to others by chance"
+        )
+    arrays = _arrays(model, hidden)
+    n_states, n_choices, n_branches = _sizes(arrays)
+    action_start = arrays.starts("state-to-choices.bin", n_states, n_choices)
+    outcome_start = arrays.starts("choice-to-branches.bin", n_choices, n_branches)
+    names = state_names(arrays, n_states, n_states)
+    stuck = np.flatnonzero((np.diff(action_start) == 0) & ~is_goal)
+    if len(stuck):
+        where = stuck[0] if names is None else names[stuck[0]]
+        raise PrudentError(f"{place}: state {where!r} has no actions and is no goal; a dead end leads to itself")
+    state, action = owner(action_start), owner(outcome_start)
+    keeps = ~is_goal[state]  # actions of goals go
+    kept = keeps[action]
+    of_state, of_action, of_outcome = _costs(question, arrays)
+    _refuse_means(model, is_goal, of_action, names, place)
+    cost = of_state[state][action] + of_action[action] + of_outcome
+    n_labels = arrays.count(arrays.index["transition-system"], "#choice-actions")
+    labels = (
+        action_names(arrays, n_labels, n_choices, action_start[:-1][state]) if model.has_choice_labeling() else None
+    )
+    return SSP(
+        action_start=np.append(0, np.cumsum(np.diff(action_start) * ~is_goal)),
+        outcome_start=np.append(0, np.cumsum(np.diff(outcome_start)[keeps])),
+        probability=_numbers(arrays, "branch-to-probability.bin", n_branches)[kept],
+        successor=arrays.numbers_below("branch-to-target.bin", n_branches, n_states)[kept],
+        cost=cost[kept],
+        initial_state=np.array(first),
+        initial_probability=np.ones(1),
+        state_names=names,
+        action_names=None if labels is None else [labels[a] for a in np.flatnonzero(keeps).tolist()],
+        name=name,
+    )
+
+
+def refuse_unfit(model: Any, place: str) -> None:
+    """Refuse what is not a sparse DTMC or MDP with numbers as probabilities."""
+    if not hasattr(model, "is_sparse_model"):
+        raise PrudentError(f"{place} is a {type(model).__name__}; it must be a sparse DTMC or MDP that stormpy built")
+    if not model.is_sparse_model:
+        raise PrudentError(f"{place}: is a symbolic model; build it with Storm's sparse engine")
+    if (kind := model.model_type.name) not in ("DTMC", "MDP"):
+        raise PrudentError(f"{place}: is of type {kind}; {ONLY}")
+    if model.supports_parameters or model.supports_uncertainty:
+        found = "parameters" if model.supports_parameters else "intervals"
+        raise PrudentError(f"{place}: has {found} for probabilities; they must be numbers")
+
+
+def _where(model: Any, formula: Any) -> NDArray[np.bool_]:
+    """Return the states that satisfy a formula."""
+    stormpy = needed("stormpy", "storm")
+    found = np.zeros(model.nr_states, dtype=bool)
+    truth = stormpy.model_checking(model, formula, only_initial_states=False).get_truth_values_vector()
+    found[np.fromiter(truth, dtype=np.int64)] = True
+    return found
+
+
+def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
+    """Return the arrays of a model, of whose variables some are left out."""
+    io = needed("stormpy.io", "storm")
+    options = io.UmbExportOptions()
+    options.compression = io.CompressionMode.NO_COMPRESSION
+    options.value_type = io.UmbExportValueType.DOUBLE  # of exact models, the nearest
+    with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
+        path = Path(folder) / "model.umb"
+        io.export_to_umb(model, path, options=options)
+        arrays = Arrays(unpacked(read_bytes(path)))
+    valuations = arrays.index.get("valuations", {})
+    told = False
+    for kind in valuations.get("states", {}).get("classes", []):
+        kind["variables"] = [_padded(each, hidden) for each in kind["variables"]]
+        told |= any("name" in each for each in kind["variables"])
+    if not told:
+        valuations.pop("states", None)
+    return arrays
+
+
+def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
+    """Return a variable, or as much padding if it is hidden, or one of Storm's own that tells nothing."""
+    name, idle = variable.get("name"), variable.get("lower", 0) == variable.get("upper", 1)
+    if name is None or not (name in hidden or name == OUTSIDE_BIT or (name.startswith(LOCATION) and idle)):
+        return variable
+    kind = variable["type"]
+    return {"padding": kind.get("size", SIZES[kind["type"]]) + variable.get("is-optional", False)}
+
+
+def _sizes(arrays: Arrays) -> tuple[int, int, int]:
+    """Return how many states, choices and branches there are."""
+    system = arrays.index["transition-system"]
+    return system["#states"], system["#choices"], system["#branches"]
+
+
+def _numbers(arrays: Arrays, name: str, n: int) -> FloatArray:
+    found = arrays.numbers(name, n, {"type": "double"}, name)
+    return np.zeros(n) if found is None else found
+
+
+def _costs(question: Question, arrays: Arrays) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what states, actions and outcomes cost."""
+    n_states, n_choices, n_branches = _sizes(arrays)
+    of_state, of_action, of_outcome = np.zeros(n_states), np.zeros(n_choices), np.zeros(n_branches)
+    if question.reward is None:
+        return of_state, of_action + 1, of_outcome
+    folder, _ = arrays.annotation("rewards", question.reward or NAMELESS, NAMELESS)
+    if question.of_states:
+        of_state = _numbers(arrays, f"{folder}/states/values.bin", n_states)
+    if question.of_actions:
+        of_action = _numbers(arrays, f"{folder}/choices/values.bin", n_choices)
+        of_outcome = _numbers(arrays, f"{folder}/branches/values.bin", n_branches)
+    return of_state, of_action, of_outcome
+
+
+def _refuse_means(
+    model: Any, is_goal: NDArray[np.bool_], of_action: FloatArray, names: list[str] | None, place: str
+) -> None:
+    """Refuse a chain in which Storm draws one of several commands and takes the mean of their rewards: another risk."""
+    if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
+        return
+    mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)
+    mixed = mixed[~is_goal[mixed] & (of_action[mixed] != 0)]
+    if len(mixed):
+        where = mixed[0] if names is None else names[mixed[0]]
+        raise PrudentError(
+            f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
+            "their rewards; make their guards disjoint"
+        )

@@ -1,0 +1,1 @@
+"""Unified Markov Binary, the exchange format of PRISM, Storm and Modest."""

@@ -1,0 +1,173 @@
+"""What the members of a UMB archive hold, as arrays; each is checked against what the index says before it is made.
+
+No array is larger than a small multiple of some member, whatever sizes the index declares.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError, printable
+from prudent.io.json.parts import checked, document, shown
+from prudent.models.ssp import FloatArray, IntArray
+
+__all__ = ["Arrays", "bit_array", "string_arrays"]
+
+SIZES = {"double": 64, "rational": 128, "int": 64, "uint": 64}
+"""Types of numbers that are read, each with its size in bits unless another is given."""
+
+BITS = 2**16
+"""The most bits of a fraction."""
+
+EXACT = 2**53
+"""Whole numbers up to here are doubles, and the quotient of two of them is rounded once."""
+
+
+class Arrays:
+    """The members of an archive, by what they mean."""
+
+    def __init__(self, members: Mapping[str, memoryview]) -> None:
+        self.members = members
+        if "index.json" not in members:
+            raise PrudentError("has no index.json; is it a UMB file?")
+        try:
+            self.index = checked(document(str(members["index.json"], "utf-8")), dict, "the document")
+        except UnicodeDecodeError as error:
+            raise PrudentError(f"index.json: is not UTF-8 text: {error.reason} at byte {error.start}") from None
+        except PrudentError as error:
+            raise PrudentError(f"index.json: {error}") from None
+
+    def count(self, section: Mapping[str, Any], name: str) -> int:
+        """Return a number of things that the index declares."""
+        value = checked(section.get(name), int, f"index.json: {name}")
+        if not 0 <= value < 2**63:
+            raise PrudentError(f"index.json: {name} is {shown(value)}; it must be at least 0, and below 2^63")
+        return int(value)
+
+    def starts(self, name: str, n: int, last: int) -> IntArray:
+        """Return where each of n rows starts, and the end; a row each where the member is left out."""
+        start = self._plain(name, n + 1, "<u8")
+        if start is None:
+            if n != last:
+                raise PrudentError(f"{name}: is left out, which means one each; but there are {n:,} and {last:,}")
+            return np.arange(n + 1)
+        if start[0] != 0 or start[-1] != last or (start[1:] < start[:-1]).any():
+            raise PrudentError(f"{name}: must rise from 0 to {last:,} and never fall")
+        return start.astype(np.int64)
+
+    def numbers_below(self, name: str, n: int, most: int, dtype: str = "<u8") -> IntArray:
+        """Return n whole numbers from 0 to below a limit; all 0 where the member is left out."""
+        value = self._plain(name, n, dtype)
+        if value is None:
+            value = np.zeros(n, dtype=dtype)
+        if n and int(value.max()) >= most:
+            at = int(value.argmax())
+            raise PrudentError(f"{name}: entry {at:,} is {value[at]}; it must be below {most:,}")
+        return value.astype(np.int64)
+
+    def bits(self, name: str, n: int) -> NDArray[np.bool_]:
+        """Return n truth values; all false where the member is left out."""
+        words = self._plain(name, -(-n // 64), "<u8")
+        if words is None:
+            return np.zeros(n, dtype=bool)
+        every = np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
+        if every[n:].any():
+            raise PrudentError(f"{name}: has bits beyond the last of {n:,}")
+        return every[:n]
+
+    def numbers(self, name: str, n: int, kind: Any, at: str) -> FloatArray | None:
+        """Return n numbers of a type that the index gives, as the nearest doubles; None where they are left out."""
+        given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
+        if given not in SIZES:
+            hint = "intervals are not supported" if given.endswith("-interval") else f"it must be {' or '.join(SIZES)}"
+            raise PrudentError(f"{at}.type is {shown(given)}; {hint}")
+        size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
+        if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):
+            wanted = f"{SIZES[given]} bits" if given != "rational" else f"a multiple of 128 bits, up to {BITS:,}"
+            raise PrudentError(f"{at}.size is {shown(size)}; {given} numbers have {wanted}")
+        if given != "rational":
+            plain = self._plain(name, n, {"double": "<f8", "int": "<i8", "uint": "<u8"}[given])
+            return None if plain is None else plain.astype(np.float64)
+        words = self._plain(name, n * (size // 64), "<u8")
+        return None if words is None else _quotients(words.reshape(n, size // 64), name)
+
+    def strings(self, folder: str, n: int) -> list[str] | None:
+        """Return the n strings of a folder; None where they are left out."""
+        mapping, member = f"{folder}/string-mapping.bin", f"{folder}/strings.bin"
+        if mapping not in self.members and member not in self.members:
+            return None
+        if mapping not in self.members or member not in self.members:
+            raise PrudentError(f"{folder}: must have both string-mapping.bin and strings.bin, or none of them")
+        raw = bytes(self.members[member])
+        start = self.starts(mapping, n, len(raw)).tolist()
+        try:
+            if raw.isascii():
+                text = raw.decode()
+                return [text[first:last] for first, last in pairwise(start)]
+            return [raw[first:last].decode() for first, last in pairwise(start)]
+        except UnicodeDecodeError as error:
+            raise PrudentError(f"{member}: holds a string that is not UTF-8 text: {error.reason}") from None
+
+    def annotation(self, group: str, wanted: str | None, default: str) -> tuple[str, dict[str, Any]]:
+        """Return the folder and the description of an annotation by its name; without one, the default or the only."""
+        groups = checked(self.index.get("annotations", {}), dict, "index.json: annotations")
+        at = f"index.json: annotations.{group}"
+        known: dict[str, str] = {}
+        for key, about in checked(groups.get(group, {}), dict, at).items():
+            alias = checked(checked(about, dict, f"{at}.{printable(key, 60)}").get("alias", key), str, f"{at}: alias")
+            if alias in known:
+                raise PrudentError(f"{at}: {alias!r} is the name of two; names must differ")
+            known[alias] = key
+        name = wanted if wanted is not None or default in known or len(known) != 1 else next(iter(known))
+        name = default if name is None else name
+        if name not in known:
+            there = ", ".join(repr(each) for each in list(known)[:20]) or "none"
+            raise PrudentError(
+                f'{at}: there is no {name!r} among {there}; name one: property=\'R{{"..."}}min=? [F "..."]\''
+            )
+        return f"annotations/{group}/{known[name]}", groups[group][known[name]]
+
+    def _plain(self, name: str, n: int, dtype: str) -> NDArray[Any] | None:
+        if name not in self.members:
+            return None
+        member, size = self.members[name], np.dtype(dtype).itemsize
+        if len(member) != n * size:
+            raise PrudentError(f"{printable(name, 100)}: has {len(member):,} bytes; {n} entries of {size} are wanted")
+        return np.frombuffer(member, dtype=dtype)
+
+
+def _quotients(words: NDArray[np.uint64], name: str) -> FloatArray:
+    """Return fractions, a signed numerator and a denominator of equal size each, as the nearest doubles."""
+    half = words.shape[1] // 2
+    if not words[:, half:].any(axis=1).all():
+        raise PrudentError(f"{name}: entry {int(words[:, half:].any(axis=1).argmin()):,} has the denominator 0")
+    above, below = words[:, 0].astype(np.int64), words[:, half]
+    value = above / np.maximum(below, 1)
+    plain = (above >= -EXACT) & (above <= EXACT) & (below <= EXACT) & (half == 1)
+    for i in np.flatnonzero(~plain).tolist():
+        numerator = int.from_bytes(words[i, :half].tobytes(), "little", signed=True)
+        try:
+            value[i] = numerator / int.from_bytes(words[i, half:].tobytes(), "little")
+        except OverflowError:
+            raise PrudentError(f"{name}: entry {i:,} is too large for a number") from None
+    return value
+
+
+def bit_array(value: NDArray[np.bool_]) -> bytes:
+    """Return truth values as a member holds them."""
+    padded = np.zeros(-(-len(value) // 64) * 64, dtype=bool)
+    padded[: len(value)] = value
+    return np.packbits(padded, bitorder="little").tobytes()
+
+
+def string_arrays(folder: str, strings: list[str], what: str) -> dict[str, bytes]:
+    """Return strings as the members of a folder; refuse what is not Unicode text."""
+    try:
+        raw = [text.encode() for text in strings]
+    except UnicodeEncodeError as error:
+        raise PrudentError(f"{what} {error.object!r} is not Unicode text, as names in UMB files are") from None
+    start = np.concatenate([[0], np.cumsum([len(each) for each in raw], dtype=np.int64)])
+    return {f"{folder}/string-mapping.bin": start.astype("<u8").tobytes(), f"{folder}/strings.bin": b"".join(raw)}

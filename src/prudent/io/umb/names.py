@@ -1,0 +1,192 @@
+"""Readable names from a UMB archive: of states, by the values of their variables, and of actions.
+
+A state is called ``x=1, ok=true``; where two states have the same values, their numbers follow, ``x=1, ok=true #7``.
+An action is called as it is labelled; where two actions of a state are called the same, or one has no label, its number
+within the state follows, ``send#1`` or ``#1``.  Where somebody else is called so already, the next number that is free.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError
+from prudent.io.json.parts import checked, shown
+from prudent.io.umb.arrays import Arrays
+from prudent.models.ssp import IntArray
+
+__all__ = ["NAMES", "action_names", "state_names"]
+
+NAMES = "names/states"
+"""Where names of states are kept that are not made of variables: Storm reads no variables that are strings."""
+
+FOLDER = "valuations/states"
+BITS, PADDING = 4096, 2**31
+"""The most bits of a variable, and of padding: beyond, values would be numbers of thousands of digits."""
+
+SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64}
+
+LONGER, SPARE = 64, 2**20
+"""All names together may be so many times as long as the archive, and so many characters on top."""
+
+
+def state_names(arrays: Arrays, n_named: int, n_states: int) -> list[str] | None:
+    """Return the names of the first states; None where there are none."""
+    found = arrays.strings(NAMES, n_named)
+    valuations = checked(arrays.index.get("valuations", {}), dict, "index.json: valuations")
+    if found is not None or "states" not in valuations:
+        return found
+    texts = _texts(arrays, checked(valuations["states"], dict, "index.json: valuations.states"), n_states)[:n_named]
+    times = Counter(texts)
+    free = _Free({(0, text) for text, n in times.items() if n == 1}, " #")
+    return [text if times[text] == 1 else free.name(0, text, s) for s, text in enumerate(texts)]
+
+
+def action_names(arrays: Arrays, n_actions: int, n_choices: int, first: IntArray) -> list[str] | None:
+    """Return the name of every choice, given which is the first of its state; None where none has an action."""
+    if n_actions == 0:
+        return None
+    action = arrays.numbers_below("actions/choices/values.bin", n_choices, n_actions, "<u4")
+    strings = arrays.strings("actions/choices", n_actions)
+    used, action = np.unique(action, return_inverse=True)
+    label = [f"a{i}" if strings is None else strings[i] for i in used.tolist()]
+    names = np.array([*label, ""], dtype=object)[action].tolist()
+    unlabelled = len(used) > 0 and int(used[0]) == 0 and label[0] == ""  # the first action, where it has no name
+    number: dict[str, int] = {}
+    called = np.array([number.setdefault(each, len(number)) for each in label], dtype=np.int64)[action]
+    _, which, times = np.unique(first * len(used) + called, return_inverse=True, return_counts=True)
+    numbered = (times[which] > 1) | (unlabelled & (action == 0))
+    others = np.flatnonzero(np.isin(first, first[numbered]) & ~numbered).tolist()
+    owner, free = first.tolist(), _Free({(int(first[c]), names[c]) for c in others}, "#")
+    for c in np.flatnonzero(numbered).tolist():
+        names[c] = free.name(owner[c], names[c], c - owner[c])
+    return list(names)
+
+
+class _Free:
+    """Names with numbers that nobody else has, given who is called what."""
+
+    def __init__(self, taken: set[tuple[int, str]], mark: str) -> None:
+        self._taken, self._mark = taken, mark
+        self._next: dict[tuple[int, str], int] = {}  # below are only taken ones, so that none is looked at twice
+
+    def name(self, owner: int, text: str, number: int) -> str:
+        """Return the text with this number, or the next that is free among the owner's."""
+        number = max(number, self._next.get((owner, text), 0))
+        while (owner, name := f"{text}{self._mark}{number}") in self._taken:
+            number += 1
+        self._taken.add((owner, name))
+        self._next[owner, text] = number + 1
+        return name
+
+
+def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
+    """Return the values of the variables of every state as a text."""
+    at = "index.json: valuations.states"
+    classes = [
+        list(_fields(each, f"{at}.classes[{i}]"))
+        for i, each in enumerate(checked(about.get("classes"), list, f"{at}.classes"))
+    ]
+    strings = arrays.strings(FOLDER, arrays.count(about, "#strings")) if "#strings" in about else None
+    kind = arrays.numbers_below(f"{FOLDER}/valuation-to-class.bin", n_states, len(classes), "<u4")
+    raw, widths = arrays.members.get(f"{FOLDER}/valuations.bin", b""), [_width(fields) for fields in classes]
+    if any(width % 8 for width in widths):
+        raise PrudentError(f"{at}: variables and padding must take whole bytes")
+    counts = np.bincount(kind, minlength=len(classes)).tolist()
+    wanted = sum(count * (width // 8) for count, width in zip(counts, widths, strict=True))
+    if len(raw) != wanted:
+        raise PrudentError(f"{FOLDER}/valuations.bin: has {len(raw):,} bytes; the index says {wanted}")
+    data = np.frombuffer(raw, dtype=np.uint8)
+    size = np.array([width // 8 if count else 0 for width, count in zip(widths, counts, strict=True)], dtype=np.int64)
+    last = np.cumsum(size[kind])
+    members = np.split(np.argsort(kind, kind="stable"), np.cumsum(counts)[:-1])
+    texts, room = [""] * n_states, LONGER * sum(map(len, arrays.members.values())) + SPARE
+    for fields, width, states in zip(classes, size.tolist(), members, strict=True):
+        if len(states):
+            rows = data[(last[states] - width)[:, None] + np.arange(width)]
+            columns = [_column(rows, field, strings, len(states)) for field in fields if field[0] is not None]
+            room -= sum(sum(map(len, column)) + 2 * len(column) for column in columns)
+            if room < 0:
+                raise PrudentError(
+                    f"{FOLDER}: names of states would be far longer than the file; shorten the variables'"
+                )
+            for s, parts in zip(states.tolist(), zip(*columns, strict=True), strict=False):
+                texts[s] = ", ".join(parts)
+    return texts
+
+
+Field = tuple[str | None, str, int, bool, int, int]
+"""The name of a variable (None: padding), its type, size, whether it is optional, its offset, its first bit."""
+
+
+def _fields(about: Any, at: str) -> Iterator[Field]:
+    bit = 0
+    for i, field in enumerate(checked(checked(about, dict, at).get("variables"), list, f"{at}.variables")):
+        here = f"{at}.variables[{i}]"
+        if "padding" in checked(field, dict, here):
+            name, kind, optional, offset = None, "padding", False, 0
+            size = checked(field["padding"], int, f"{here}.padding")
+        else:
+            name = checked(field.get("name"), str, f"{here}.name")
+            if any("\ud800" <= letter <= "\udfff" for letter in name):
+                raise PrudentError(f"{here}.name is {shown(name)}, which is not Unicode text; mend the name")
+            about_type = checked(field.get("type"), dict, f"{here}.type")
+            kind = checked(about_type.get("type"), str, f"{here}.type.type")
+            if kind not in SIZES:
+                raise PrudentError(f"{here}.type.type is {shown(kind)}; it must be {', '.join(SIZES)}")
+            size = checked(about_type.get("size", SIZES[kind]), int, f"{here}.type.size")
+            optional = checked(field.get("is-optional", False), bool, f"{here}.is-optional")
+            offset = checked(field.get("offset", 0), int, f"{here}.offset")
+        fixed = size != 64 if kind in ("double", "string") else size % 2 != 0 if kind == "rational" else False
+        most = PADDING if name is None else BITS
+        if size <= 0 or fixed or size > most:
+            raise PrudentError(f"{here}: a {kind} cannot have {shown(size)} bits; {most:,} are the most")
+        if abs(offset) >= 1 << BITS:
+            raise PrudentError(f"{here}.offset is {shown(offset)}; its size must be below 2^{BITS}")
+        yield name, kind, size, optional, offset, bit
+        bit += size + optional
+
+
+def _width(fields: list[Field]) -> int:
+    return fields[-1][2] + fields[-1][3] + fields[-1][5] if fields else 0
+
+
+def _column(rows: NDArray[np.uint8], field: Field, strings: list[str] | None, n: int) -> list[str]:
+    """Return the values of one variable as texts; each different value is looked at once."""
+    name, kind, size, optional, offset, first = field
+    begin, end = first // 8, -(-(first + size + optional) // 8)
+    bits = np.unpackbits(rows[:, begin:end], axis=1, bitorder="little")[:, first - 8 * begin :][:, : size + optional]
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    raw, width = packed.tobytes(), packed.shape[1]
+    keys = [raw[i : i + width] for i in range(0, n * width, width)]
+    text = {
+        key: f"{name}={_text(int.from_bytes(key, 'little'), kind, size, optional, offset, strings)}"
+        for key in set(keys)
+    }
+    return [text[key] for key in keys]
+
+
+def _text(bits: int, kind: str, size: int, optional: bool, offset: int, strings: list[str] | None) -> str:
+    if optional:
+        if not bits & 1:
+            return "none"
+        bits >>= 1
+    if kind == "bool":
+        return "true" if bits else "false"
+    if kind == "double":
+        return repr(struct.unpack("<d", bits.to_bytes(8, "little"))[0])
+    if kind == "string":
+        if strings is None or bits >= len(strings):
+            raise PrudentError(f"{FOLDER}/valuations.bin: there is no string {bits:,}")
+        return strings[bits]
+    if kind == "rational":
+        half = size // 2
+        return f"{_signed(bits & ((1 << half) - 1), half)}/{bits >> half}"
+    return str((_signed(bits, size) if kind == "int" else bits) + offset)
+
+
+def _signed(bits: int, size: int) -> int:
+    return bits - (1 << size) if bits >> (size - 1) else bits

@@ -1,0 +1,170 @@
+"""A model as the members of a UMB archive; :mod:`prudent.io.umb.read` says what stands for what."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import prudent
+from prudent.errors import PrudentError
+from prudent.io.names import written_names
+from prudent.io.umb.arrays import bit_array, string_arrays
+from prudent.io.umb.names import NAMES
+from prudent.models.ssp import SSP, FloatArray, IntArray, owner
+
+__all__ = ["AUXILIARY", "COST", "GOAL", "members_of"]
+
+GOAL, COST, AUXILIARY = "goal", "cost", "prudent-auxiliary"
+DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
+VERSION, REVISION = 1, 0
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """A model's arrays with a loop at every goal, and auxiliary states at the end."""
+
+    choice: IntArray  # (n_states + 1,)  where the choices of each state start
+    branch: IntArray  # (n_choices + 1,)  where the branches of each choice start
+    target: IntArray  # (n_branches,)
+    probability: FloatArray  # (n_branches,)
+    cost: FloatArray  # (n_branches,)
+    looping: IntArray  # (n_goals,)  the model's action before which the loop of a goal stands
+    initial: int
+
+    @property
+    def n_states(self) -> int:
+        return len(self.choice) - 1
+
+
+def members_of(model: SSP) -> dict[str, bytes]:
+    """Return the members by name, the index first; refuse what UMB or Storm would take for something else."""
+    _refuse_impossible(model)
+    per_choice = _cost_is_per_choice(model)
+    graph = _graph(model, *((model.successor, np.empty(0, np.int64)) if per_choice else _between(model)))
+    state = np.arange(graph.n_states)
+    labels = {GOAL: np.isin(state, np.flatnonzero(model.is_goal))}
+    if graph.n_states > model.n_states:
+        labels[AUXILIARY] = state >= model.n_states
+    where, paid = ("choices", graph.cost[graph.branch[:-1]]) if per_choice else ("branches", graph.cost)
+    names, n_actions = _names(model, graph)
+    index = {
+        "format-version": VERSION,
+        "format-revision": REVISION,
+        "file-data": {"tool": "prudent", "tool-version": prudent.__version__},
+        "transition-system": {
+            "time": "discrete",
+            "#players": int(np.diff(graph.choice).max() > 1),
+            "#states": graph.n_states,
+            "#initial-states": 1,
+            "#choices": len(graph.branch) - 1,
+            "#choice-actions": n_actions,
+            "#branches": len(graph.target),
+            "#branch-actions": 0,
+            "#observations": 0,
+            "branch-probability-type": DOUBLE,
+        },
+        "annotations": {
+            "aps": {label: _annotation(label, "states", BOOL) for label in labels},
+            "rewards": {COST: _annotation(COST, where, DOUBLE)},
+        },
+    }
+    return {
+        "index.json": json.dumps(index, indent=1).encode(),
+        "state-to-choices.bin": graph.choice.astype("<u8").tobytes(),
+        "choice-to-branches.bin": graph.branch.astype("<u8").tobytes(),
+        "branch-to-target.bin": graph.target.astype("<u8").tobytes(),
+        "branch-to-probability.bin": graph.probability.astype("<f8").tobytes(),
+        "state-is-initial.bin": bit_array(state == graph.initial),
+        **{f"annotations/aps/{label}/states/values.bin": bit_array(has) for label, has in labels.items()},
+        f"annotations/rewards/{COST}/{where}/values.bin": paid.astype("<f8").tobytes(),
+        **names,
+    }
+
+
+def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
+    """Return the graph whose outcomes have these successors, with states that pass on to these, and a first one.
+
+    The first one draws the initial state, where that is not certain.
+    """
+    goal = np.flatnonzero(model.is_goal)
+    choice = model.action_start[goal]
+    at = model.outcome_start[choice]
+    drawn = len(model.initial_state) > 1 or bool(model.initial_probability[0] != 1)
+    first = slice(None) if drawn else slice(0)
+    last = model.initial_state[first]
+    alone = np.ones(len(passes_to), dtype=np.int64)
+    one = np.ones(int(drawn), dtype=np.int64)
+    return _Graph(
+        choice=_starts(np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])),
+        branch=_starts(np.concatenate([np.insert(np.diff(model.outcome_start), choice, 1), alone, one * len(last)])),
+        target=np.concatenate([np.insert(successor, at, goal), passes_to, last]),
+        probability=np.concatenate([np.insert(model.probability, at, 1.0), alone, model.initial_probability[first]]),
+        cost=np.concatenate([np.insert(model.cost, at, 0.0), np.zeros(len(passes_to) + len(last))]),
+        looping=choice,
+        initial=model.n_states + len(passes_to) if drawn else int(model.initial_state[0]),
+    )
+
+
+def _annotation(name: str, where: str, kind: dict[str, Any]) -> dict[str, Any]:
+    return {"alias": name, "applies-to": [where], "type": kind}
+
+
+def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
+    """Return the members that hold names, and the number of different actions; numbers need no names."""
+    state, action = written_names(model)
+    members: dict[str, bytes] = {}
+    n_actions = 0
+    if model.state_names is not None:
+        members |= string_arrays(NAMES, state, "state")
+    if model.action_names is not None:
+        number = {name: i for i, name in enumerate(dict.fromkeys(action), start=1)}  # 0: loops and auxiliary states
+        value = np.zeros(len(graph.branch) - 1, dtype="<u4")
+        given = np.fromiter(map(number.__getitem__, action), np.int64, len(action))
+        value[: model.n_actions + len(graph.looping)] = np.insert(given, graph.looping, 0)
+        members["actions/choices/values.bin"] = value.tobytes()
+        members |= string_arrays("actions/choices", ["", *number], "action")
+        n_actions = len(number) + 1
+    return members, n_actions
+
+
+def _refuse_impossible(model: SSP) -> None:
+    for o in np.flatnonzero(model.probability == 0)[:1]:
+        action = int(np.searchsorted(model.outcome_start, o, side="right")) - 1
+        raise PrudentError(
+            f"state {model.state(model.state_of_action(action))!r}, action {model.action(action)!r} has an outcome of "
+            "probability 0, which Storm would take for a possible one; leave it out of the model, or write .json"
+        )
+
+
+def _cost_is_per_choice(model: SSP) -> bool:
+    """Return whether all outcomes of each action cost the same, to the last bit."""
+    bits = model.cost.view(np.int64)
+    return bool((bits == np.repeat(bits[model.outcome_start[:-1]], np.diff(model.outcome_start))).all())
+
+
+def _between(model: SSP) -> tuple[IntArray, IntArray]:
+    """Return each outcome's target, and where each auxiliary state in between passes on to.
+
+    Of outcomes of one action with one successor and different costs, the first leads there; the second leads to a state
+    that passes on to it, the third to another, and so on.  Actions share these states.
+    """
+    key = owner(model.outcome_start) * model.n_states + model.successor
+    order = np.argsort(key, kind="stable")
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.diff(key[order]) != 0
+    first = np.flatnonzero(new)
+    group = np.cumsum(new) - 1
+    rank = np.arange(len(order)) - first[group]
+    bits = model.cost.view(np.int64)[order]
+    differs = np.logical_or.reduceat(bits != bits[first][group], first) if len(first) else new
+    detour = differs[group] & (rank > 0)
+    pair = np.stack([model.successor[order[detour]], rank[detour]], axis=1)
+    pairs, which = np.unique(pair, axis=0, return_inverse=True)
+    target = model.successor.copy()
+    target[order[detour]] = model.n_states + which.reshape(-1)
+    return target, pairs[:, 0]
+
+
+def _starts(size: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(size)]).astype(np.int64)

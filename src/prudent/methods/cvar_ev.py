@@ -1,0 +1,117 @@
+"""cvar-ev: the paper's CVaR-Expected-Value (Algorithm 1).
+
+Plays cvar-wc until the adversary gives the observed outcome no weight.  Such a run cannot matter to the tail
+any more, so from there the policy minimises the expected cost among the actions with
+
+    cost so far + Q_worst(s, a) <= VaR,          VaR that of the cvar-wc policy,
+
+and where no action qualifies it plays the worst-case one.  The paper estimates VaR by simulation and solves the
+second problem on 100 steps of the cost so far, linear in between; both can be had exactly instead.
+
+*Guarantee.*  As of cvar-wc: ``lower`` is the game's value, ``upper`` the policy's own CVaR.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.driver import PLAN, budget_sweep
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import WorstCase, least_worst_case
+from prudent.errors import PrudentError
+from prudent.kernels.game import Game, bounded_choice, improve_bounded
+from prudent.kernels.sweep import Base
+from prudent.methods.cvar_wc import CvarWC, solution, unroll
+from prudent.methods.solution import Solution
+from prudent.models.ssp import IntArray
+from prudent.policies.chain import forward
+from prudent.policies.simulate import simulate
+from prudent.runtime.limits import Limits
+
+__all__ = ["CvarEV"]
+
+
+@dataclass(frozen=True)
+class CvarEV(CvarWC):
+    """The paper's CVaR-Expected-Value and its options; the defaults are the paper's.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, method=prudent.CvarEV(episodes=None))
+    >>> plan.cvar <= prudent.solve(model, alpha=0.1, method="cvar-wc").cvar
+    True
+    """
+
+    switch: float = 1e-4  # y below this counts as no weight
+    episodes: int | None = 20_000  # simulated runs that VaR is estimated from; None: exactly
+    seed: int = 0
+    cost_steps: int | None = 100  # steps of the cost so far, linear in between; None: every level, exactly
+
+    name = "cvar-ev"
+
+    def __call__(self, prepared: Prepared, alpha: float, limits: Limits) -> Solution:
+        """Return the policy, its own values, and the game's value as the lower bound."""
+        solved = self.solve_game(prepared, limits)
+        worst = least_worst_case(prepared)
+        fallback = self.worst_choice(prepared, worst)
+        limit = self._limit(prepared, solved.game, alpha, fallback)
+        if self.cost_steps is None:
+            table = self._exact_choice(prepared, worst, fallback, limit, limits)
+        else:
+            table = self._grid_choice(prepared, solved.game, worst, fallback, limit)
+        policy = unroll(prepared, solved.game, alpha, self.switch, table)
+        return solution(policy, solved, worst, alpha)
+
+    def _limit(self, prepared: Prepared, game: Game, alpha: float, fallback: IntArray) -> int:
+        """Return the VaR of the cvar-wc policy, in levels."""
+        careful = unroll(prepared, game, alpha, self.zero, fallback[None])
+        if self.episodes is None:
+            own = forward(careful).var(alpha)
+        else:
+            runs = simulate(prepared.model, careful, episodes=self.episodes, seed=self.seed)
+            own = runs.distribution.var(alpha)
+        return round(prepared.in_levels(own))
+
+    def _exact_choice(
+        self, prepared: Prepared, worst: WorstCase, fallback: IntArray, limit: int, limits: Limits
+    ) -> NDArray[np.int32]:
+        """Take the second objective of the exact method, where the budget need not be exceeded."""
+        least = least_expected_cost(prepared)
+        base = Base(least.value, least.lower, least.value)
+        tables = budget_sweep(prepared, base, least.choice, worst, limits, most=limit, aims=PLAN)
+        if tables.stopped == "interrupted":
+            raise KeyboardInterrupt
+        if tables.stopped:
+            raise PrudentError("cost_steps is None, which takes more time or memory than is allowed; give a number")
+        rows = np.minimum(np.arange(limit + 1), len(tables.choice) - 1)
+        safe = np.arange(limit + 1)[:, None] >= worst.value
+        return np.where(safe, tables.choice[rows], fallback).astype(np.int32)
+
+    def _grid_choice(
+        self, prepared: Prepared, game: Game, worst: WorstCase, fallback: IntArray, limit: int
+    ) -> NDArray[np.int32]:
+        """Go the paper's way: values at equal steps of the cost so far."""
+        assert self.cost_steps is not None
+        if self.cost_steps < 1:
+            raise PrudentError(f"cost_steps is {self.cost_steps!r}; it must be at least 1, or None for every level")
+        width = max(limit, 1) / self.cost_steps
+        least = least_expected_cost(prepared)
+        value = np.repeat(least.value[:, None], self.cost_steps + 1, axis=1)
+        arguments = (
+            game,
+            prepared.mean_cost,
+            worst.action_value.astype(np.float64),
+            prepared.action_start[:-1] + fallback,
+        )
+        enough = self.tolerance * max(1.0, float(least.value.max()))
+        for _ in range(self.max_sweeps):
+            change = improve_bounded(*arguments, prepared.blocks[1], float(limit), width, value)
+            if change <= enough or prepared.acyclic:
+                break
+        choice = np.zeros((limit + 1, prepared.n_states), dtype=np.int32)
+        bounded_choice(*arguments, limit, width, value, choice)
+        return choice

@@ -1,0 +1,359 @@
+"""cvar-wc: the game of Chow et al. (2015), the paper's CVaR-Worst-Case.
+
+The agent plays against an adversary that reweighs chances with a budget y; F(s, y) = y V(s, y) is kept on a grid
+of y, linear in between, F(s, 0) = 0:
+
+    F(s, y) = min over a of  max over z of  sum over outcomes k of  p_k (F(s_k, z_k) + c_k z_k)
+              subject to  sum p_k z_k = y,  0 <= z_k <= 1.
+
+One pass in reverse topological order where the model is acyclic; otherwise sweeps from below (from y times the
+least expected cost) until nothing changes by more than the tolerance.  A run carries y, starting at alpha; after
+outcome k it goes on with z_k, and once y is 0 it plays a worst-case policy.
+
+*Guarantee.*  In this game the agent sees how the adversary splits y before it acts.  A real agent does not.  So
+the game's value is a lower bound on the optimal CVaR, at any grid and after any number of sweeps, and the policy
+read off it may be worse than optimal (Hau et al. 2023).  ``lower`` is the game's value, ``upper`` the policy's
+own CVaR.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.values.bellman import path_rounding
+from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
+from prudent.errors import PrudentError, TooLarge
+from prudent.kernels.game import Game, choose, improve
+from prudent.methods.exact import surely_expected
+from prudent.methods.solution import Solution
+from prudent.models.graph import towards
+from prudent.models.ssp import FloatArray, IntArray
+from prudent.policies.chain import forward, spent_budget
+from prudent.policies.distribution import Distribution
+from prudent.policies.policy import UnrolledPolicy
+from prudent.runtime.limits import Limits
+from prudent.runtime.progress import Progress
+
+__all__ = ["CvarWC", "GameValue", "chow_grid", "pack_unrolled", "solution", "unpack_unrolled", "unroll"]
+
+NODES = 200_000
+"""The most pairs of state and y that a policy is unrolled into."""
+
+SAME_Y = (1e-12, 1e-6, 1e-4)
+"""Values of y this close are one; the coarser steps where runs would meet too many, perhaps without end."""
+
+
+def chow_grid(points: int) -> FloatArray:
+    """Return the paper's grid of y: ``points`` values (10^(i/(n-1)) - 1)/10 from 0 to 0.9, and 1."""
+    return np.append((10 ** (np.arange(points) / (points - 1)) - 1) / 10, 1.0)
+
+
+@dataclass(frozen=True)
+class GameValue:
+    """The solved game."""
+
+    game: Game
+    value: FloatArray  # (n_states, n_points)  F at the grid points, in levels
+    residual: float  # the largest change of the last sweep, in levels
+    sweeps: int
+    least: float  # at most the least expected cost from the start, in levels
+    worst: float  # the least worst case from the start, in levels
+
+
+@dataclass(frozen=True)
+class CvarWC:
+    """The paper's CVaR-Worst-Case and its options; the defaults are the paper's.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, method=prudent.CvarWC(points=80))
+    >>> plan.policy.start().action, plan.status
+    ('a', 'approximate')
+    """
+
+    points: int = 30  # grid points of y besides 1 (the paper: 30, and 80 for Deep Sea Treasure)
+    grid: tuple[float, ...] | None = None  # a grid of one's own, rising from 0 to 1
+    zero: float = 1e-6  # y below this counts as 0
+    ties: str = "first"  # which of several equally good worst-case actions is played at y = 0: "first" or "last"
+    tolerance: float = 1e-9  # change of a sweep at which a cyclic model counts as solved, relative to its values
+    max_sweeps: int = 10_000
+
+    name = "cvar-wc"
+
+    def __call__(self, prepared: Prepared, alpha: float, limits: Limits) -> Solution:
+        """Return the policy of the game, its own values, and the game's value as the lower bound."""
+        solved = self.solve_game(prepared, limits)
+        worst = least_worst_case(prepared)
+        policy = unroll(prepared, solved.game, alpha, self.zero, self.worst_choice(prepared, worst)[None])
+        return solution(policy, solved, worst, alpha)
+
+    def solve_game(self, prepared: Prepared, limits: Limits) -> GameValue:
+        """Return the game's value function.
+
+        :meta private:
+        """
+        grid = self._grid()
+        limits.check(16 * prepared.n_states * len(grid), "the game", "take fewer grid points, or allow more (memory=)")
+        start = least_expected_cost(prepared)
+        least = surely_expected(prepared, start)
+        f = least[:, None] * grid
+        slope = np.ascontiguousarray(np.diff(f, axis=1) / np.diff(grid))
+        game = Game(
+            prepared.action_start,
+            prepared.outcome_start,
+            prepared.probability,
+            prepared.successor,
+            np.maximum(prepared.fine - prepared.slip, 0) / prepared.stride,  # surely not above the true costs
+            grid,
+            slope,
+        )
+        used, row = np.empty(_widest(prepared), dtype=np.int64), np.empty(len(grid))
+        order, change, sweeps = prepared.blocks[1], np.inf, 0
+        enough = self.tolerance * max(1.0, float(start.value.max()))
+        with Progress("playing the game", unit="sweeps") as progress:
+            while change > enough and sweeps < self.max_sweeps:
+                change = improve(game, order, f, used, row)
+                sweeps += 1
+                progress.at(sweeps)
+                if prepared.acyclic:
+                    change = 0.0
+        return GameValue(game, f, float(change), sweeps, float(least[prepared.start]), true_worst_case(prepared))
+
+    def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
+        """Return the worst-case action of each state; where none is bounded, that of least expected cost.
+
+        :meta private:
+        """
+        if self.ties not in ("first", "last"):
+            raise PrudentError(f"ties is {self.ties!r}; it must be 'first' or 'last'")
+        least = worst.value[prepared.action_state]
+        good = np.flatnonzero((worst.action_value == least) & (least != UNREACHED))
+        if self.ties == "first":
+            good = good[::-1]
+        choice = least_expected_cost(prepared).choice.copy()
+        choice[prepared.action_state[good]] = good
+        return choice - prepared.action_start[:-1]
+
+    def _grid(self) -> FloatArray:
+        if self.grid is None:
+            if self.points < 2:
+                raise PrudentError(f"points is {self.points!r}; the grid of y needs at least 2")
+            return chow_grid(self.points)
+        grid = np.array(self.grid, dtype=np.float64)
+        if len(grid) < 2 or grid[0] != 0 or grid[-1] != 1 or not (np.diff(grid) > 0).all():
+            raise PrudentError("grid must rise strictly from 0 to 1")
+        return grid
+
+
+def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha: float) -> Solution:
+    """Return a policy with its own exact values and the game's bound; unknown values are not a number."""
+    prepared = policy.prepared
+    tail = spent_budget(policy)
+    found = charged = _distribution(policy, tail)
+    if prepared.rounded:
+        charged = _distribution(policy, tail, charged=True)
+    cvar = expected = upper = np.nan
+    if found is not None and charged is not None:
+        cvar, expected = prepared.in_levels(found.cvar(alpha)), prepared.in_levels(found.mean)
+        upper = prepared.in_levels(charged.cvar(alpha))
+    # The part cut off costs what the tail's upper bound says, at most.
+    slip = path_rounding(prepared, tail.steps)
+    if found is not None and found.missing > 0:
+        slip += found.missing / alpha * float((tail.upper - tail.value).max()) / max(cvar, 1.0)
+    start = int(policy.origin[prepared.start])
+    value = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
+    return Solution(
+        policy=policy,
+        var=np.nan if found is None else found.var(alpha),
+        cvar=cvar,
+        expected=expected,
+        lower=value * (1 - 1e-12),
+        upper=float(upper * (1 + slip)) if np.isfinite(upper) else np.inf,
+        expected_lower=solved.least,
+        worst=solved.worst,
+        notes=tuple(_notes(policy, solved, worst, found is not None)),
+    )
+
+
+def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed: bool) -> Iterator[str]:
+    prepared = policy.prepared
+    if policy.resolution > SAME_Y[0]:
+        yield f"runs meet too many values of y; they were rounded to multiples of {policy.resolution:g}"
+    if not prepared.acyclic:
+        change = solved.residual * prepared.level_size
+        yield f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}"
+    if (worst.value == UNREACHED).any():
+        yield "where no policy bounds the cost, the policy of least expected cost is played at y = 0"
+    if not followed:
+        yield "the policy remembers too much for its distribution to be followed; its own numbers: simulate"
+
+
+def _distribution(policy: UnrolledPolicy, tail: Expected, *, charged: bool = False) -> Distribution | None:
+    try:
+        return forward(policy, tail, charged=charged)
+    except TooLarge:  # simulation is left
+        return None
+
+
+def _widest(prepared: Prepared) -> int:
+    return int(np.diff(prepared.outcome_start).max(initial=1))
+
+
+def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choice: NDArray[Any]) -> UnrolledPolicy:
+    """Return the game's policy with y unrolled into states; below ``zero`` it plays ``plain_choice``.
+
+    ``plain_choice`` gives, by budget left and plain state, the action's number within the state.
+    """
+    for same in SAME_Y:
+        pairs = _meet(prepared, game, alpha, zero, same)
+        if pairs is not None:
+            return replace(_unrolled(prepared, *pairs, plain_choice), resolution=same)
+    raise PrudentError(f"the policy meets more than {NODES:,} pairs of state and y; take fewer grid points")
+
+
+def _meet(
+    prepared: Prepared, game: Game, alpha: float, zero: float, same: float
+) -> tuple[IntArray, FloatArray, IntArray, IntArray] | None:
+    """Return the pairs of state and y that a run can meet, their actions and successors; None if there are too many."""
+    n, widest = prepared.n_states, _widest(prepared)
+    number = {(prepared.start, round(alpha / same)): n}
+    state, y = [prepared.start], [alpha]
+    action: list[IntArray] = []
+    successor: list[int] = []
+    used, z = np.empty(widest, dtype=np.int64), np.empty(widest)
+    done = 0
+    while done < len(state):
+        here, there = np.array(state[done:], dtype=np.int64), np.array(y[done:])
+        played, spread = np.full(len(here), -1), np.zeros((len(here), widest))
+        choose(game, here, there, used, z, spread, played)
+        done = len(state)
+        action.append(played)
+        for a, share in zip(played.tolist(), spread.tolist(), strict=True):
+            if a < 0:
+                continue
+            first, last = int(prepared.outcome_start[a]), int(prepared.outcome_start[a + 1])
+            for t, left in zip(prepared.successor[first:last].tolist(), share, strict=False):
+                if left < zero or prepared.action_start[t] == prepared.action_start[t + 1]:
+                    successor.append(t)
+                    continue
+                key = (t, max(round(left / same), 1))
+                if key not in number:
+                    number[key] = n + len(state)
+                    state.append(t)
+                    y.append(left if same == SAME_Y[0] else key[1] * same)
+                successor.append(number[key])
+        if len(state) > NODES:
+            return None
+    return np.array(state), np.array(y), np.concatenate(action), np.array(successor, dtype=np.int64)
+
+
+def _unrolled(
+    prepared: Prepared,
+    state: IntArray,
+    y: FloatArray,
+    action: IntArray,
+    successor: IntArray,
+    plain_choice: NDArray[Any],
+) -> UnrolledPolicy:
+    """Append pairs of state and y, each with its one action, to the plain states."""
+    n, acting = prepared.n_states, action >= 0
+    played = action[acting]
+    # Between grid points the game may prefer to stay for ever; such pairs are left for the plain state.
+    source = n + np.repeat(np.flatnonzero(acting), np.diff(prepared.outcome_start)[played])
+    plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
+    stuck = ~plain & (towards(source, successor, n + len(state), plain) < 0)
+    origin = np.append(np.arange(n), state)
+    successor = np.where(stuck[successor], origin[successor], successor)
+    size = np.diff(prepared.outcome_start)[played]
+    end = prepared.outcome_start[-1] + np.cumsum(size)
+    outcome = _outcomes(prepared, played)
+    unrolled = replace(
+        prepared,
+        start=prepared.start if stuck[n] else n,
+        action_start=np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting)),
+        outcome_start=np.append(prepared.outcome_start, end),
+        free_stop=np.append(
+            prepared.free_stop, end - size + (prepared.free_stop - prepared.outcome_start[:-1])[played]
+        ),
+        probability=np.append(prepared.probability, prepared.probability[outcome]),
+        successor=np.append(prepared.successor, successor),
+        cost=np.append(prepared.cost, prepared.cost[outcome]),
+        fine=np.append(prepared.fine, prepared.fine[outcome]),
+        model_action=np.append(prepared.model_action, prepared.model_action[played]),
+        plays=np.append(prepared.plays, prepared.plays[played]),
+    )
+    one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)
+    return UnrolledPolicy(
+        prepared=unrolled,
+        choice=np.ascontiguousarray(np.hstack([plain_choice.astype(np.int32), one])),
+        origin=origin,
+        memory=np.append(np.zeros(n), y),
+    )
+
+
+def pack_unrolled(policy: UnrolledPolicy) -> dict[str, NDArray[Any]]:
+    """Return the arrays from which an unrolled policy can be made again."""
+    unrolled = policy.prepared
+    n = int((policy.memory == 0).sum())  # the plain states come first; y is above 0 in the others
+    acting = np.diff(unrolled.action_start)[n:] > 0
+    first = unrolled.action_start[n]
+    return {
+        "choice": policy.choice[:, :n],
+        "node_state": policy.origin[n:],
+        "node_memory": policy.memory[n:],
+        "node_acts": acting.astype(np.int64),
+        "node_action": unrolled.model_action[first:],
+        "node_successor": unrolled.successor[unrolled.outcome_start[first] :],
+        "start": np.array([unrolled.start]),
+    }
+
+
+def unpack_unrolled(prepared: Prepared, tensors: dict[str, NDArray[Any]]) -> UnrolledPolicy:
+    """Make an unrolled policy again from its arrays and the prepared model; refuse arrays that do not fit it."""
+    n, n_nodes = prepared.n_states, len(tensors["node_state"])
+    state = _within(tensors, "node_state", 0, n, n_nodes)
+    memory = tensors["node_memory"].astype(np.float64)
+    if n_nodes == 0 or memory.shape != (n_nodes,) or not ((memory > 0) & (memory <= 1 + SAME_Y[0])).all():
+        raise PrudentError("node_memory is not above 0 and at most 1 for each of one or more nodes")
+    acting = _within(tensors, "node_acts", 0, 2, n_nodes) > 0
+    if not np.array_equal(acting, np.diff(prepared.action_start)[state] > 0):
+        raise PrudentError("node_acts is not 1 exactly where the node's state has actions")
+    played = _within(tensors, "node_action", -1, prepared.model.n_actions, int(acting.sum()))
+    rank = np.full(prepared.model.n_actions + 1, -1, dtype=np.int64)  # the last is that of -1, the first chance step
+    rank[prepared.model_action] = np.arange(prepared.n_actions)
+    action = np.full(n_nodes, -1, dtype=np.int64)
+    action[acting] = rank[played]
+    if (rank[played] < 0).any() or not np.array_equal(prepared.action_state[rank[played]], state[acting]):
+        raise PrudentError("node_action has an action that its node's state has not")
+    outcome = _outcomes(prepared, rank[played])
+    successor = _within(tensors, "node_successor", 0, n + n_nodes, len(outcome))
+    if not np.array_equal(np.append(np.arange(n), state)[successor], prepared.successor[outcome]):
+        raise PrudentError("node_successor leads to another state than the action does")
+    start = int(_within(tensors, "start", 0, n + n_nodes, 1)[0])
+    if start != prepared.start and (start != n or state[0] != prepared.start):
+        raise PrudentError(f"start is node {start}, which is not at the start")
+    policy = _unrolled(prepared, state, memory, action, successor, tensors["choice"])
+    return replace(policy, prepared=replace(policy.prepared, start=start))
+
+
+def _within(tensors: dict[str, NDArray[Any]], name: str, least: int, end: int, size: int) -> IntArray:
+    """Return a tensor of whole numbers from ``least`` up to, but not including, ``end``; refuse any other."""
+    table = tensors[name]
+    if table.shape != (size,):
+        raise PrudentError(f"{name} has {len(table)} entries, not {size}")
+    if size and not least <= int(table.min()) <= int(table.max()) < end:
+        raise PrudentError(f"{name} has entries from {table.min()} to {table.max()}, not from {least} to {end - 1}")
+    return table.astype(np.int64)
+
+
+def _outcomes(prepared: Prepared, action: IntArray) -> IntArray:
+    """Return the outcomes of some actions, one action after the other."""
+    size = np.diff(prepared.outcome_start)[action]
+    return np.repeat(prepared.outcome_start[action] - np.cumsum(size) + size, size) + np.arange(size.sum())

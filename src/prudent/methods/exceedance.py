@@ -1,0 +1,79 @@
+"""The least probability of exceeding a budget, and the least VaR.
+
+With b what is left of the budget, and P(s, b) the least probability that the cost from s on exceeds it:
+
+    P(s, b)    = 1                                                    for b < 0
+    P(goal, b) = 0                                                    for b >= 0
+    P(s, b)    = min over a of  sum over outcomes of  p P(s', b - c)   for b >= 0,
+
+the expected cost second.  It is the sweep of the exact method with row b + 1 for budget b, since a budget of 0 is not
+exceeded yet, with 1 for whatever is beyond it.  P(start, w) for all w comes from one sweep; the least VaR at alpha is
+the least w with P(start, w) <= alpha.
+
+*Guarantee.*  As for CVaR: beside P goes a table that is surely below it, and costs without a common step are rounded up
+for the plan and down for the bound.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.driver import BOTH, PLAN, budget_sweep
+from prudent.engine.values.bellman import rounding
+from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
+from prudent.kernels.sweep import Base, Terms
+from prudent.methods.exact import surely_above
+from prudent.models.ssp import FloatArray
+from prudent.policies.distribution import FORGIVEN
+from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits, Stopped
+
+__all__ = ["Exceeding", "exceeding"]
+
+BEYOND = Terms(accrual=0.0, slope=0.0)
+
+
+@dataclass(frozen=True)
+class Exceeding:
+    """Least probabilities of exceeding each budget from 0 up, in levels."""
+
+    prepared: Prepared
+    expected: Expected
+    chance: FloatArray  # (n_budgets,)  of the policy found
+    low: FloatArray  # (n_budgets,)  what it surely is at least
+    high: FloatArray  # (n_budgets,)  what it is at most, for that policy
+    choice: NDArray[np.generic]  # (n_budgets + 1, n_states)
+
+    def policy(self, budget: int) -> BudgetPolicy:
+        """Return the policy for a budget; none is left when a level more than it is charged."""
+        return BudgetPolicy(self.prepared, self.choice[: budget + 2].copy(), beyond=1)
+
+    def value_at_risk(self, alpha: float) -> tuple[int, int]:
+        """Return the least VaR found, and what the least VaR surely is at least."""
+        found, sure = (np.append(chance, 0.0) <= alpha + FORGIVEN for chance in (self.chance, self.low))
+        return int(np.argmax(found)), int(np.argmax(sure))
+
+
+def exceeding(prepared: Prepared, most: int, limits: Limits) -> Exceeding:
+    """Sweep the budgets from 0 to ``most``."""
+    expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    value = np.minimum(worst.value + 1, UNREACHED)
+    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: the mean falls
+    ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
+    one = np.ones(prepared.n_states)
+    base, aims = Base(one, one, expected.value), PLAN if prepared.rounded else BOTH
+    swept = budget_sweep(prepared, base, expected.choice, ends, limits, most=most + 1, aims=aims, terms=BEYOND)
+    low, stopped = swept.low[1:], swept.stopped
+    if prepared.rounded and not stopped:
+        low, stopped = surely_above(prepared, expected, limits, most=most + 1, terms=BEYOND, beyond=1.0)
+    if stopped:
+        raise Stopped(stopped, "sweeping the budgets")
+    chance = swept.excess[1:]
+    # Each level may add the error of one sum for every state that is passed at no cost.
+    depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)
+    high = np.minimum(chance * (1 + depth * float(rounding(prepared).max(initial=0.0))), 1.0)
+    low = np.append(low, np.zeros(max(len(chance) - len(low), 0)))[: len(chance)]  # beyond the worst case there is none
+    return Exceeding(prepared, expected, chance, low, high, swept.choice)

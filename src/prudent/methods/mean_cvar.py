@@ -1,0 +1,167 @@
+"""Weighing the average against the tail: the sweeps behind the trade-off.
+
+For a weight m, with mu = m / alpha and J the least E[C + mu (C - b)+] from a state with budget b,
+
+    min over policies of  E[C] + m CVaR(C)  =  min over w of  m w + J(start, w)
+    J(s, b) = (1 + mu) V(s) - mu b                                             for b <= 0
+    J(s, b) = min over a of  sum over outcomes of  p (c + J(s', b - c))          for b > 0:
+
+the sweep of the exact method with another first objective, and one sweep serves all w.
+
+*Guarantee.*  The sweep's certified lower bound L(m) is a line below which no policy lies: E + m CVaR >= L(m).  Hence
+no policy with a CVaR up to x has an expected cost below max over m of L(m) - m x.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import choice_type, restrict_to
+from prudent.engine.sweep.driver import BOTH, PLAN, TIE, Swept, budget_sweep
+from prudent.engine.values.bellman import UNIT
+from prudent.engine.values.worst_case import WorstCase
+from prudent.kernels.sweep import Base, Terms
+from prudent.methods.exact import Explored, explore, surely_above, without_safety
+from prudent.models.ssp import FloatArray
+from prudent.policies.chain import backward_from_each
+from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.progress import Progress
+
+__all__ = ["CLOSED", "TASK", "Found", "Weighing", "beneath", "least_mean_within"]
+
+TASK = "weighing the mean against CVaR"
+
+CLOSED = 1e-9
+"""Relative gain below which a weight shows no new point."""
+
+STEEP = 1e6
+"""A weight that stands for CVaR alone."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A point in levels, and the policy behind it."""
+
+    expected: float
+    cvar: float
+    choice: NDArray[np.generic]  # of all budgets up to the policy's own
+    budget: int
+
+    def value(self, weight: float) -> float:
+        """Return what a weight makes of it."""
+        return self.expected + weight * self.cvar
+
+
+class Weighing:
+    """Sweeps for one model and one alpha, for any weight."""
+
+    stopped = ""  # why the search was ended early, if it was
+
+    def __init__(self, explored: Explored, alpha: float, limits: Limits) -> None:
+        self.prepared, self.alpha, self.limits = explored.prepared, alpha, limits
+        self.explored = self._unless_stopped(explored)
+        self.safest = self._at(self.explored.swept.choice, self.explored.budgets(alpha)[0])
+        self.cheapest = self._cheapest()
+        self.most = int(np.ceil(max(self.cheapest.cvar, self.safest.cvar))) + 1
+        least, safe = self.explored.least, self.explored.lower(alpha)
+        self.lines: list[tuple[float, float]] = [(0.0, least), (STEEP, least + STEEP * safe)]
+
+    def weigh(self, weight: float, cap: float = -np.inf) -> tuple[Found, Found | None]:
+        """Return the best point for a weight, and the best of those seen with a CVaR up to a cap.
+
+        Notes the line below which nothing lies.
+        """
+        prepared, expected, slope = self.prepared, self.explored.expected, weight / self.alpha
+        terms = Terms(1.0, slope)
+        base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
+        swept = self.swept(base, without_safety(prepared), terms)
+        low = swept.low
+        if prepared.rounded:
+            low, stopped = surely_above(prepared, expected, self.limits, most=self.most, terms=terms)
+            if stopped:
+                raise Stopped(stopped, TASK)
+        budget = np.arange(len(low))
+        beyond = weight * len(low) + self.explored.least
+        self.lines.append((weight, min(float((weight * budget + low).min()) * (1 - 8 * UNIT), beyond)))
+        budget = np.arange(len(swept.excess))
+        best = self._at(swept.choice, int(np.argmin(weight * budget + swept.excess)))
+        cvar = budget + (swept.excess - swept.mean) / weight
+        within = np.where(cvar <= cap, swept.mean, np.inf)
+        if not np.isfinite(within.min()):
+            return best, None
+        seen = self._at(swept.choice, int(np.argmin(within)))
+        return best, seen if seen.cvar <= cap else None
+
+    def swept(self, base: Base, worst: WorstCase, terms: Terms) -> Swept:
+        """Sweep all budgets that matter."""
+        prepared, choice = self.prepared, self.explored.expected.choice
+        aims = PLAN if prepared.rounded else BOTH
+        found = budget_sweep(prepared, base, choice, worst, self.limits, most=self.most, aims=aims, terms=terms)
+        if found.stopped:
+            raise Stopped(found.stopped, TASK)
+        return found
+
+    def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
+        policy = BudgetPolicy(self.prepared, choice[: budget + 1])
+        excess, _, mean = backward_from_each(policy, self.explored.expected)[:, budget].tolist()
+        return Found(mean, budget + excess / self.alpha, policy.choice, budget)
+
+    def _cheapest(self) -> Found:
+        """Return the least CVaR of the policies of least expected cost: the exact method on their actions alone."""
+        prepared, least = self.prepared, self.explored.expected
+        after = np.bincount(
+            prepared.outcome_action,
+            weights=prepared.probability * least.value[prepared.successor],
+            minlength=prepared.n_actions,
+        )
+        here = least.value[prepared.action_state]
+        used = prepared.mean_cost + after <= here * (1 + TIE)
+        used[least.choice[np.diff(prepared.action_start) > 0]] = True
+        only = restrict_to(prepared, used)
+        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False))
+        kept = np.append(np.flatnonzero(used), 0)  # goals have no action
+        action = kept[only.action_start[:-1] + found.swept.choice]
+        choice = np.where(np.diff(prepared.action_start) > 0, action - prepared.action_start[:-1], 0)
+        return self._at(choice.astype(choice_type(prepared)), found.budgets(self.alpha)[0])
+
+    def _unless_stopped(self, explored: Explored) -> Explored:
+        if explored.stopped:
+            raise Stopped(explored.stopped, TASK)
+        return explored
+
+
+def least_mean_within(weighing: Weighing, cap: float, sure: float, most: int) -> tuple[Found, float]:
+    """Return the best point found whose CVaR is at most a cap, and what the expected cost of all those is at least.
+
+    ``sure`` is the cap, rounded up by more than it can be wrong: that is what the bound is for.
+    """
+    left, right = weighing.cheapest, weighing.safest
+    if left.cvar <= cap:
+        return left, weighing.explored.least
+    best = right
+    with Progress(TASK, total=most, unit="weights") as progress:
+        for tried in range(most):
+            if left.cvar <= right.cvar or right.expected <= left.expected:
+                break
+            progress.at(tried)
+            weight = (right.expected - left.expected) / (left.cvar - right.cvar)
+            try:
+                between, seen = weighing.weigh(weight, cap)
+            except Stopped as stopped:
+                weighing.stopped = stopped.reason
+                break
+            best = min([best, *([seen] if seen else [])], key=lambda point: point.expected)
+            if between.value(weight) >= left.value(weight) * (1 - CLOSED):
+                break
+            left, right = (left, between) if between.cvar <= cap else (between, right)
+            if right.expected < best.expected:
+                best = right
+    return best, max(float(beneath(np.array(bound), weight, sure)) for weight, bound in weighing.lines)
+
+
+def beneath(bound: FloatArray, slope: float, room: float | FloatArray) -> FloatArray:
+    """Return ``bound - slope * room``, rounded down by more than it can err."""
+    less = slope * np.asarray(room)
+    return bound - less - 8 * UNIT * (np.abs(bound) + np.abs(less))

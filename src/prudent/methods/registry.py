@@ -1,0 +1,69 @@
+"""The one list of methods: what they are called, what they are good for, and where they are.
+
+A method is a function of a prepared model, an alpha and limits that returns a
+:class:`~prudent.methods.solution.Solution`, in a file of its own; a line here makes it known to ``solve``, the command,
+the page and plan files.  Nothing is imported before it is asked for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from prudent.errors import PrudentError
+
+if TYPE_CHECKING:
+    from prudent.engine.prepared import Prepared
+    from prudent.methods.solution import Solution
+    from prudent.runtime.limits import Limits
+
+    Run = Callable[[Prepared, float, Limits], Solution]
+
+__all__ = ["METHODS", "Method", "chosen", "with_points"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is to be known of a method beside its code."""
+
+    home: str  # module:name, in this package
+    title: str
+    what: str  # what it looks for, in a few words
+    from_paper: bool = False  # made by calling it with the paper's options, such as a number of grid points: it is slow
+    for_alpha: bool = True  # whether its policy depends on alpha
+    shown: bool = True  # whether the page shows it beside the others
+    symbol: str = "circle"  # that stands for it in a chart
+
+    @property
+    def found(self) -> Any:
+        """The function, or the class of one with options."""
+        module, _, name = self.home.partition(":")
+        return getattr(import_module(f"prudent.methods.{module}"), name)
+
+
+METHODS: dict[str, Method] = {
+    "exact": Method("exact:exact", "Prudent", "exact: the least CVaR, then the least mean", symbol="star"),
+    "cvar-ev": Method("cvar_ev:CvarEV", "CVaR-EV", "the paper's: CVaR, then the mean", True, symbol="square"),
+    "cvar-wc": Method("cvar_wc:CvarWC", "CVaR-WC", "the paper's: CVaR alone", True, symbol="diamond"),
+    "expected": Method("expected:expected", "Mean only", "the least expected cost, whatever the tail", for_alpha=False),
+    "worst-case": Method("worst_case:worst_case", "Worst case", "the least worst case", for_alpha=False, shown=False),
+}
+"""Every method by the name it has in calls and commands."""
+
+
+def chosen(method: Any) -> "tuple[str, Run]":
+    """Return the name of a method and what runs it; refuse what is none."""
+    if isinstance(method, str) and method in METHODS:
+        known = METHODS[method]
+        return method, known.found() if known.from_paper else known.found
+    if callable(method) and getattr(method, "name", None) in METHODS and not isinstance(method, type):
+        return method.name, method  # one with options
+    near = get_close_matches(str(method), METHODS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
+
+
+def with_points(name: str, points: int) -> Any:
+    """Return a method as ``solve`` takes it: the paper's with a number of grid points."""
+    return METHODS[name].found(points=points) if name in METHODS and METHODS[name].from_paper else name

@@ -1,0 +1,1 @@
+"""SSP, the one model every other part knows, and how to make one."""

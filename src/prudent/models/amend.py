@@ -1,0 +1,149 @@
+"""Models that some runs never finish, made into models that every run can.
+
+A price for getting stuck, and a finite number of steps with a price for not finishing.
+"""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from prudent.errors import PrudentError
+from prudent.models.graph import ranges, towards
+from prudent.models.ssp import SSP, IntArray, owner, starts
+
+__all__ = ["amend"]
+
+
+def amend(
+    model: SSP, *, dead_end_cost: float | None = None, horizon: int | None = None, horizon_cost: float | None = None
+) -> SSP:
+    """Return the model with a price for getting stuck, or with an end after a number of steps, or both.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    dead_end_cost : float, optional
+        In every state from which no goal can be reached, the only action becomes ``"give up"``, which costs
+        this much and leads to a new goal ``"stuck"``.
+    horizon : int, optional
+        A run ends after this many actions.  States become ``(state, actions taken)``; goals stay as they are.
+    horizon_cost : float, optional
+        What a run pays, at a new goal ``"late"``, if it ends that way.  Needed with ``horizon``.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> table = {"cliff": {"jump": [(0.9, "home", 1), (0.1, "ravine", 0)]}, "ravine": {"wait": [(1, "ravine", 0)]}}
+    >>> model = prudent.build("cliff", lambda state: table.get(state, {}))
+    >>> prudent.solve(prudent.amend(model, dead_end_cost=100), alpha=0.2).cvar
+    50.5
+    """
+    if dead_end_cost is not None:
+        model = _with_way_out(model, _price("dead_end_cost", dead_end_cost))
+    if horizon is None:
+        if horizon_cost is not None:
+            raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= with it")
+        return model
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+        raise PrudentError(f"horizon is {horizon!r}; it must be a whole number of actions, at least 1")
+    if horizon_cost is None:
+        raise PrudentError("horizon= needs horizon_cost=, the price for not finishing in time")
+    return _unrolled(model, int(horizon), _price("horizon_cost", horizon_cost))
+
+
+def _price(name: str, value: float) -> float:
+    try:
+        price = float(value)
+    except (TypeError, ValueError):
+        price = np.nan
+    if not np.isfinite(price):
+        raise PrudentError(f"{name} is {value!r}; it must be a finite number")
+    return price
+
+
+def _with_way_out(model: SSP, price: float) -> SSP:
+    state_of, action_of = owner(model.action_start), owner(model.outcome_start)
+    arc = np.flatnonzero(model.probability > 0)
+    hop = towards(state_of[action_of[arc]], model.successor[arc], model.n_states, model.is_goal)
+    trap = np.flatnonzero(~model.is_goal & (hop < 0))
+    if len(trap) == 0:
+        return model
+    stuck = model.n_states
+    kept = np.flatnonzero(~np.isin(state_of, trap))
+    order = np.argsort(np.concatenate([state_of[kept], trap]), kind="stable")
+    n_actions = len(order)
+    rank = np.full(model.n_actions + len(trap), -1)
+    rank[np.concatenate([kept, model.n_actions + np.arange(len(trap))])[order]] = np.arange(n_actions)
+    outcome = np.flatnonzero(rank[action_of] >= 0)
+    row = np.concatenate([rank[action_of[outcome]], rank[model.n_actions :]])
+    by_row = np.argsort(row, kind="stable")
+    names = [model.action(int(a)) for a in kept] + ["give up"] * len(trap)
+    return SSP(
+        action_start=starts(np.concatenate([state_of[kept], trap])[order], stuck + 1),
+        outcome_start=starts(row, n_actions),
+        probability=np.concatenate([model.probability[outcome], np.ones(len(trap))])[by_row],
+        successor=np.concatenate([model.successor[outcome], np.full(len(trap), stuck)])[by_row],
+        cost=np.concatenate([model.cost[outcome], np.full(len(trap), price)])[by_row],
+        initial_state=model.initial_state,
+        initial_probability=model.initial_probability,
+        state_names=[*_names(model), _fresh("stuck", _names(model))],
+        action_names=[names[i] for i in order],
+        name=model.name,
+    )
+
+
+def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
+    goals = np.flatnonzero(model.is_goal)
+    names: list[Hashable] = [*(model.state(int(s)) for s in goals), _fresh("late", _names(model))]
+    late = len(goals)
+    fixed = np.full(model.n_states, -1)
+    fixed[goals] = np.arange(len(goals))
+    here = np.unique(model.initial_state)
+    here = here[fixed[here] < 0]
+    number = fixed.copy()  # of a state in the step at hand
+    number[here] = len(names) + np.arange(len(here))
+    first = number[model.initial_state]
+    action_count: list[IntArray] = [np.zeros(len(names), dtype=np.int64)]
+    used: list[IntArray] = []
+    sizes, chances, targets, prices = [], [], [], []
+    for taken in range(horizon):
+        names += [(model.state(s), taken) for s in here]
+        action = ranges(model.action_start, here)
+        outcome = ranges(model.outcome_start, action)
+        after = model.successor[outcome]
+        last = taken == horizon - 1
+        here_next = np.unique(after[(fixed[after] < 0) & (model.probability[outcome] > 0)])
+        number = fixed.copy()
+        number[here_next] = late if last else len(names) + np.arange(len(here_next))
+        # An outcome of probability 0 may lead to a state that is not laid out; it goes nowhere that matters.
+        target = np.where(number[after] < 0, late, number[after])
+        action_count.append(np.diff(model.action_start)[here])
+        used.append(action)
+        sizes.append(np.diff(model.outcome_start)[action])
+        chances.append(model.probability[outcome])
+        targets.append(target)
+        prices.append(model.cost[outcome] + np.where(last & (fixed[after] < 0), price, 0.0))
+        here = here_next
+    return SSP(
+        action_start=np.concatenate([[0], np.cumsum(np.concatenate(action_count))]),
+        outcome_start=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
+        probability=np.concatenate(chances),
+        successor=np.concatenate(targets),
+        cost=np.concatenate(prices),
+        initial_state=first,
+        initial_probability=model.initial_probability,
+        state_names=names,
+        action_names=[model.action(int(a)) for a in np.concatenate(used)],
+        name=model.name,
+    )
+
+
+def _names(model: SSP) -> Sequence[Hashable]:
+    return range(model.n_states) if model.state_names is None else model.state_names
+
+
+def _fresh(name: str, taken: Sequence[Hashable]) -> str:
+    while name in taken:
+        name += "'"
+    return name

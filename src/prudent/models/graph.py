@@ -1,0 +1,122 @@
+"""Graphs of a model: reversed arcs, reachability, components in order, end components."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from prudent.kernels.graphs import sorted_by, staying
+from prudent.kernels.search import next_hops, reached, successors_first
+from prudent.models.ssp import IntArray, owner, starts
+
+__all__ = [
+    "Blocks",
+    "BoolArray",
+    "end_components",
+    "entering",
+    "ordered_blocks",
+    "ranges",
+    "reachable",
+    "towards",
+]
+
+BoolArray = NDArray[np.bool_]
+Blocks = tuple[IntArray, IntArray, IntArray]
+"""(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
+
+
+def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
+    """Return, for each state, the outcomes that lead to it: their starts and the outcomes."""
+    enter_start = starts(successor, n_states)
+    return enter_start, sorted_by(successor, enter_start)
+
+
+def ranges(start: IntArray, row: IntArray) -> IntArray:
+    """Return the items of the given rows of a compressed row structure, one after the other."""
+    size = start[row + 1] - start[row]
+    return np.asarray(np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[row], size))
+
+
+def _by_source(source: IntArray, target: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Return arcs as rows: where the arcs of each state start, and their targets."""
+    arc_start = starts(source, n)
+    if (source[1:] < source[:-1]).any():
+        target = target[sorted_by(source, arc_start)]
+    return arc_start, target
+
+
+def reachable(source: IntArray, target: IntArray, n: int, start: int) -> BoolArray:
+    """Return which states can be reached from the start along the given arcs."""
+    found: BoolArray = reached(*_by_source(source, target, n), start)
+    return found
+
+
+def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> IntArray:
+    """Return for each state the next one on a shortest way to a marked state, -1 there and where none leads."""
+    if (source[1:] < source[:-1]).any():
+        order = sorted_by(source, starts(source, n))
+        source, target = source[order], target[order]
+    enter_start, enter = entering(target, n)
+    hop: IntArray = next_hops(enter_start, source[enter], marked)
+    return hop
+
+
+def ordered_blocks(arc_start: IntArray, target: IntArray) -> tuple[Blocks, bool]:
+    """Return the strongly connected components, ordered so that arcs lead to the same or an earlier one.
+
+    The arcs of state ``s`` lead to ``target[arc_start[s]:arc_start[s + 1]]``.  Also return whether there are no cycles.
+    """
+    n = len(arc_start) - 1
+    order, acyclic = successors_first(arc_start, target)
+    if acyclic:
+        block_of = np.empty(n, dtype=np.int64)
+        block_of[order] = np.arange(n)
+        return (np.arange(n + 1), order, block_of), True
+    source = owner(arc_start)
+    _, label = connected_components(_matrix(source, target, n), directed=True, connection="strong")
+    label = label.astype(np.int64)
+    # SciPy numbers strong components against their arcs, though it does not promise to: look, do not trust.
+    if (label[source] < label[target]).any():
+        raise AssertionError("strong components are not numbered against their arcs")
+    block_start, block_state = entering(label, int(label.max(initial=-1)) + 1)
+    return (block_start, block_state, label), False
+
+
+def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
+    ones = np.ones(len(source), dtype=np.int32)  # equal arcs add up
+    return csr_array((ones, (source, target)), shape=(n, n))
+
+
+def end_components(
+    action_state: IntArray, outcome_start: IntArray, successor: IntArray, n_states: int, candidate: BoolArray
+) -> tuple[IntArray, BoolArray]:
+    """Return the maximal end components made of candidate actions.
+
+    An end component is a set of states and actions inside which one can stay for ever and go from any
+    member to any other.  Returns the component of each state (-1: none) and whether an action is inside one.
+    """
+    inside = candidate.copy()
+    if not inside.any():
+        return np.full(n_states, -1, dtype=np.int64), inside
+    action_of = owner(outcome_start)
+    enter_start, enter = entering(successor, n_states)
+    while True:
+        # Most of what cannot be inside one is found by following arcs back, which costs far less than components.
+        staying(action_state, action_of, enter_start, enter, inside)
+        if not inside.any():
+            return np.full(n_states, -1, dtype=np.int64), inside
+        kept = inside[action_of]
+        _, label = connected_components(
+            _matrix(action_state[action_of[kept]], successor[kept], n_states), connection="strong"
+        )
+        leaves = label[action_state[action_of]] != label[successor]
+        dropped = inside & (np.bincount(action_of, weights=leaves, minlength=len(inside)) > 0)
+        if not dropped.any():
+            break
+        inside &= ~dropped
+    component = np.full(n_states, -1, dtype=np.int64)
+    members = np.unique(action_state[inside])
+    _, component[members] = np.unique(label[members], return_inverse=True)
+    # A state without an inner action of its own is still a member where the others can reach it: impossible,
+    # since then it could not lead back; so members are exactly the states with inner actions.
+    return component, inside

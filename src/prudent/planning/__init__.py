@@ -1,0 +1,1 @@
+"""The verbs: from a model to an answer."""

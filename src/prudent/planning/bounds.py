@@ -1,0 +1,110 @@
+"""The bracket around the optimal CVaR in the user's units, and what was asked of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.values.bellman import UNIT
+from prudent.errors import Defect, as_number
+from prudent.methods.solution import Solution
+from prudent.policies.chain import expected_steps
+
+__all__ = ["Bracket", "Target", "bracket", "bracket_below", "bracket_of"]
+
+OPTIMAL_GAP = 1e-8
+"""Relative gap up to which a plan is called optimal."""
+
+DEFAULT_GAP = 1e-3
+"""Relative gap asked for unless the user says otherwise."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Bounds on the optimal CVaR; the returned policy's own is at most ``upper``, too."""
+
+    lower: float
+    upper: float
+    size: float  # what a relative gap is relative to
+
+    @property
+    def gap(self) -> float:
+        """How far apart the bounds are."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class Target:
+    """How far apart the bounds may be: absolutely, relative to their size, or either."""
+
+    gap: float | None = None
+    relative_gap: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("gap", "relative_gap"):
+            if (value := getattr(self, name)) is not None:
+                number = as_number(name, value, "a number, at least 0", lambda x: x >= 0)
+                object.__setattr__(self, name, number)
+
+    @property
+    def said(self) -> bool:
+        """Whether the user asked for anything."""
+        return self.gap is not None or self.relative_gap is not None
+
+    def width(self, size: float) -> float:
+        """Return how far apart bounds of a size may be."""
+        if not self.said:
+            return DEFAULT_GAP * size
+        asked = [self.gap, None if self.relative_gap is None else self.relative_gap * size]
+        return max(width for width in asked if width is not None)
+
+    def status(self, bracket: Bracket, *, aims: bool, interrupted: bool) -> str:
+        """Return the status of a plan; ``aims``: whether its method closes the bracket if it can."""
+        if np.isfinite(bracket.gap) and bracket.gap <= OPTIMAL_GAP * bracket.size:
+            return "optimal"
+        if interrupted:
+            return "interrupted"
+        if not aims and not self.said:
+            return "approximate"
+        return "within_gap" if bracket.gap <= self.width(bracket.size) else "gap_not_reached"
+
+
+def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
+    """Return a solution's bounds in the user's units."""
+    steps = 0.0
+    if prepared.lattice.deviation > 0 and np.isfinite(solution.upper):
+        steps = solution.steps
+        if np.isnan(steps) and prepared.finite:
+            steps = prepared.longest * float(prepared.plays.max(initial=1.0))
+        elif np.isnan(steps):
+            steps = float(expected_steps(solution.policy)[-1])
+    return bracket(prepared, solution.lower, solution.upper, steps, alpha)
+
+
+def bracket_below(prepared: Prepared, lower: float) -> float:
+    """Return a lower bound in levels in the user's units; see :func:`bracket`."""
+    base, step, deviation = prepared.in_units(0), prepared.level_size, prepared.lattice.deviation
+    least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
+    if deviation > 0:
+        n = prepared.longest + 1
+        least -= n * deviation
+        if prepared.slip == 0:
+            least -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * lower
+    return least
+
+
+def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha: float) -> Bracket:
+    """Return bounds in levels in the user's units, wide enough for what the lattice swallowed of the costs.
+
+    Each cost may be ``deviation`` away from the lattice, hence each least cost by luck n times that, and each
+    normalised cost 2n + 1 times that, n the most actions without meeting a state again.  Normalised costs are at
+    least 0 in truth as on the lattice, so from below they err by a factor of their size; unless they gave up the slip
+    when they were rounded down.  From above each of a run's expected ``steps`` adds its part.
+    """
+    base, step = prepared.in_units(0), prepared.level_size
+    least = bracket_below(prepared, lower)
+    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper) + prepared.lattice.deviation * steps / alpha
+    if not least <= most:
+        raise Defect(f"{prepared.model.name}: a lower bound of {least!r} came out above an upper bound of {most!r}")
+    # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
+    return Bracket(least, most, max(abs(least), abs(most), most - base, 0.0 if prepared.rounded else step))

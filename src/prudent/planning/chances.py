@@ -1,0 +1,173 @@
+"""The greatest chance of staying within a budget, for many budgets at once.
+
+Model checkers ask for it one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]``; one sweep has them all
+(:mod:`prudent.methods.exceedance`).  Plans are those that reach a goal with probability 1: where a plan might do better
+by risking a trap, a model checker's number is larger.  Each budget has a best plan of its own:
+``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.engine.values.worst_case import UNREACHED, least_worst_case
+from prudent.errors import PrudentError, as_number
+from prudent.methods.exceedance import exceeding
+from prudent.models.ssp import SSP, FloatArray
+from prudent.planning.forecast import prepare_for
+from prudent.planning.objective import level_of
+from prudent.planning.solve import compile_kernels
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.tables import Shown, Table, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Chances", "chances"]
+
+TAIL = 0.1
+"""The alpha for which a step is chosen where costs have none in common and none is given."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chances(Shown):
+    """What :func:`prudent.chances` returns, an entry for each budget.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> found = prudent.chances(model, [1, 9, 10])
+    >>> found.chance.round(9).tolist()
+    [0.855, 0.9, 1.0]
+    """
+
+    model: SSP
+    budgets: FloatArray
+    chance: FloatArray  # the greatest chance found of a total cost within the budget
+    lower: FloatArray  # the greatest chance there is lies between these
+    upper: FloatArray
+    step: float | None  # what costs were rounded to, if they were
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """How far apart the bounds are at most."""
+        return float((self.upper - self.lower).max(initial=0.0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for JSON.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()["chance"]
+        [0.855, 0.9]
+        """
+        names = ("budgets", "chance", "lower", "upper", "gap", "step", "seconds")
+        content: dict[str, Any] = plain({"model": self.model.name, **{name: getattr(self, name) for name in names}})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
+        >>> found.to_frame()
+           budget  chance  lower  upper
+        0     1.0   0.855  0.855  0.855
+        1     9.0   0.900  0.900  0.900
+        2    10.0   1.000  1.000  1.000
+        """
+        return frame({"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper})
+
+    def table(self) -> Table:
+        """Return the chances as a table.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
+        >>> found.table().rows[0]
+        ('1.000000', '0.855000', '0.855000', '0.855000')
+        """
+        rounded = () if self.step is None else (f"costs rounded to multiples of {self.step:g}",)
+        return Table(
+            f"{self.model.name}: greatest chance of a total cost within a budget, {self.seconds:.3g} s",
+            tuple(
+                tuple(map(number, row)) for row in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
+            ),
+            "rrrr",
+            head=("budget", "chance", "at least", "at most"),
+            notes=rounded,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Chances for {self.model.name}: {len(self.budgets):,} budgets, bounds up to {self.gap:.2g} apart>"
+
+
+def chances(
+    model: SSP,
+    budgets: Iterable[float],
+    *,
+    step: float | None = None,
+    memory: int | float | str | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+) -> Chances:
+    """Return the greatest chance of a total cost within each budget, with bounds: all from one sweep.
+
+    It is the greatest among plans that reach a goal with probability 1, as all plans here do.  Without states from
+    which no goal can be reached, it is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``.
+
+    Parameters
+    ----------
+    model : SSP
+    budgets : numbers
+        In any order.
+    step : float, optional
+        Round costs to multiples of this; the bounds enclose what that changes.
+    memory, time_limit, threads
+        As in :func:`prudent.solve`; what runs out of them is refused.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.chances(prudent.domains.betting_game(), range(40, 101, 20)).chance.round(6).tolist()
+    [0.311146, 0.488546, 0.822041, 1.0]
+    """
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    if not isinstance(budgets, Iterable):
+        raise PrudentError(f"budgets is {budgets!r}; it must be a sequence of numbers, such as [10, 20]")
+    wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
+    step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    Limits.of(memory, time_limit, None, threads)  # what is wrong with them is said at once
+    compile_kernels("exact")
+    began, limits = time.perf_counter(), Limits.of(memory, time_limit, None, threads)
+    prepared = prepare_for(model, TAIL, step)
+    level = np.array([max(min(level_of(prepared, budget), UNREACHED), -1) for budget in wanted], dtype=np.int64)
+    worst = int(least_worst_case(prepared).value[prepared.start])
+    most = int(min(level.max(initial=0), worst))
+    with limits:
+        try:
+            found = exceeding(prepared, max(most, 0), limits)
+        except Stopped as stopped:
+            if stopped.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise
+    inside = np.clip(level, 0, most)
+    some, sure = level >= 0, level >= worst  # less than the best of luck takes; what a plan never exceeds
+    chance, lower, upper = (
+        np.where(some, np.where(sure, 1.0, 1.0 - beyond[inside]), 0.0)
+        for beyond in (found.chance, found.high, found.low)
+    )
+    return Chances(
+        model, wanted, chance, lower, upper, prepared.level_size if prepared.rounded else None,
+        time.perf_counter() - began,
+    )  # fmt: skip

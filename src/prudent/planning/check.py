@@ -1,0 +1,252 @@
+"""What kind of model it is, and everything that is wrong with it."""
+
+from dataclasses import asdict, dataclass, field, fields
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import Prepared
+from prudent.engine.values.worst_case import true_worst_case
+from prudent.errors import ModelError, PrudentError, as_number
+from prudent.io.formats import load
+from prudent.models.graph import ordered_blocks, reachable
+from prudent.models.ssp import SSP, owner, starts
+from prudent.planning.forecast import Forecast, forecast
+from prudent.policies.distribution import check_alpha
+from prudent.runtime.limits import shown_bytes
+from prudent.runtime.tables import Shown, Table, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Report", "check"]
+
+NAMED = 5
+"""How many states a note names."""
+
+
+WHOLE = ("states", "actions", "outcomes", "goals", "pruned_states", "pruned_actions")
+REAL = ("step", "least_cost", "worst_case", "deviation")
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
+    """What :func:`prudent.check` found; None where a problem hides it.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> stuck = {"start": {"go": [(0.5, "end", 1), (0.5, "trap", 1)]}, "trap": {"wait": [(1, "trap", 1)]}}
+    >>> report = prudent.check(prudent.build("start", stuck.get, goals=["end"]))
+    >>> report.ok, report.goals, report.problems[0].partition(":")[0]
+    (False, 1, 'no policy reaches a goal of model with probability 1')
+    """
+
+    model: str
+    states: int | None = None
+    actions: int | None = None
+    outcomes: int | None = None
+    goals: int | None = None
+    acyclic: bool | None = None  # whether no state can be visited twice: a finite horizon
+    step: float | None = None  # the common step of the costs, if there is one
+    least_cost: float | None = None  # with the best of luck
+    worst_case: float | None = None  # the least over all policies, infinite where none bounds it
+    deviation: float | None = None  # largest |sum of an action's probabilities - 1| as given
+    pruned_states: int | None = None  # states that no plan visits
+    pruned_actions: int | None = None  # actions of the other states that no plan plays
+    forecast: Forecast | None = None  # about what solving it takes
+    notes: tuple[str, ...] = field(default=())  # what was pruned and why
+    problems: tuple[str, ...] = field(default=())  # what must be mended before the model can be solved
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model can be solved."""
+        return not self.problems
+
+    def __repr__(self) -> str:
+        found = "" if self.states is None else f", {self.states:,} states, {self.outcomes:,} outcomes"
+        wrong = "" if self.ok else f", {len(self.problems)} problems"
+        return f"<Report on {self.model}: {self._verdict}{found}{wrong}>"
+
+    @property
+    def _verdict(self) -> str:
+        return "ready to solve" if self.ok else "not ready"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the findings as ``prudent check --json`` prints them: None where unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.check(prudent.domains.figure_2()).to_dict()["states"]
+        4
+        """
+        content: dict[str, Any] = plain({"ok": self.ok, **asdict(self)})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the findings as a data frame of one row (extra ``frame``); what is not known is missing there.
+
+        ``forecast`` takes a column for each of its numbers; notes and problems are text, a line for each.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> report = prudent.check(prudent.domains.figure_2())
+        >>> report.to_frame()[["model", "ok", "states", "worst_case", "forecast_levels"]]
+              model    ok  states  worst_case  forecast_levels
+        0  figure-2  True       4        10.0               11
+        """
+        estimates = {} if self.forecast is None else asdict(self.forecast)
+        row = {
+            **asdict(self),
+            **{f"forecast_{item.name}": estimates.get(item.name) for item in fields(Forecast)},
+            "notes": "\n".join(self.notes),
+            "problems": "\n".join(self.problems),
+        }
+        del row["forecast"]
+        kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | {"acyclic": "boolean"}
+        for item in fields(Forecast):
+            kinds[f"forecast_{item.name}"] = "Int64" if item.type is int else "float64"
+        return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
+
+    def table(self) -> Table:
+        """Return what ``prudent check`` prints.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.check(prudent.domains.figure_2()).table().rows[0]
+        ('states', '4', '1 of them goals; finite horizon')
+        """
+        notes = (*(f"note: {note}" for note in self.notes), *(f"problem: {problem}" for problem in self.problems))
+        known = tuple(row for row in self._rows() if row[1])
+        return Table(f"{self.model}: {self._verdict}", known, "lrw", notes=notes)
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        if self.states is None:
+            return []
+        horizon = "finite horizon" if self.acyclic else "cyclic"
+        rows = [
+            ("states", _shown(self.states), f"{_shown(self.goals)} of them goals; {horizon}"),
+            ("actions", _shown(self.actions), ""),
+            ("outcomes", _shown(self.outcomes), f"probabilities off by at most {self.deviation:.1g}"),
+            ("cost step", _shown(self.step), ""),
+            ("least cost", _shown(self.least_cost), "with the best of luck"),
+            ("worst case", "" if self.worst_case is None else number(self.worst_case), "the least over all plans"),
+            ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
+        ]
+        if (takes := self.forecast) is not None:
+            rows += [
+                ("solving takes", _duration(takes.seconds), f"about, at alpha {takes.alpha:g}"),
+                ("", shown_bytes(takes.memory), f"for up to {takes.levels:,} levels of {takes.step:g}"),
+            ]
+            if takes.gap > 0:
+                rows.append(("gap", f"{takes.gap:,.3g}", f"about, between the bounds, by rounding to {takes.step:g}"))
+        return rows
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time as text, to about two digits."""
+    if np.isnan(seconds):
+        return "unknown"
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+    return "under 0.1 s" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
+def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float | None = None) -> Report:
+    """Report what kind of model it is and every problem found, not only the first, and about what solving takes.
+
+    Parameters
+    ----------
+    model : SSP or path
+        The problem, or the file it is in.
+    alpha, step : float, optional
+        What the estimates of memory, time and gap are for; see :func:`prudent.solve`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> report = prudent.check(prudent.domains.betting_game())
+    >>> report.ok, report.acyclic, report.step, report.worst_case
+    (True, True, 1.0, 95.0)
+    """
+    alpha = check_alpha(alpha)
+    step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    if not isinstance(model, SSP):
+        try:
+            model = load(model)
+        except ModelError as error:
+            return Report(str(model), problems=error.problems)
+        except PrudentError as error:
+            return Report(str(model), problems=(str(error),))
+    known: dict[str, Any] = {}
+    problems: list[str] = []
+    try:
+        prepared = prepare(model)
+        known = _findings(prepared, "as finely as the gap asks for" if step is None else f"to multiples of {step:g}")
+        known["forecast"] = forecast(model, alpha, step)
+    except PrudentError as error:
+        problems.append(str(error))
+    arc = np.flatnonzero(model.probability > 0)
+    action_of = owner(model.outcome_start)
+    source, target = owner(model.action_start)[action_of[arc]], model.successor[arc]
+    _, acyclic = ordered_blocks(starts(source, model.n_states), target)
+    return Report(
+        model=model.name,
+        states=model.n_states,
+        actions=model.n_actions,
+        outcomes=model.n_outcomes,
+        goals=int(model.is_goal.sum()),
+        acyclic=acyclic,
+        deviation=model.deviation,
+        problems=tuple(problems),
+        **known,
+    )
+
+
+def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
+    model = prepared.model
+    arc = np.flatnonzero(model.probability > 0)
+    source = owner(model.action_start)[owner(model.outcome_start)[arc]]
+    found = np.zeros(model.n_states, dtype=bool)
+    for start in model.initial_state[model.initial_probability > 0].tolist():
+        if not found[start]:
+            found |= reachable(source, model.successor[arc], model.n_states, start)
+    pruned = prepared.state_of < 0
+    known = np.concatenate([prepared.model_action, prepared.inner_action])
+    dropped = ~np.isin(np.arange(model.n_actions), known) & ~pruned[owner(model.action_start)]
+    notes = []
+    for which, why in (
+        (~found, "cannot be reached from the start"),
+        (pruned & found, "can be reached, but no plan goes there: a run could get stuck"),
+    ):
+        if which.any():
+            some = ", ".join(repr(model.state(int(s))) for s in np.flatnonzero(which)[:NAMED])
+            more = ", ..." if which.sum() > NAMED else ""
+            notes.append(f"{int(which.sum()):,} states {why}: {some}{more}")
+    if dropped.any():
+        a = int(np.flatnonzero(dropped)[0])
+        place = f"{model.action(a)!r} in {model.state(model.state_of_action(a))!r}"
+        notes.append(f"{int(dropped.sum()):,} actions may lead to where a run gets stuck, for example {place}")
+    if len(prepared.inner_action):
+        notes.append(f"{len(prepared.inner_action):,} actions move inside free cycles, whose states count as one")
+    if prepared.rounded:
+        notes.append(f"the costs have no common step; solve rounds them, {how}")
+    worst = true_worst_case(prepared)
+    return {
+        "step": None if prepared.rounded else prepared.lattice.step,
+        "least_cost": prepared.in_units(0),
+        "worst_case": prepared.in_units(worst),
+        "pruned_states": int(pruned.sum()),
+        "pruned_actions": int(dropped.sum()),
+        "notes": tuple(notes),
+    }

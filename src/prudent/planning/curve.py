@@ -1,0 +1,315 @@
+"""Every alpha at once: optimal CVaR, its VaR and the least expected cost, from one exploration.
+
+With U(w) the least expected excess over a budget w, the optimal CVaR is min over w of w + U(w) / alpha.  In 1 / alpha
+that is a minimum of straight lines: between two *breakpoints* one w is best, and CVaR = w + U(w) / alpha there.  The
+exploration for the smallest alpha holds all of them, and the actions of every budget, hence a plan for each.
+"""
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.engine.values.bellman import UNIT
+from prudent.errors import PrudentError
+from prudent.methods.exact import Explored, explore, reached, solution_for
+from prudent.models.ssp import SSP, FloatArray
+from prudent.planning.bounds import Bracket, bracket, bracket_of
+from prudent.planning.forecast import prepare_for
+from prudent.planning.plan import plan_of
+from prudent.planning.refine import Stage
+from prudent.planning.solve import compile_kernels
+from prudent.policies.chain import expected_steps
+from prudent.policies.distribution import GROUPED, check_alpha
+from prudent.results.plan import Plan
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.tables import Shown, Table, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Curve", "CurvePoint", "curve"]
+
+SAME = 1e-9
+"""Breakpoints closer than this, relatively, are one."""
+
+MOST = 1000
+"""The most breakpoints that are listed; of more, some are left out, evenly."""
+
+
+SHOWN = 30
+"""The most points that a table shows, unless they were asked for one by one."""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The best that can be had at one alpha.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> point = prudent.curve(prudent.domains.figure_2()).at(0.05)
+    >>> round(point.cvar, 6), point.var, round(point.expected, 6), point.lower <= point.cvar <= point.upper
+    (10.0, 10.0, 4.06, True)
+    """
+
+    alpha: float
+    cvar: float  # of the best policy; where costs were rounded, from below, and nan if it is not known
+    var: float
+    expected: float
+    lower: float  # the optimal CVaR is at least this
+    upper: float  # and at most this
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Shown):
+    """The optimal CVaR for every alpha from ``alpha_min`` to 1; what :func:`prudent.curve` returns.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> curve = prudent.curve(model)
+    >>> curve.at(0.1).cvar, curve.plan(0.1).policy("s1")
+    (10.0, 'd')
+    """
+
+    model: SSP
+    alpha_min: float
+    seconds: float
+    _explored: Explored
+
+    def __repr__(self) -> str:
+        low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
+        return (
+            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, CVaR {low} to {high}, "
+            f"{len(self.points):,} points>"
+        )
+
+    @property
+    def step(self) -> float:
+        """The step of the costs that was planned on."""
+        return self._explored.prepared.step
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else should be known: rounded costs."""
+        rounded = self._explored.prepared.rounded
+        return (f"costs were rounded to multiples of {self.step:g}", GROUPED) if rounded else ()
+
+    @cached_property
+    def points(self) -> tuple[CurvePoint, ...]:
+        """The breakpoints, with alpha rising from ``alpha_min`` to 1: from each to the next VaR and expected cost stay.
+
+        At a breakpoint itself two budgets are best, and :meth:`at` takes the one of least expected cost.
+        """
+        return tuple(self.at(alpha) if w is None else self._point(alpha, w, True) for alpha, w in self._breakpoints())
+
+    def at(self, alpha: float) -> CurvePoint:
+        """Return what can be had at an alpha.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.betting_game())
+        >>> point = curve.at(0.2)
+        >>> round(point.cvar, 6), point.var, round(point.expected, 6)
+        (91.337584, 86.0, 75.486476)
+        """
+        alpha = self._check(alpha)
+        w, attains = self._explored.budgets(alpha)
+        return self._point(alpha, w, alpha < 1 and not attains[:w].any())
+
+    def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
+        """Return what a budget gives at an alpha; ``first``: it is the least one that is best for its policy: VaR."""
+        prepared, explored = self._explored.prepared, self._explored
+        excess, above, mean = explored.values[:, w].tolist()
+        steps = float(self._steps[w]) if len(self._steps) else 0.0
+        found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
+        cvar = w + excess / alpha
+        if prepared.rounded:  # charged more than it truly costs
+            own = reached(explored.policy(w), explored.expected, cvar, alpha)
+            cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
+        elif first:
+            var = float(prepared.totals(np.array(w)))
+        else:
+            var = reached(explored.policy(w), explored.expected, cvar, alpha).var
+        return CurvePoint(alpha, prepared.in_units(cvar), var, prepared.in_units(mean), found.lower, found.upper)
+
+    def plan(self, alpha: float) -> Plan:
+        """Return the plan for an alpha, without solving again.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> curve.plan(0.1).policy("s1")
+        'd'
+        """
+        alpha = self._check(alpha)
+        solution = solution_for(self._explored, alpha)
+        found: Bracket = bracket_of(self._explored.prepared, solution, alpha)
+        return plan_of(self.model, "exact", alpha, Stage(self._explored.prepared, solution, found, self.seconds))
+
+    def to_dict(self, alphas: Iterable[float] | None = None) -> dict[str, Any]:
+        """Return the points, or those at ``alphas``, as ``prudent curve --json`` prints them.
+
+        A number is None where it is unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> [point["cvar"] for point in curve.to_dict(alphas=[0.05, 0.02])["points"]]
+        [10.0, 10.0]
+        """
+        about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
+        content: dict[str, Any] = plain({**about, "points": [asdict(point) for point in self._asked(alphas)]})
+        return content
+
+    def to_frame(self, alphas: Iterable[float] | None = None) -> "DataFrame":
+        """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> curve.to_frame(alphas=[0.05, 0.1, 1])[["alpha", "cvar", "var", "expected"]]
+           alpha  cvar   var  expected
+        0   0.05  10.0  10.0      4.06
+        1   0.10  10.0   9.0      4.06
+        2   1.00   1.9   0.0      1.90
+        """
+        points = self._asked(alphas)
+        names = ("alpha", "cvar", "var", "expected", "lower", "upper")
+        return frame({name: np.array([getattr(point, name) for point in points], dtype=float) for name in names})
+
+    def table(self, alphas: Iterable[float] | None = None) -> Table:
+        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at ``alphas``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> curve = prudent.curve(prudent.domains.figure_2())
+        >>> table = curve.table(alphas=[0.1])
+        >>> table.head[:3], table.rows[0][:3]
+        (('alpha', 'CVaR', 'VaR'), ('0.1', '10.000000', '9.000000'))
+        """
+        points, notes = self._asked(alphas), [*self.notes]
+        if alphas is None and len(points) > SHOWN:
+            shown = [points[i] for i in np.linspace(0, len(points) - 1, SHOWN).astype(int)]
+            left_out = len(points) - SHOWN
+            notes.append(f"{left_out:,} of {len(points):,} points are left out, evenly; --json and to_frame() have all")
+            points = tuple(shown)
+        return Table(
+            f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s",
+            tuple((_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points),
+            "lrrrrr",
+            head=("alpha", "CVaR", "VaR", "mean", "at least", "at most"),
+            notes=("at least, at most: bounds on the optimal CVaR", *notes),
+        )
+
+    def _asked(self, alphas: Iterable[float] | None) -> tuple[CurvePoint, ...]:
+        if alphas is None:
+            return self.points
+        if not isinstance(alphas, Iterable):
+            raise PrudentError(f"alphas is {alphas!r}; it must be a sequence of numbers, such as [0.02, 0.1]")
+        return tuple(self.at(alpha) for alpha in alphas)
+
+    def _check(self, alpha: float) -> float:
+        alpha = check_alpha(alpha)
+        if alpha < self.alpha_min:
+            raise PrudentError(f"alpha is {alpha!r}; this curve begins at {self.alpha_min:g}: give alpha_min= to curve")
+        return alpha
+
+    @cached_property
+    def _steps(self) -> FloatArray:
+        if self._explored.prepared.lattice.deviation == 0:
+            return np.zeros(0)
+        return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
+
+    def _breakpoints(self) -> list[tuple[float, int | None]]:
+        """Return the alphas at which the best budget changes, with the one that is best above, and both ends.
+
+        They are the lower envelope of lines in 1/alpha.
+        """
+        excess = self._explored.swept.excess
+        kept, since = [0], [1.0]  # budgets on the envelope, and from which 1/alpha on each is best
+        for w in range(1, len(excess)):
+            while excess[w] < excess[kept[-1]]:
+                meet = (w - kept[-1]) / float(excess[kept[-1]] - excess[w])
+                if len(kept) > 1 and meet <= since[-1] * (1 + SAME):
+                    kept.pop()
+                    since.pop()
+                    continue
+                kept.append(w)
+                since.append(max(meet, 1.0))
+                break
+        known = zip(since[1:], kept, strict=False)  # before each there is the budget kept before it
+        inside = [(1 / x, w) for x, w in known if 1 + SAME < x < (1 - SAME) / self.alpha_min][::-1]
+        if len(inside) > MOST:
+            inside = [inside[i] for i in np.linspace(0, len(inside) - 1, MOST).astype(int)]
+        first = [] if self.alpha_min == 1 else [(self.alpha_min, None)]
+        return [*first, *inside, (1.0, None)]
+
+
+def _up(alpha: float) -> str:
+    """Return an alpha to six digits, rounded up: it is where something begins."""
+    text = f"{alpha:.6g}"
+    if float(text) < alpha:
+        last = 10.0 ** (math.floor(math.log10(alpha)) - 5)
+        text = f"{alpha + last:.6g}"
+    return text
+
+
+def curve(
+    model: SSP,
+    *,
+    alpha_min: float = 0.01,
+    step: float | None = None,
+    memory: int | float | str | None = None,
+    threads: int | None = None,
+) -> Curve:
+    """Return optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    alpha_min : float
+        The smallest alpha; the work is that of solving for it.
+    step : float, optional
+        Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
+        the bounds at ``alpha_min`` to be about a thousandth apart.
+    memory, threads : optional
+        The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> curve = prudent.curve(prudent.domains.figure_2(), alpha_min=0.05)
+    >>> for point in curve.points:
+    ...     print(f"{point.alpha:.4f}  {point.cvar:.4f}  {point.var:g}  {point.expected:.4f}")
+    0.0500  10.0000  10  4.0600
+    0.1000  10.0000  7  7.3000
+    0.2286  8.3125  0  1.9000
+    1.0000  1.9000  0  1.9000
+    """
+    alpha_min = check_alpha(alpha_min, "alpha_min")
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    limits = Limits.of(memory, None, None, threads)
+    compile_kernels("exact")
+    began = time.perf_counter()
+    prepared = prepare_for(model, alpha_min, step)
+    with limits:
+        explored = explore(prepared, alpha_min, limits)
+    if explored.stopped == "interrupted":
+        raise KeyboardInterrupt
+    if explored.stopped:
+        raise Stopped(explored.stopped, f"the curve from alpha {alpha_min:g} on")
+    return Curve(model, alpha_min, time.perf_counter() - began, explored)

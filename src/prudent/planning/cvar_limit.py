@@ -1,0 +1,171 @@
+"""The least expected cost within a limit on CVaR."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.values.bellman import UNIT
+from prudent.errors import PrudentError, as_number
+from prudent.methods.exact import explore, reached, solution_for
+from prudent.methods.mean_cvar import Found, Weighing, least_mean_within
+from prudent.methods.mixture import Mixture, mixed_mean_within
+from prudent.methods.solution import Solution
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import Bracket, Target, bracket_of
+from prudent.planning.forecast import prepare_for
+from prudent.planning.plan import plan_of
+from prudent.planning.refine import Stage
+from prudent.policies.policy import BudgetPolicy, MixedPolicy
+from prudent.results.plan import Plan
+from prudent.runtime.limits import Limits, Stopped
+
+__all__ = ["Cap", "cap_of", "limited", "solve_within"]
+
+FORGIVEN = 1e-12
+"""How far below the optimal CVaR a limit may be, relative to its size: less than rounding can tell."""
+
+WEIGHTS = 60
+"""The most weights that are tried."""
+
+
+@dataclass(frozen=True)
+class Cap:
+    """How much CVaR is accepted for the sake of the mean."""
+
+    slack: float | None  # relative to the optimum
+    more: float | None  # than the optimum
+    most: float | None
+    randomise: bool
+
+    def limit(self, optimum: float) -> float:
+        """Return the limit on CVaR, given the optimal one."""
+        if self.most is not None:
+            return self.most
+        return optimum + (self.more if self.more is not None else (self.slack or 0.0) * abs(optimum))
+
+
+def cap_of(
+    method: str, slack: float | None, absolute_slack: float | None, max_cvar: float | None, randomise: bool
+) -> Cap | None:
+    """Return how much CVaR is accepted, if more than the least."""
+    asked = [value is not None for value in (slack, absolute_slack, max_cvar)]
+    if not any(asked):
+        if randomise:
+            raise PrudentError(
+                "randomise goes with slack, absolute_slack or max_cvar: without a limit nothing is gained by it"
+            )
+        return None
+    if sum(asked) > 1:
+        raise PrudentError("slack, absolute_slack and max_cvar exclude each other; give one of them")
+    if method != "exact":
+        raise PrudentError(f"slack, absolute_slack and max_cvar go with method exact, not with {method}")
+    if slack is not None:
+        slack = as_number("slack", slack, "a number, at least 0, such as 0.01 for 1%", lambda x: 0 <= x < np.inf)
+    if absolute_slack is not None:
+        absolute_slack = as_number("absolute_slack", absolute_slack, "a cost, at least 0", lambda x: 0 <= x < np.inf)
+    if max_cvar is not None:
+        max_cvar = as_number("max_cvar", max_cvar, "a finite number", lambda x: abs(x) < np.inf)
+    return Cap(slack, absolute_slack, max_cvar, bool(randomise))
+
+
+def solve_within(model: SSP, alpha: float, cap: Cap, target: Target, step: float | None, limits: Limits) -> Plan:
+    """Return the best plan found with a CVaR up to a limit."""
+    began = time.perf_counter()
+    prepared = prepare_for(model, alpha, step)
+    with limits:
+        explored = explore(prepared, alpha, limits)
+        optimum = solution_for(explored, alpha)
+        bracket = bracket_of(prepared, optimum, alpha)
+        if explored.stopped:
+            stage = Stage(prepared, optimum, bracket, time.perf_counter() - began)
+            plan = plan_of(model, "exact", alpha, stage, target, limits)
+            note = "stopped before the limit on CVaR could be made use of: this is a plan for the least CVaR"
+            return replace(plan, notes=(*plan.notes, note))
+        try:
+            weighing = Weighing(explored, alpha, limits)
+            limit, solution = _within(weighing, optimum, bracket, cap)
+        except Stopped as stopped:  # the least CVaR is within every limit
+            limit = cap.limit(bracket.upper)
+            solution = replace(optimum, expected_lower=explored.least, stopped=stopped.reason)
+    stage = Stage(prepared, solution, bracket, time.perf_counter() - began)
+    plan = plan_of(model, "exact", alpha, stage, target, limits)
+    plan = limited(plan, limit, target, interrupted=solution.stopped == "interrupted")
+    return replace(plan, notes=(*plan.notes, _bought(plan, optimum)))
+
+
+def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:
+    """Return a plan as one with a limit on its CVaR, with the status that its bounds on the mean give it."""
+    prepared = plan.policy.prepared
+    above, least = plan.expected - prepared.in_units(0), 0.0 if prepared.rounded else prepared.level_size
+    mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), above, least))
+    return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=interrupted))
+
+
+def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -> tuple[float, Solution]:
+    """Return the limit on CVaR, and the best policy found within it."""
+    prepared, explored, safest = weighing.prepared, weighing.explored, weighing.safest
+    least = prepared.in_units(safest.cvar)
+    limit = cap.limit(least)
+    if limit < least - FORGIVEN * bracket.size:
+        raise PrudentError(
+            f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.rounded else 'has'} that little: "
+            f"the optimal CVaR is {_shown(bracket)}; give more"
+        )
+    # Counted from best luck, which may be far from 0, a limit has lost digits.
+    hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.in_units(0))) / prepared.level_size)
+    room = max(prepared.in_levels(limit) - hair, safest.cvar)
+    sure = max(prepared.in_levels(limit), safest.cvar) + hair
+    found: Found | Mixture
+    if cap.randomise:
+        found = mixed_mean_within(weighing, room, sure, WEIGHTS)
+        policy, bound = _mixed_policy(prepared, found), found.bound
+    else:
+        found, bound = least_mean_within(weighing, room, sure, WEIGHTS)
+        policy = BudgetPolicy(prepared, found.choice)
+    own = reached(policy, explored.expected, found.cvar, weighing.alpha)
+    return limit, replace(
+        optimum,
+        policy=policy,
+        var=own.var,
+        cvar=np.nan if own.notes else min(own.cvar, found.cvar),
+        expected=found.expected,
+        expected_lower=min(max(bound, explored.least), found.expected),
+        steps=own.steps,
+        stopped=weighing.stopped,
+        notes=(*_drawn(prepared, policy, found), *own.notes),
+    )
+
+
+def _shown(bracket: Bracket) -> str:
+    low, high = f"{bracket.lower:.9g}", f"{bracket.upper:.9g}"
+    return high if low == high else f"between {low} and {high}"
+
+
+def _bought(plan: Plan, optimum: Solution) -> str:
+    """Return what a limit buys, in words."""
+    prepared = plan.policy.prepared
+    cvar, mean = prepared.in_units(optimum.cvar), prepared.in_units(optimum.expected)
+    more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
+    share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
+    if np.isnan(more):
+        return f"at the least CVaR the mean is {mean:.6f}: the limit saves {saved:.6g}{share} of it"
+    return (
+        f"at the least CVaR, {cvar:.6f}, the mean is {mean:.6f}: {more:.6g} more of CVaR saves {saved:.6g}{share} of it"
+    )
+
+
+def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
+    """Return what a plan that randomises draws, in words."""
+    if not isinstance(policy, MixedPolicy) or not isinstance(found, Mixture):
+        return ()
+    parts = (found.first, found.share), (found.second, 1 - found.share)
+    shown = [f"with chance {share:.6g} one of mean {prepared.in_units(part.expected):.6f}" for part, share in parts]
+    return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)
+
+
+def _mixed_policy(prepared: Prepared, found: Mixture) -> BudgetPolicy:
+    if found.share in (0.0, 1.0):  # nothing to draw
+        return BudgetPolicy(prepared, (found.first if found.share == 1.0 else found.second).choice)
+    return MixedPolicy(prepared, found.first.choice, other=found.second.choice, share=found.share)

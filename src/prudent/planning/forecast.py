@@ -1,0 +1,80 @@
+"""What a solve will take, before it is begun: levels, memory, time, and the gap that rounding leaves.
+
+All are estimates.  The levels are those of :func:`prudent.engine.sweep.driver.likely_levels`, rather too many than too
+few; the time is that of a few levels of the model itself, times their number; a run's costs are each rounded by up
+to one step, so the gap is about a step for each of its actions.
+"""
+
+from dataclasses import dataclass
+
+from prudent.engine.cost_step import nice_step
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.driver import BOTH, PLAN, likely_levels, seconds_per_level, sweep_bytes
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import least_worst_case
+from prudent.kernels.sweep import Base
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import Target
+from prudent.planning.refine import finest_of
+
+__all__ = ["Forecast", "forecast", "prepare_for"]
+
+PER_OUTCOME = 250
+"""Bytes for each outcome while a model is prepared, measured on a large one."""
+
+ROUNDED = 1.5
+"""What a sweep up and a sweep down take, relative to one that carries both bounds."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """About what a solve takes.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> forecast = prudent.check(prudent.domains.figure_2(), alpha=0.1).forecast
+    >>> forecast.levels, forecast.memory < 10_000, forecast.gap
+    (11, True, 0.0)
+    """
+
+    alpha: float
+    step: float  # what costs are counted in, or rounded to
+    levels: int
+    memory: int  # bytes
+    seconds: float
+    gap: float  # between the bounds; 0 where costs are exact
+
+
+def likely_step(prepared: Prepared, alpha: float) -> float:
+    """Return about the step at which the bounds for alpha are as close as they are asked to be by default."""
+    least = least_expected_cost(prepared)
+    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+    size = max(abs(prepared.in_units(levels)), levels * prepared.level_size)
+    largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
+    step = min(0.8 * Target().width(size) / float(least.steps[prepared.start]), largest)
+    return nice_step(max(step, 2 * finest_of(prepared.model)))
+
+
+def prepare_for(model: SSP, alpha: float, step: float | None) -> Prepared:
+    """Prepare a model for one sweep: where no step is given and costs have none in common, with a likely one."""
+    prepared = prepare(model, step)
+    return prepare(model, likely_step(prepared, alpha)) if prepared.rounded and step is None else prepared
+
+
+def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
+    """Return about what a solve takes, for a step, or for the one that solve would end up with."""
+    prepared = prepare_for(model, alpha, step)
+    least, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    levels = likely_levels(prepared, least, worst, alpha)
+    aims = PLAN if prepared.rounded else BOTH
+    each = seconds_per_level(prepared, Base(least.value, least.lower, least.value), least.choice, int(levels))
+    return Forecast(
+        alpha=alpha,
+        step=prepared.step,
+        levels=int(levels),
+        memory=sweep_bytes(prepared, int(levels), aims) + PER_OUTCOME * model.n_outcomes,
+        seconds=levels * each * (ROUNDED if prepared.rounded else 1.0),
+        gap=float(least.steps[prepared.start]) * prepared.step if prepared.rounded else 0.0,
+    )

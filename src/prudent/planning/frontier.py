@@ -1,0 +1,344 @@
+"""The trade-off between the average and the tail.
+
+The *supported* points, those that are best for some weight of CVaR against expected cost, are found by dichotomy: the
+weight at which two neighbours are equally good either shows a better point between them, or that there is none
+(:mod:`prudent.methods.mean_cvar`).  At one end is the least expected cost with the least CVaR that goes with it, at the
+other the least CVaR with the least expected cost.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.errors import PrudentError, as_number
+from prudent.methods.exact import explore, reached
+from prudent.methods.mean_cvar import CLOSED, Found, Weighing, beneath
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import Target, bracket_below, bracket_of
+from prudent.planning.cvar_limit import limited
+from prudent.planning.forecast import prepare_for
+from prudent.planning.objective import solution_of
+from prudent.planning.plan import plan_of
+from prudent.planning.refine import Stage
+from prudent.planning.solve import compile_kernels
+from prudent.policies.distribution import check_alpha
+from prudent.policies.policy import BudgetPolicy
+from prudent.results.plan import Plan
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.progress import Progress
+from prudent.runtime.tables import Shown, Table, at_least, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
+
+STATUS = {
+    "within_gap": "what may have been missed between the points is no more than was tolerated",
+    "gap_not_reached": "more may have been missed than was tolerated: raise tolerance or most, or give a finer step",
+    "interrupted": "stopped before the end; the points found so far, and the bounds, hold",
+}
+"""Each status of a frontier with what it means and what to change."""
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A policy that is best for some weight of CVaR against expected cost.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+    >>> [(round(point.cvar, 6), point.policy("s1")) for point in frontier.points]
+    [(14.5, 'c'), (10.0, 'd')]
+    """
+
+    expected: float
+    cvar: float  # where costs were rounded, an estimate: runs that round alike are taken together
+    policy: BudgetPolicy
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(Shown):
+    """What :func:`prudent.frontier` returns.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> frontier = prudent.frontier(model, alpha=0.1)
+    >>> [(round(point.expected, 9), round(point.cvar, 9)) for point in frontier.points]
+    [(1.9, 14.5), (4.06, 10.0)]
+    """
+
+    model: SSP
+    alpha: float
+    points: tuple[FrontierPoint, ...]  # by rising expected cost and falling CVaR
+    lines: tuple[tuple[float, float], ...]  # (m, L): no policy has expected cost + m CVaR below L
+    lower: float  # the optimal CVaR is at least this
+    gap: float  # no policy's expected cost is below the points, or the straight lines between them, by more than this
+    status: str  # a key of STATUS
+    step: float  # the step of the costs that was planned on
+    seconds: float
+    notes: tuple[str, ...] = ()  # what else should be known: rounded costs
+
+    @property
+    def message(self) -> str:
+        """What the status means and what to change."""
+        return STATUS[self.status]
+
+    def plan(self, i: int) -> Plan:
+        """Return point ``i`` as a plan, without solving again; its limit ``max_cvar`` is its own CVaR.
+
+        No plan within that limit has an expected cost below ``expected_lower``; the status tells how far that is from
+        the plan's own, at the tolerance that :func:`prudent.solve` has by default.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> frontier.plan(0)
+        <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 14.5 (optimal 10 to 14.5), VaR 10, mean 1.9>
+        >>> print(frontier.plan(-1).decisions())
+        state  spent      action
+        s0     0          a
+        s1     0          d
+        s2     0 or more  b
+        """
+        n = len(self.points)
+        if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -n <= i < n:
+            raise PrudentError(f"i is {i!r}; there are {n} points: it must be a whole number from 0 to {n - 1}")
+        point = self.points[i]
+        solution = solution_of(point.policy, self.alpha)
+        bracket = bracket_of(point.policy.prepared, solution, self.alpha)
+        plan = plan_of(self.model, "exact", self.alpha, Stage(point.policy.prepared, solution, bracket, self.seconds))
+        limit = plan.upper if np.isfinite(plan.upper) else point.cvar
+        least = min(max(self.least_expected(limit), plan.expected_lower), plan.expected)
+        plan = replace(plan, lower=self.lower, expected_lower=least, notes=(*plan.notes, "a point of a frontier"))
+        return limited(plan, limit, Target(), interrupted=self.status == "interrupted")
+
+    def least_expected(self, max_cvar: float) -> float:
+        """Return a lower bound on the expected cost of every policy whose CVaR is at most this; infinite for none.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> [(round(point.expected, 6), round(point.cvar, 6)) for point in frontier.points]
+        [(1.9, 14.5), (4.06, 10.0)]
+        >>> round(frontier.least_expected(12), 6)
+        3.1
+        """
+        if max_cvar < self.lower:
+            return float("inf")  # there is none
+        return max(float(beneath(np.array(bound), weight, max_cvar)) for weight, bound in self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as ``prudent frontier --json`` prints them: None where unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> [round(point["cvar"], 6) for point in frontier.to_dict()["points"]]
+        [14.5, 10.0]
+        """
+        about = {name: getattr(self, name) for name in ("alpha", "status", "lower", "gap", "step", "seconds", "notes")}
+        points = [{"expected": point.expected, "cvar": point.cvar} for point in self.points]
+        content: dict[str, Any] = plain({"model": self.model.name, **about, "points": points})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``).
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> frontier.to_frame()
+           expected  cvar
+        0      1.90  14.5
+        1      4.06  10.0
+        """
+        return frame({name: np.array([getattr(p, name) for p in self.points]) for name in ("expected", "cvar")})
+
+    def table(self) -> Table:
+        """Return what ``prudent frontier`` prints: the points, and what each step of safety costs.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+        >>> frontier.table().head
+        ('mean', 'CVaR', 'mean paid for one less of CVaR')
+        >>> frontier.table().rows
+        (('1.900000', '14.500000', ''), ('4.060000', '10.000000', '0.48'))
+        """
+        prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
+        paid = ["", *(f"{price:,.4g}" for price in prices)]
+        return Table(
+            f"{self.model.name}, alpha {self.alpha:g}, {self.seconds:.3g} s",
+            tuple((number(p.expected), number(p.cvar), price) for p, price in zip(self.points, paid, strict=True)),
+            "rrr",
+            head=("mean", "CVaR", "mean paid for one less of CVaR"),
+            notes=(
+                f"no plan's mean is below these, or the lines between them, by more than {self.gap:.3g}",
+                f"no plan's CVaR is below {at_least(self.lower)}",
+                f"{self.status}: {self.message}",
+                *self.notes,
+            ),
+        )
+
+    def __repr__(self) -> str:
+        first, last = self.points[0], self.points[-1]
+        return (
+            f"<Frontier for {self.model.name}, alpha {self.alpha:g}: {len(self.points)} points, expected "
+            f"{first.expected:.6g} to {last.expected:.6g}, CVaR {first.cvar:.6g} to {last.cvar:.6g}>"
+        )
+
+
+def frontier(
+    model: SSP,
+    alpha: float,
+    *,
+    tolerance: float = 5e-3,
+    most: int = 100,
+    step: float | None = None,
+    memory: int | float | str | None = None,
+    threads: int | None = None,
+) -> Frontier:
+    """Return the supported points between the least expected cost and the least CVaR, with a policy for each.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    alpha : float
+        The fraction of worst runs that CVaR averages over.
+    tolerance : float
+        Points are looked for until no policy can beat the straight line between two neighbours in expected cost by
+        more than this part of its whole range; 0 finds all of them.
+    most : int
+        The most weights to try; ``gap`` says how much may have been missed.
+    step : float, optional
+        Round the costs to multiples of this; costs without a common step are rounded in any case.
+    memory, threads : optional
+        The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
+    <Frontier for figure-2, alpha 0.1: 2 points, expected 1.9 to 4.06, CVaR 14.5 to 10>
+    """
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    alpha = check_alpha(alpha)
+    tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
+        raise PrudentError(f"most is {most!r}; it must be a whole number, at least 1")
+    limits = Limits.of(memory, None, None, threads)
+    compile_kernels("exact")
+    began = time.perf_counter()
+    prepared = prepare_for(model, alpha, step)
+    with limits:
+        try:
+            weighing = Weighing(explore(prepared, alpha, limits), alpha, limits)
+        except Stopped as stopped:
+            if stopped.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise
+        found = _undominated([weighing.cheapest, weighing.safest])
+        enough = tolerance * (found[-1].expected - found[0].expected)
+        closed: set[tuple[float, float]] = set()
+        with Progress("weighing average and tail", total=most, unit="weights") as progress:
+            for tried in range(most + 1):
+                left, right, gap = _widest(found, weighing.lines, closed)
+                if gap <= enough or tried == most:
+                    break
+                weight = (right.expected - left.expected) / (left.cvar - right.cvar)
+                try:
+                    between, _ = weighing.weigh(weight)
+                except Stopped as stopped:
+                    weighing.stopped = stopped.reason
+                    break
+                if between.value(weight) < left.value(weight) * (1 - CLOSED):
+                    found = _undominated([*found, between])
+                else:
+                    closed.add((left.cvar, right.cvar))
+                progress.at(tried)
+        gap = _missed(found, weighing.lines)
+        points = tuple(_point(weighing, point) for point in found)
+    rounded = f"costs were rounded to multiples of {prepared.step:g}: CVaRs are estimates, plan(i) has their bounds"
+    notes = (rounded,) if prepared.rounded else ()
+    status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
+    return Frontier(
+        model=model,
+        alpha=alpha,
+        points=points,
+        lines=tuple((weight, _line(prepared, weight, bound)) for weight, bound in weighing.lines),
+        lower=bracket_below(prepared, weighing.explored.lower(alpha)),
+        gap=gap * prepared.level_size,
+        status="interrupted" if weighing.stopped == "interrupted" else status,
+        step=prepared.step,
+        seconds=time.perf_counter() - began,
+        notes=notes,
+    )
+
+
+def _widest(
+    found: list[Found], lines: list[tuple[float, float]], closed: set[tuple[float, float]]
+) -> tuple[Found, Found, float]:
+    """Return the neighbours between which the expected cost may be furthest below their straight line, and how far."""
+    widest = found[0], found[-1], 0.0
+    weight, bound = np.array(lines).T
+    for left, right in pairwise(found):
+        if (left.cvar, right.cvar) in closed:
+            continue
+        slope = (right.expected - left.expected) / (left.cvar - right.cvar)
+        # The lines' maximum is convex in CVaR, so what lies between it and the straight line is widest where two meet.
+        flat, steep = weight <= slope, weight >= slope
+        cvar = np.array([left.cvar, right.cvar])
+        if flat.any() and steep.any():
+            i = np.flatnonzero(flat)[np.argmax((bound - weight * left.cvar)[flat])]
+            j = np.flatnonzero(steep)[np.argmax((bound - weight * right.cvar)[steep])]
+            if weight[i] < weight[j]:
+                meet = (bound[j] - bound[i]) / (weight[j] - weight[i])
+                cvar = np.append(cvar, np.clip(meet, right.cvar, left.cvar))
+        straight = right.expected + slope * (right.cvar - cvar)
+        gap = float((straight - (bound - weight * cvar[:, None]).max(axis=1)).max())
+        if gap > widest[2]:
+            widest = left, right, gap
+    return widest
+
+
+def _missed(found: list[Found], lines: list[tuple[float, float]]) -> float:
+    """Return how far below the points, or the straight lines between them, an expected cost may be."""
+    at_points = [point.expected - max(bound - weight * point.cvar for weight, bound in lines) for point in found]
+    return max(_widest(found, lines, set())[2], *at_points, 0.0)
+
+
+def _undominated(found: list[Found]) -> list[Found]:
+    """Return points by rising expected cost, without those that another one is as good as in both."""
+    kept: list[Found] = []
+    for point in sorted(found, key=lambda each: (each.expected, each.cvar)):
+        if not kept or point.cvar < kept[-1].cvar - CLOSED * abs(kept[-1].cvar):
+            kept.append(point)
+    return kept
+
+
+def _point(weighing: Weighing, found: Found) -> FrontierPoint:
+    prepared, cvar = weighing.prepared, found.cvar
+    policy = BudgetPolicy(prepared, found.choice)
+    if prepared.rounded:  # charged more than it truly costs
+        cvar = min(cvar, reached(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
+    return FrontierPoint(prepared.in_units(found.expected), prepared.in_units(cvar), policy)
+
+
+def _line(prepared: Prepared, weight: float, bound: float) -> float:
+    """Return the bound of a line in the user's units: both parts count from best luck."""
+    return (1 + weight) * bracket_below(prepared, bound / (1 + weight))

@@ -1,0 +1,128 @@
+"""The best policy for an objective, its value, and bounds on the optimal one."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import true_worst_case, worst_case_of
+from prudent.errors import PrudentError
+from prudent.methods.exact import explore, reached, surely_expected
+from prudent.methods.exceedance import exceeding
+from prudent.methods.mean_cvar import Weighing
+from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, ValueAtRisk
+from prudent.methods.solution import Solution
+from prudent.methods.worst_case import worst_case
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import Bracket, Target, bracket_below, bracket_of
+from prudent.planning.forecast import prepare_for
+from prudent.planning.plan import plan_of
+from prudent.planning.refine import Stage
+from prudent.policies.chain import backward
+from prudent.policies.policy import BudgetPolicy
+from prudent.results.plan import Plan
+from prudent.runtime.limits import Limits, Stopped
+
+__all__ = ["level_of", "solution_of", "solve_for"]
+
+NEAR = 1e-9
+"""A budget so close below a level, relatively, is taken for it: floats do not hold most of them."""
+
+
+def solve_for(
+    model: SSP, alpha: float, objective: Objective, target: Target, step: float | None, limits: Limits
+) -> Plan:
+    """Return the plan that is best for another objective than CVaR."""
+    began = time.perf_counter()
+    prepared = prepare_for(model, alpha, step)
+    with limits:
+        try:
+            policy, achieved = _achieve(prepared, alpha, objective, limits)
+        except Stopped as stopped:
+            if stopped.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise
+        solution = solution_of(policy, alpha)
+        stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.perf_counter() - began)
+    plan = plan_of(model, "exact", alpha, stage)
+    least = 0.0 if prepared.rounded or isinstance(objective, Exceedance) else prepared.level_size
+    size = max(abs(achieved.lower), abs(achieved.upper), least)
+    status = target.status(Bracket(achieved.lower, achieved.upper, size), aims=True, interrupted=False)
+    return replace(plan, objective=achieved, status=status)
+
+
+def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
+    """Return a policy with its own values; of the optimum no more is said than they and the least mean tell."""
+    prepared = policy.prepared
+    expected = least_expected_cost(prepared)
+    own = reached(policy, expected, None, alpha)
+    least = float(surely_expected(prepared, expected)[prepared.start])
+    return Solution(
+        policy=policy,
+        var=own.var,
+        cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
+        expected=backward(policy, expected).mean if own.notes else own.mean,
+        expected_lower=least,
+        lower=least,
+        upper=own.upper,
+        worst=true_worst_case(prepared),
+        steps=own.steps,
+        notes=own.notes,
+    )
+
+
+def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
+    """Return the best policy for an objective, and what it achieves, in the user's units."""
+    if isinstance(objective, Exceedance):
+        return _exceedance(prepared, objective.budget, limits)
+    if isinstance(objective, ValueAtRisk):
+        return _value_at_risk(prepared, alpha, limits)
+    if isinstance(objective, MeanPlusCVaR):
+        return _mean_plus_cvar(prepared, alpha, objective.weight, limits)
+    found = worst_case(prepared, alpha, limits)
+    value = prepared.in_units(found.worst)
+    if not np.isfinite(value):
+        raise PrudentError("no policy bounds the cost: there is no least worst case")
+    kept = prepared.in_units(float(found.policy.level))  # more than the least, where costs were rounded up
+    return found.policy, Achieved("worst-case", kept, value, kept)
+
+
+def level_of(prepared: Prepared, budget: float) -> int:
+    """Return the largest level within a budget."""
+    level = prepared.in_levels(budget)
+    return int(np.floor(level + NEAR * max(abs(level), 1.0)))
+
+
+def _exceedance(prepared: Prepared, budget: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
+    w = level_of(prepared, budget)
+    choice = least_expected_cost(prepared).choice
+    most = worst_case_of(prepared, choice)[prepared.start]  # beyond all levels where nothing bounds it
+    if w < 0 or w >= most:  # less than the best of luck takes, or never less than the cheapest policy does
+        chance = float(w < 0)
+        return BudgetPolicy.of_states(prepared, choice), Achieved("exceedance", chance, chance, chance, budget)
+    found = exceeding(prepared, w, limits)
+    chance, low, high = (float(chances[w]) for chances in (found.chance, found.low, found.high))
+    return found.policy(w), Achieved("exceedance", chance, low, high, budget)
+
+
+def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
+    explored = explore(prepared, alpha, limits)
+    if explored.stopped:
+        raise Stopped(explored.stopped, "sweeping the budgets")
+    f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
+    found = exceeding(prepared, int(np.ceil(f.min())), limits)  # VaR is never above CVaR
+    w, sure = found.value_at_risk(alpha)
+    value, lower = (float(prepared.totals(np.array(level))) for level in (w, sure))
+    if prepared.lattice.deviation > 0:
+        lower = bracket_below(prepared, float(sure))
+    return found.policy(w), Achieved("var", value, min(lower, value), value)
+
+
+def _mean_plus_cvar(prepared: Prepared, alpha: float, weight: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
+    weighing = Weighing(explore(prepared, alpha, limits), alpha, limits)
+    found, _ = weighing.weigh(weight)
+    value = prepared.in_units(found.expected) + weight * prepared.in_units(found.cvar)
+    lower = (1 + weight) * bracket_below(prepared, weighing.lines[-1][1] / (1 + weight))
+    return BudgetPolicy(prepared, found.choice), Achieved("mean-plus-cvar", value, min(lower, value), value, weight)

@@ -1,0 +1,67 @@
+"""From a method's solution to a plan: the user's units, a status, and what should be known."""
+
+import math
+
+from prudent.engine.prepared import Prepared
+from prudent.methods.solution import Solution
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import Target, bracket_below
+from prudent.planning.refine import Stage
+from prudent.policies.distribution import GROUPED
+from prudent.results.plan import Plan
+from prudent.runtime.limits import Limits, shown_bytes
+
+__all__ = ["plan_of"]
+
+
+def plan_of(
+    model: SSP,
+    method: str,
+    alpha: float,
+    stage: Stage,
+    target: Target | None = None,
+    limits: Limits | None = None,
+) -> Plan:
+    """Return the plan that a solution is, in the user's units."""
+    prepared, solution, bracket = stage.prepared, stage.solution, stage.bracket
+    cvar, interrupted = prepared.in_units(solution.cvar), solution.stopped == "interrupted"
+    status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
+    if status == "optimal" and solution.stopped:  # in CVaR; budgets that were not looked at may have a lower mean
+        status = "interrupted" if interrupted else "within_gap"
+    return Plan(
+        model=model,
+        policy=solution.policy,
+        method=method,
+        alpha=alpha,
+        step=prepared.step,
+        status=status,
+        cvar=max(cvar, bracket.lower) if prepared.rounded else cvar,
+        var=solution.var,
+        expected=prepared.in_units(solution.expected),
+        expected_lower=bracket_below(prepared, solution.expected_lower),
+        lower=bracket.lower,
+        upper=bracket.upper,
+        worst_case=prepared.in_units(solution.worst),
+        seconds=stage.seconds,
+        notes=(*solution.notes, *_notes(prepared, solution, limits, status)),
+    )
+
+
+def _notes(prepared: Prepared, solution: Solution, limits: Limits | None, status: str) -> list[str]:
+    notes, deviation = [], prepared.lattice.deviation
+    if prepared.rounded:
+        notes.append(f"costs were rounded to multiples of {prepared.step:g}, up for the plan, down for the lower bound")
+        if not math.isnan(solution.cvar):
+            notes.append(GROUPED)
+    elif status == "within_gap" and not solution.stopped and deviation > 0:
+        notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
+    if solution.stopped == "memory" and limits is not None:
+        notes.append(
+            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more (memory=, --memory)"
+        )
+    if solution.stopped == "digits":
+        notes.append("a finer step would have no digits left in the costs")
+    if solution.stopped == "time" and limits is not None:
+        limit = f"{limits.time_limit:g} seconds"
+        notes.append(f"stopped for the time limit of {limit}: allow more (time_limit=, --time-limit)")
+    return notes

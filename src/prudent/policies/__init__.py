@@ -1,0 +1,1 @@
+"""What a plan tells an agent to do, and the truth about it."""

@@ -1,0 +1,301 @@
+"""The truth about a policy: the Markov chain it makes of the model.
+
+The chain lives on (state, budget left) until the budget is gone, then on states.  Backwards it gives the
+expected cost and the expected excess over the budget, with no tail cut off; forwards, the distribution.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared, restrict
+from prudent.engine.sweep.driver import BATCH, window_of
+from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
+from prudent.engine.sweep.tile_window import Window
+from prudent.engine.values.bellman import costs_of, free_round, full_round, solve_round
+from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, WorstCase
+from prudent.errors import TooLarge
+from prudent.kernels.forwards import distribute, mark_played
+from prudent.kernels.pairs import follow_pairs
+from prudent.kernels.sweep import follow
+from prudent.kernels.tiles import follow as follow_in_tiles
+from prudent.models.ssp import FloatArray, owner
+from prudent.policies.distribution import Distribution
+from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits
+from prudent.runtime.progress import Progress
+
+__all__ = [
+    "MISSING",
+    "Values",
+    "backward",
+    "backward_from_each",
+    "expected_steps",
+    "followed",
+    "forward",
+    "forward_counting",
+    "spent_budget",
+]
+
+MISSING = 1e-13
+"""The probability under way at which a forward pass stops by itself."""
+
+WORK = 2_000_000_000
+"""States times levels after which it stops anyway."""
+
+ROOM = 200_000_000
+"""The most states times levels under way at once."""
+
+LEVELS = 20_000_000
+"""Levels after which it stops anyway."""
+
+FEW = 2**24
+"""States times levels from which on it is worth trying whether runs meet but few of them."""
+
+PAIRS = 2**23
+"""The most pairs of state and level under way at once where they are followed one by one."""
+
+STEPS = 2**26
+"""The most steps from pair to pair: a second or two."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """Expected values of a policy at the start of a run, in levels."""
+
+    excess: float  # E[(C - w)+] over its budget w, costs as charged
+    above: float  # surely at least that
+    mean: float  # E[C]
+
+
+def spent_budget(policy: BudgetPolicy) -> Expected:
+    """Return what the policy costs from each state once its budget is gone."""
+    prepared = policy.prepared
+    return least_expected_cost(restrict(prepared, prepared.action_start[:-1] + policy.choice[0]))
+
+
+def backward(policy: BudgetPolicy, tail: Expected) -> Values:
+    """Evaluate a policy; ``tail`` is its cost once the budget is gone."""
+    return Values(*backward_from_each(policy, tail)[:, -1].tolist())
+
+
+def backward_from_each(policy: BudgetPolicy, tail: Expected) -> FloatArray:
+    """Evaluate a policy begun with each budget up to its own: the fields of :class:`Values` as rows, (3, n_levels)."""
+    return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost)
+
+
+def expected_steps(policy: BudgetPolicy) -> FloatArray:
+    """Return bounds on the expected number of actions in a run begun with each budget up to the policy's own.
+
+    Free moves on the way to actions are included.
+    """
+    prepared, steps = policy.prepared, _steps_without_budget(policy)
+    counted = _backward(policy, np.stack([steps] * 3), prepared.plays)
+    return np.asarray(counted[2] * (1 + longest_detour(prepared)))
+
+
+def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
+    """Return bounds on the expected number of actions from each state once the budget is gone."""
+    prepared = policy.prepared
+    choice = prepared.action_start[:-1] + policy.choice[0]
+    played = np.zeros(prepared.n_actions, dtype=bool)
+    played[choice[np.diff(prepared.action_start) > 0]] = True
+    return 1.01 * solve_round(full_round(prepared), prepared.plays, played, choice, finest=1e-3)
+
+
+def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
+    prepared, tiling = policy.prepared, tiling_of(policy.prepared)
+    if tiling is not None and tiling.least == 0:
+        return _backward_in_tiles(policy, tiling, base, mean_cost)
+    arcs = free_round(prepared)
+    costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
+    window = window_of(prepared, policy.level)
+    tables = np.empty((3, prepared.n_states, window))
+    found = np.empty((3, policy.level + 1))
+    found[:, 0] = base[:, prepared.start]
+    room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
+    row = np.empty(prepared.n_states)
+    rows = max(BATCH // max(len(prepared.cost), 1), 1)
+    with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
+        for first in range(1, policy.level + 1, rows):
+            last = min(first + rows, policy.level + 1)
+            follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, room, chosen, row)
+            progress.at(last)
+    return found
+
+
+def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
+    prepared, levels = policy.prepared, policy.level + 1
+    work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
+    never = np.where(np.diff(prepared.action_start) > 0, UNREACHED, 0)
+    worst = WorstCase(never, np.full(prepared.n_actions, UNREACHED))
+    known = known_of(tiling, base[0], base[2], worst, None, 1.0)
+    window = Window(tiling, policy.level, plan=True)
+    found = np.empty((3, levels))
+    found[:, 0] = base[:, prepared.start]
+    with Progress("evaluating the plan", total=levels, unit="levels") as progress:
+        for first in range(1, levels, window.tile):
+            last = min(first + window.tile, levels)
+            window.reach(first, last)
+            values = window.values(policy.choice, first=first == 1, last=last == levels)
+            follow_in_tiles(work, known, first, last, values)
+            found[0, first:last], found[2, first:last] = window.of_start(first, last)
+            progress.at(last)
+    whole = base[0] > 0
+    ratio = float((base[1][whole] / base[0][whole]).max(initial=1.0))
+    found[1, 1:] = found[0, 1:] * (ratio * (1 + tiling.slip(np.arange(1, levels))))
+    return found
+
+
+def _largest_played(policy: BudgetPolicy) -> int:
+    """Return the largest cost, in levels, of the actions that a policy plays anywhere."""
+    prepared = policy.prepared
+    played = np.zeros(prepared.n_actions + 1, dtype=bool)  # goals have none
+    mark_played(prepared.action_start, policy.choice, played)
+    return int(prepared.cost[played[prepared.outcome_action]].max(initial=0))
+
+
+def longest_detour(prepared: Prepared) -> float:
+    """Return the largest expected number of free moves between two actions of the prepared model.
+
+    They lie inside collapsed cycles, on the way to the state that owns the action.  Free moves whose costs are
+    exactly 0 need no account: then 0.
+    """
+    model = prepared.model
+    inner = np.zeros(model.n_actions, dtype=bool)
+    inner[prepared.inner_action] = True
+    outcome = np.flatnonzero(inner[owner(model.outcome_start)])
+    if not (model.cost[outcome] != 0).any():
+        return 0.0
+    state_of = owner(model.action_start)
+    exits = state_of[prepared.model_action[prepared.model_action >= 0]]
+    members = np.unique(state_of[prepared.inner_action])
+    most = 0.0
+    for target in np.intersect1d(exits, members).tolist():
+        route = prepared.routes(target)
+        inside = np.flatnonzero((prepared.state_of == prepared.state_of[target]) & (route >= 0))
+        inside = inside[inside != target]
+        rank = np.full(model.n_states, -1, dtype=np.int64)
+        rank[inside] = np.arange(len(inside))
+        matrix = np.eye(len(inside))
+        for i, action in enumerate(route[inside].tolist()):
+            for o in range(int(model.outcome_start[action]), int(model.outcome_start[action + 1])):
+                if rank[model.successor[o]] >= 0:
+                    matrix[i, rank[model.successor[o]]] -= model.probability[o]
+        if len(inside):
+            most = max(most, 2 * float(np.linalg.solve(matrix, np.ones(len(inside))).max()))
+    return most
+
+
+def forward(
+    policy: BudgetPolicy,
+    tail: Expected | None = None,
+    *,
+    most: int | None = None,
+    tolerance: float = MISSING,
+    charged: bool = False,
+    in_levels: bool = False,
+) -> Distribution:
+    """Return the distribution of the total cost, cut when little is under way or after ``most`` levels.
+
+    It is not cut before the budget is gone, so what the part cut off costs is known from ``tail``; without it,
+    that part counts as what it has spent.  Where costs are rounded, runs that are charged alike are taken together,
+    and their value is the mean of what they truly cost; or what they are charged, where that is asked for.  Costs are
+    in the user's units, or in levels, which keep more digits where best luck is far from 0.
+    """
+    return forward_counting(policy, tail, most, tolerance, charged, in_levels)[0]
+
+
+def forward_counting(
+    policy: BudgetPolicy,
+    tail: Expected | None,
+    most: int | None,
+    tolerance: float = MISSING,
+    charged: bool = False,
+    in_levels: bool = False,
+) -> tuple[Distribution, float]:
+    """Return the same, and a bound on the expected number of actions, free moves included."""
+    prepared = policy.prepared
+    layers = 2 if prepared.rounded and not charged else 1
+    total, levels, missing, mass, played = followed(policy, layers, most, tolerance)
+    window, steps = mass.shape[2], float(played @ prepared.plays)
+    ended = np.flatnonzero(total[0, :levels])
+    spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
+    ahead = 0.0 if tail is None else tail.value
+    beyond = float(mass[0].sum(axis=0) @ spent + (mass[0].sum(axis=1) * ahead).sum()) if missing > 0 else 0.0
+    unit, units = (1.0, float) if in_levels else (prepared.level_size, prepared.in_units)
+    probability, value = total[0, ended], ended.astype(np.float64) if in_levels else prepared.totals(ended)
+    mean = float(probability @ ended) + beyond
+    if layers > 1:
+        beyond += float(mass[1].sum()) if missing > 0 else 0.0
+        mean += float(total[1, :levels].sum() + mass[1].sum())
+        value = value + total[1, ended] / probability * unit
+        order = np.argsort(value, kind="stable")
+        value, probability = value[order], probability[order]
+    if missing > 0:
+        steps += float(mass[0].sum(axis=1) @ _steps_without_budget(policy))
+    found = Distribution(
+        values=value,
+        probabilities=probability,
+        mean=units(mean),
+        missing=float(missing),
+        missing_mean=units(beyond / missing) if missing > 0 else 0.0,
+        grouped=layers > 1,
+    )
+    return found, 1.01 * steps * (1 + longest_detour(prepared))
+
+
+def followed(
+    policy: BudgetPolicy, layers: int, most: int | None, tolerance: float
+) -> tuple[FloatArray, int, float, FloatArray, FloatArray]:
+    """Follow a policy forwards until little is under way, or for ``most`` levels.
+
+    Returns what ended by (layer, level), the number of levels, the probability still under way, where it is by (layer,
+    state, level modulo their number there), and how often each action was played on average.
+    """
+    prepared = policy.prepared
+    window = _largest_played(policy) + 1
+    room = layers * window * prepared.n_states
+    worth = ROOM if prepared.rounded else FEW  # level by level, rounded costs are charged no further than is asked for
+    if room > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, room)) is not None:
+        return found
+    if room > ROOM:
+        raise TooLarge(
+            f"following the policy takes room for {room:,} numbers; {ROOM:,} are the most: use prudent.simulate"
+        )
+    Limits.of(None, None).check(8 * room, "following the policy", "use prudent.simulate")
+    arcs = free_round(prepared)
+    costs = costs_of(prepared, arcs)
+    mass = np.zeros((layers, prepared.n_states, window))
+    mass[0, prepared.start, 0] = 1.0
+    chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
+    if most is None:
+        most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
+    row = np.zeros(prepared.n_states)
+    played = np.zeros(prepared.n_actions)
+    total, levels, missing = np.zeros((layers, 0)), 0, 1.0
+    rows = max(BATCH // max(len(prepared.cost), 1), 1)
+    with Progress("following the policy", unit="levels") as progress:
+        while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
+            more = min(most - levels, max(levels, 1024), rows)
+            total = np.append(total, np.zeros((layers, more)), axis=1)
+            about = policy.choice, policy.level, tolerance, prepared.shift
+            levels, missing = distribute(arcs, costs, *about, levels, mass, total, chosen, k, row, played)
+            progress.at(levels)
+    return total, levels, missing, mass, played
+
+
+def _followed_by_pairs(
+    policy: BudgetPolicy, layers: int, room: int
+) -> tuple[FloatArray, int, float, FloatArray, FloatArray] | None:
+    """Return what :func:`followed` does, to the end, where runs meet but few states and levels; else None."""
+    prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
+    arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
+    most = min(STEPS, room // 8) if room <= ROOM else STEPS  # else level by level is as fast
+    about = prepared.shift, policy.choice, policy.level, prepared.start, min(room, PAIRS), most, layers, played
+    spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about)
+    if len(spent) == 0 or spent.max() >= LEVELS:
+        return None
+    total = np.array([np.bincount(spent, weights=each) for each in mass], dtype=np.float64)
+    return total, total.shape[1], 0.0, np.zeros((layers, prepared.n_states, 1)), played

@@ -1,0 +1,261 @@
+"""Distributions of the total cost and their tails: the one home of the tail convention.
+
+``alpha`` in (0, 1] is the fraction of worst runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, where
+1e-12 of rounding is forgiven; at alpha = 1 it is the least possible cost.  ``CVaR`` is the mean of the worst
+alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.  ``alpha = 1`` is
+the expected cost, ``alpha -> 0`` the worst case.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.errors import PrudentError, as_number
+from prudent.models.ssp import FloatArray
+from prudent.runtime.tables import Shown, Table, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["GROUPED", "Distribution", "check_alpha", "mixture"]
+
+FORGIVEN = 1e-12
+
+GROUPED = "runs whose costs round alike are taken together: the true CVaR is at least what is shown, VaR about that"
+"""What is to be known of tails where costs were rounded."""
+
+LEAST = 1e-300
+"""The smallest alpha: what is divided by less may be too large for a float."""
+
+
+def check_alpha(alpha: float, name: str = "alpha") -> float:
+    """Return alpha as a float, or refuse it."""
+    wanted = "the fraction of worst runs, above 0 and at most 1"
+    value = as_number(name, alpha, wanted, lambda x: 0 < x <= 1)
+    if value < LEAST:
+        raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} ask for the worst case instead (method worst-case)")
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution(Shown):
+    """The distribution of the total cost of a policy.
+
+    Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
+    have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.  Where it is ``grouped``,
+    a value is the mean of runs whose costs round alike: ``mean`` is exact, ``cvar`` and ``std`` are at most the true
+    ones, all else is about right; the finer the step, the closer.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+    >>> result.values.tolist(), result.probabilities.tolist()
+    ([7.0, 10.0], [0.9, 0.1])
+    >>> result.mean, result.var(0.1), result.cvar(0.1), result.exceeds(7)
+    (7.3, 7.0, 10.0, 0.1)
+    """
+
+    values: FloatArray  # (n,)  rising
+    probabilities: FloatArray  # (n,)
+    mean: float
+    missing: float = 0.0
+    missing_mean: float = 0.0
+    grouped: bool = False
+
+    @property
+    def std(self) -> float:
+        """The standard deviation; with mass missing, a lower bound, in which that mass sits at its mean."""
+        spread = self.probabilities @ (self.values - self.mean) ** 2
+        if self.missing > 0:
+            spread += self.missing * (self.missing_mean - self.mean) ** 2
+        return float(np.sqrt(spread))
+
+    def exceeds(self, x: float) -> float:
+        """Return P(C > x); beyond the last value with mass missing, an upper bound.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> round(result.exceeds(5), 6), round(result.exceeds(9), 6)
+        (0.37, 0.1)
+        """
+        return float(self._above[np.searchsorted(self.values, x, side="right")])
+
+    def quantile(self, q: float) -> float:
+        """Return the smallest z with P(C <= z) >= q.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result.quantile(0.5), result.quantile(0.95)
+        (1.0, 10.0)
+        """
+        if isinstance(q, str) or not 0 <= q <= 1:
+            raise PrudentError(f"q is {q!r}; it must be a probability")
+        return self._least(1 - float(q))
+
+    def var(self, alpha: float) -> float:
+        """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite where too much mass is missing.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result.var(0.1), result.var(0.05)
+        (9.0, 10.0)
+        """
+        return self._least(check_alpha(alpha))
+
+    def cvar(self, alpha: float) -> float:
+        """Return the mean of the worst alpha fraction; infinite where more mass than that is missing.
+
+        At alpha = 1 it is the mean of all runs.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> [round(result.cvar(alpha), 6) for alpha in (0.1, 0.2, 1)]
+        [10.0, 9.5, 4.06]
+        """
+        alpha = check_alpha(alpha)
+        w = self._least(alpha, forgiven=0.0)
+        if w == np.inf:
+            return np.inf
+        excess = float(self.probabilities @ np.maximum(self.values - w, 0.0))
+        if self.missing > 0:
+            excess += self.missing * (self.missing_mean - w)
+        return w + excess / alpha
+
+    def tail(self, alpha: float) -> FloatArray:
+        """Return how much of each value's probability belongs to the worst alpha fraction; the value at VaR is split.
+
+        With what is ``missing`` it adds up to alpha, and CVaR is the mean of that part.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+        >>> result.tail(0.25).tolist()
+        [0.15, 0.1]
+        """
+        above = self._above
+        return np.asarray(np.clip(check_alpha(alpha) - above[1:], 0.0, self.probabilities))
+
+    @property
+    def _above(self) -> FloatArray:
+        """P(C > z) for z below all values, then at each of them."""
+        tail = np.append(self.probabilities, self.missing)[::-1]
+        return np.asarray(np.cumsum(tail)[::-1])
+
+    def _least(self, alpha: float, forgiven: float = FORGIVEN) -> float:
+        good = np.flatnonzero(self._above[1:] <= alpha + forgiven)
+        return float(self.values[good[0]]) if len(good) else np.inf
+
+    def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
+        """Return the numbers as ``prudent evaluate --json`` prints them: None where unknown or infinite.
+
+        ``var`` and ``cvar`` are those at ``alpha``, and None without one.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> prudent.evaluate(plan.model, plan.policy).to_dict(alpha=0.1)["var"]
+        9.0
+        """
+        content: dict[str, Any] = plain(
+            {
+                "alpha": None if alpha is None else check_alpha(alpha),
+                "mean": self.mean,
+                "std": self.std,
+                "var": None if alpha is None else self.var(alpha),
+                "cvar": None if alpha is None else self.cvar(alpha),
+                "missing": self.missing,
+                "grouped": self.grouped,
+                "values": self.values,
+                "probabilities": self.probabilities,
+            }
+        )
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of costing more.
+
+        The last column is ``exceeds``, P(C > value); in the last row it is what is missing.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result.to_frame()
+           value  probability  exceeds
+        0    1.0         0.63     0.37
+        1    9.0         0.27     0.10
+        2   10.0         0.10     0.00
+        """
+        return frame({"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]})
+
+    def table(self, alpha: float | None = None) -> Table:
+        """Return what ``prudent evaluate`` prints; with an ``alpha``, CVaR and VaR at it too.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> for row in result.table(alpha=0.1).rows[:3]:
+        ...     print(*row)
+        mean 4.060000 standard deviation 4.002049
+        CVaR 10.000000 mean of the worst 0.1 of runs
+        VaR 9.000000 where that tail begins
+        """
+        at_least, about = (", at least", ", about") if self.grouped else ("", "")
+        rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}{at_least}")]
+        if alpha is not None:
+            rows += [
+                ("CVaR", number(self.cvar(alpha)), f"mean of the worst {alpha:g} of runs{at_least}"),
+                ("VaR", number(self.var(alpha)), f"where that tail begins{about}"),
+            ]
+        for q in (0.05, 0.25, 0.5, 0.75, 0.95):
+            rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
+        rows += [
+            ("least", number(float(self.values[0])), ""),
+            ("most", "unbounded" if self.missing else number(float(self.values[-1])), ""),
+        ]
+        notes = [f"exact mean; {GROUPED}"] if self.grouped else []
+        if self.missing:
+            notes.append(f"{self.missing:.2g} of probability lies beyond")
+        return Table("total cost", tuple(rows), "lrw", notes=tuple(notes))
+
+    def __repr__(self) -> str:
+        missing = f", {self.missing:.2g} missing" if self.missing else ""
+        return f"<Distribution: mean {self.mean:.6g}, std {self.std:.6g}, {len(self.values):,} values{missing}>"
+
+
+def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
+    """Return the distribution of a draw from one of several, each with its chance."""
+    values, place = np.unique(np.concatenate([part.values for _, part in parts]), return_inverse=True)
+    chance = np.concatenate([share * part.probabilities for share, part in parts])
+    missing = sum(share * part.missing for share, part in parts)
+    beyond = sum(share * part.missing * part.missing_mean for share, part in parts)
+    return Distribution(
+        values=values,
+        probabilities=np.bincount(place, weights=chance, minlength=len(values)).astype(np.float64),
+        mean=sum(share * part.mean for share, part in parts),
+        missing=missing,
+        missing_mean=beyond / missing if missing > 0 else 0.0,
+        grouped=any(part.grouped for _, part in parts),
+    )

@@ -1,0 +1,268 @@
+"""The exact distribution of a policy's total cost."""
+
+import heapq
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import splu
+
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import Prepared
+from prudent.errors import PrudentError
+from prudent.models.graph import BoolArray, towards
+from prudent.models.ssp import SSP, FloatArray, IntArray
+from prudent.policies.chain import MISSING, backward, forward, spent_budget
+from prudent.policies.distribution import Distribution, mixture
+from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+
+__all__ = ["Policy", "evaluate", "restricted"]
+
+PAIRS = 500_000
+"""The most pairs of state and cost so far that a user's function is asked about."""
+
+Policy = BudgetPolicy | Mapping[Any, Hashable] | Callable[[Any, float], Hashable]
+
+
+def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distribution:
+    """Return the exact distribution of the total cost of a policy.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    policy : policy, mapping or callable
+        A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    tolerance : float
+        On models with cycles a distribution has no end; it is cut when no more than this probability is
+        still under way.  ``missing`` says how much was.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+    >>> result.values.tolist(), result.probabilities.tolist()
+    ([7.0, 10.0], [0.9, 0.1])
+    """
+    check_model_and_policy(model, policy)
+    if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
+        raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
+    if isinstance(policy, MixedPolicy):
+        return mixture([(share, _evaluate_budget(part, tolerance)) for share, part in policy.parts])
+    if isinstance(policy, BudgetPolicy):
+        return _evaluate_budget(policy, tolerance)
+    if isinstance(policy, Mapping):
+        prepared = prepare(restricted(model, policy))
+        return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance)
+    return _evaluate_function(model, prepare(model), policy, tolerance)
+
+
+def check_model_and_policy(model: SSP, policy: Policy) -> None:
+    """Refuse what is not a model, what is not a policy, and a plan's policy for another model."""
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; pass the model, then the policy")
+    if isinstance(policy, BudgetPolicy):
+        policy.check_model(model)
+    elif not isinstance(policy, Mapping) and not callable(policy):
+        raise PrudentError(
+            f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function "
+            "(state, spent)"
+        )
+    elif not isinstance(policy, Mapping) and not _takes_two(policy):
+        raise PrudentError(
+            f"policy is a function of {signature(policy)}; it must take (state, spent), the state and the cost so far"
+        )
+
+
+def _takes_two(function: Callable[..., object]) -> bool:
+    try:
+        signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # some compiled functions do not say what they take
+        pass
+    return True
+
+
+def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
+    tail = spent_budget(policy)
+    result = forward(policy, tail, tolerance=tolerance)
+    if isinstance(policy, UnrolledPolicy):
+        return result
+    return replace(result, mean=policy.prepared.in_units(backward(policy, tail).mean))
+
+
+def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
+    """Return the model of the states that a table's policy visits, with the table's actions alone."""
+    rank = {int(s): i for i, s in enumerate(model.initial_state)}
+    visited, acts, outcome, count = list(rank), [], [], []
+    for state in visited:  # grows while it is read
+        if model.action_start[state] == model.action_start[state + 1]:
+            acts.append(-1)
+            continue
+        name = model.state(state)
+        if name not in table:
+            raise PrudentError(f"the policy has no action for state {name!r}, which it can reach")
+        action = model.find_action(state, table[name])
+        acts.append(action)
+        possible = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
+        possible = possible[model.probability[possible] > 0]
+        outcome.append(possible)
+        count.append(len(possible))
+        for target in model.successor[possible].tolist():
+            if target not in rank:
+                rank[target] = len(visited)
+                visited.append(target)
+    acting = np.array(acts) >= 0
+    taken = np.concatenate([*outcome, np.empty(0, dtype=np.int64)])
+    source = np.repeat(np.flatnonzero(acting), count)
+    target = np.array([rank[s] for s in model.successor[taken].tolist()], dtype=np.int64)
+    _refuse_stuck(model, np.array(visited), source, target, ~acting)
+    return SSP(
+        action_start=np.concatenate([[0], np.cumsum(acting)]),
+        outcome_start=np.concatenate([[0], np.cumsum(count, dtype=np.int64)]),
+        probability=model.probability[taken],
+        successor=target,
+        cost=model.cost[taken],
+        initial_state=np.arange(len(model.initial_state)),
+        initial_probability=model.initial_probability,
+        state_names=[model.state(s) for s in visited],
+        action_names=[model.action(a) for a in acts if a >= 0],
+        name=model.name,
+    )
+
+
+def _refuse_stuck(model: SSP, state: IntArray, source: IntArray, target: IntArray, ends: BoolArray) -> None:
+    """Refuse a policy under which some visited state never leads to an end."""
+    stuck = np.flatnonzero(~ends & (towards(source, target, len(state), ends) < 0))
+    if len(stuck):
+        raise PrudentError(
+            f"the policy does not reach a goal with probability 1: from state {model.state(int(state[stuck[0]]))!r} "
+            "it never does, so its expected cost is infinite"
+        )
+
+
+def _evaluate_function(
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], tolerance: float
+) -> Distribution:
+    """Follow the mass of a user's function forward through the totals, in rising order.
+
+    Best luck as a potential makes all costs non-negative, so a total, once passed, is settled.  Beside the mass goes
+    its mean of what rounding left out.
+    """
+    waiting: dict[int, dict[int, FloatArray]] = {}  # levels charged -> mass by state
+    for state, p in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
+        if p > 0:
+            first = int(prepared.first_charge(state))
+            left_out = (int(prepared.luck[state]) - prepared.start_luck) / prepared.stride - first
+            waiting.setdefault(first, {})[state] = np.array([p, p * left_out])
+    queue = list(waiting)
+    heapq.heapify(queue)
+    ended: dict[int, FloatArray] = {}
+    asked, gone, left = 0, 0.0, 1.0
+    while queue and left > tolerance:
+        level = heapq.heappop(queue)
+        arrived = waiting.pop(level)
+        # Ask the policy at every state that this total can be spent in, moving on at no normalised cost.
+        moves: dict[int, _Moves] = {}
+        pending = list(arrived)
+        while pending:
+            state = pending.pop()
+            if state in moves:
+                continue
+            moves[state] = _outcomes(model, prepared, policy, state, level)
+            asked += 1
+            pending += model.successor[moves[state].outcome[moves[state].charge == 0]].tolist()
+        if asked > PAIRS:
+            raise PrudentError(
+                f"after {asked:,} pairs of state and cost so far a run is still under way with probability {left:.3g}; "
+                "the policy may never reach a goal: mend it, or raise tolerance="
+            )
+        for state, mass in _visits(model, moves, arrived).items():
+            outcome, charge, shift = moves[state]
+            if len(outcome) == 0:
+                ended[level] = ended.get(level, np.zeros(2)) + mass
+                gone += mass[0]
+                continue
+            for i in np.flatnonzero(charge > 0).tolist():
+                after, target = level + int(charge[i]), int(model.successor[outcome[i]])
+                if after not in waiting:
+                    waiting[after] = {}
+                    heapq.heappush(queue, after)
+                moved = model.probability[outcome[i]] * np.array([mass[0], mass[1] + mass[0] * shift[i]])
+                waiting[after][target] = waiting[after].get(target, np.zeros(2)) + moved
+        left = 1.0 - gone
+        if left <= 2 * tolerance + 1e-12:  # the difference has lost its digits: add up what is under way
+            left = float(sum(mass[0] for row in waiting.values() for mass in row.values()))
+    levels = np.array(sorted(ended), dtype=np.int64)
+    mass = np.array([ended[level] for level in levels.tolist()]).reshape(-1, 2)
+    values, probabilities = prepared.totals(levels), mass[:, 0]
+    if prepared.rounded:
+        values = values + mass[:, 1] / probabilities * prepared.level_size
+        order = np.argsort(values, kind="stable")
+        values, probabilities = values[order], probabilities[order]
+    beyond = float(prepared.totals(np.array(min(queue)))) if queue else 0.0
+    missing = left if queue else 0.0
+    return Distribution(
+        values=values,
+        probabilities=probabilities,
+        mean=float(values @ probabilities) + missing * beyond,
+        missing=missing,
+        missing_mean=beyond,
+        grouped=prepared.rounded,
+    )
+
+
+class _Moves(NamedTuple):
+    """The outcomes of an action that a function plays."""
+
+    outcome: IntArray
+    charge: IntArray  # in levels
+    shift: FloatArray  # what rounding left out, in levels
+
+
+def _outcomes(
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], state: int, level: int
+) -> _Moves:
+    """Return the outcomes of the action that a function plays."""
+    name = model.state(state)
+    if model.action_start[state] == model.action_start[state + 1]:
+        return _Moves(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+    action = model.find_action(state, policy(name, float(prepared.totals(np.array(level), state))))
+    outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
+    outcome = outcome[model.probability[outcome] > 0]
+    target = model.successor[outcome]
+    outside = target[prepared.state_of[target] < 0]
+    if len(outside):
+        raise PrudentError(
+            f"the policy does not reach a goal with probability 1: it can get into state {model.state(outside[0])!r}, "
+            "from where no policy does, so its expected cost is infinite"
+        )
+    fine = prepared.lattice.multiples(model.cost[outcome]) + prepared.luck[target] - prepared.luck[state]
+    charge = -(-fine // prepared.stride)
+    return _Moves(outcome, charge, fine / prepared.stride - charge)
+
+
+def _visits(model: SSP, moves: dict[int, _Moves], arrived: dict[int, FloatArray]) -> dict[int, FloatArray]:
+    """Return how often each state is visited while one total is spent."""
+    state = np.array(list(moves), dtype=np.int64)
+    rank = {s: i for i, s in enumerate(moves)}
+    source, target, chance = [], [], []
+    for s, (outcome, charge, _) in moves.items():
+        for o in outcome[charge == 0].tolist():
+            source.append(rank[s])
+            target.append(rank[int(model.successor[o])])
+            chance.append(float(model.probability[o]))
+    if not source:
+        return arrived
+    leaves = np.array([len(move.outcome) == 0 or bool((move.charge > 0).any()) for move in moves.values()])
+    _refuse_stuck(model, state, np.array(source), np.array(target), leaves)
+    entered = np.array([arrived.get(int(s), np.zeros(2)) for s in state])
+    move = csr_array((chance, (target, source)), shape=(len(state), len(state)))
+    visits = splu((eye_array(len(state)) - move).tocsc()).solve(entered)
+    visits[:, 0] = np.maximum(visits[:, 0], 0.0)
+    return dict(zip(state.tolist(), visits, strict=True))

@@ -1,0 +1,161 @@
+"""Runs: what simulated runs cost, with standard errors."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.models.ssp import FloatArray
+from prudent.policies.distribution import Distribution, check_alpha
+from prudent.runtime.tables import Shown, Table, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from prudent.results.plan import Plan
+
+__all__ = ["Path", "Runs"]
+
+Path = tuple[tuple[Hashable, Hashable, float], ...]
+"""The steps of a run: state, action played there, cost."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Runs(Shown):
+    """Total costs of simulated runs.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> runs = prudent.simulate(plan.model, plan.policy, episodes=10_000, seed=0)
+    >>> abs(runs.mean - plan.expected) < 4 * runs.mean_se, abs(runs.cvar(0.1) - plan.cvar) <= 4 * runs.cvar_se(0.1)
+    (True, True)
+    """
+
+    costs: FloatArray  # (episodes,)
+    seed: int
+    paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as asked for
+
+    def __repr__(self) -> str:
+        return f"<Runs: {self.episodes:,} episodes, seed {self.seed}, mean {self.mean:.6g} ± {self.mean_se:.2g}>"
+
+    @property
+    def episodes(self) -> int:
+        """How many runs."""
+        return len(self.costs)
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """The empirical distribution."""
+        values, counts = np.unique(self.costs, return_counts=True)
+        return Distribution(values, counts / len(self.costs), mean=float(self.costs.mean()))
+
+    @property
+    def mean(self) -> float:
+        """The mean cost."""
+        return self.distribution.mean
+
+    @property
+    def mean_se(self) -> float:
+        """The standard error of the mean."""
+        return self._error(self.costs)
+
+    def cvar(self, alpha: float) -> float:
+        """Return the mean of the worst alpha fraction of the runs.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> round(runs.cvar(0.5), 6), round(prudent.evaluate(plan.model, plan.policy).cvar(0.5), 6)
+        (7.078, 7.12)
+        """
+        return self.distribution.cvar(alpha)
+
+    def cvar_se(self, alpha: float) -> float:
+        """Return the standard error of the CVaR: that of the mean excess over VaR, divided by alpha.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> print(f"{runs.cvar(0.5):.2f} ± {runs.cvar_se(0.5):.2f}")
+        7.08 ± 0.25
+        """
+        return self._error(np.maximum(self.costs - self.distribution.var(alpha), 0.0)) / check_alpha(alpha)
+
+    def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
+        """Return the numbers as ``prudent simulate --json`` prints them: None where unknown or infinite.
+
+        ``cvar`` and ``cvar_se`` are those at ``alpha``, and None without one; the costs are in :meth:`to_frame`.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> prudent.simulate(plan.model, plan.policy, episodes=100, seed=3).to_dict()["episodes"]
+        100
+        """
+        content: dict[str, Any] = plain(
+            {
+                "alpha": None if alpha is None else check_alpha(alpha),
+                "episodes": self.episodes,
+                "seed": self.seed,
+                "mean": self.mean,
+                "mean_se": self.mean_se,
+                "cvar": None if alpha is None else self.cvar(alpha),
+                "cvar_se": None if alpha is None else self.cvar_se(alpha),
+                "paths": [
+                    [{"state": str(state), "action": str(action), "cost": cost} for state, action, cost in path]
+                    for path in self.paths
+                ],
+            }
+        )
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the total ``cost`` of each run as a data frame (extra ``frame``).
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> runs.to_frame()["cost"].value_counts().sort_index().to_dict()
+        {1.0: 632, 9.0: 273, 10.0: 95}
+        """
+        return frame({"cost": self.costs})
+
+    def table(self, plan: "Plan | None" = None) -> Table:
+        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, what is known of it beside.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
+        >>> print(runs.table(plan))
+        figure-2, exact plan for alpha 0.1
+        mean  4.039000  ± 0.1263, exactly 4.060000
+        CVaR  9.950000  ± 0.0928, exactly 10.000000
+        1,000 runs, seed 1; ± one standard error
+        """
+        title, rows = "total cost", [("mean", number(self.mean), f"± {self.mean_se:.4f}")]
+        if plan is not None:
+            alpha = plan.alpha
+            mean = "unknown" if np.isnan(plan.expected) else f"exactly {number(plan.expected)}"
+            title = f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}"
+            rows = [
+                ("mean", number(self.mean), f"± {self.mean_se:.4f}, {mean}"),
+                ("CVaR", number(self.cvar(alpha)), f"± {self.cvar_se(alpha):.4f}, {plan.own_cvar}"),
+            ]
+        note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
+        return Table(title, tuple(rows), "lrw", notes=(note,))
+
+    def _error(self, sample: FloatArray) -> float:
+        return float(sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else float("inf")

@@ -1,0 +1,276 @@
+"""Simulated runs: a cross-check of the exact numbers, with standard errors."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.cost_step import find_lattice
+from prudent.engine.prepare import prepare
+from prudent.errors import PrudentError
+from prudent.kernels.episodes import draw, draw_each, run_episodes
+from prudent.models.ssp import SSP, FloatArray, IntArray
+from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
+from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.runs import Path, Runs
+from prudent.runtime.limits import cores
+
+__all__ = ["simulate"]
+
+CHUNK = 1024
+"""Episodes that share one stream of random numbers; fixed, so that the number of threads changes nothing."""
+
+
+def simulate(
+    model: SSP,
+    policy: Policy,
+    *,
+    episodes: int = 20_000,
+    seed: int = 0,
+    threads: int | None = None,
+    paths: int = 0,
+    max_steps: int = 1_000_000,
+) -> Runs:
+    """Simulate runs of a policy.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    policy : policy, mapping or callable
+        A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    episodes : int
+        How many runs.
+    seed : int
+        Where the random numbers start; the same seed gives the same runs, whatever the number of threads.
+    threads : int, optional
+        How many threads; all cores by default.
+    paths : int
+        How many runs to return step by step.
+    max_steps : int
+        The most actions of one run; a run that takes more is an error.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.betting_game()
+    >>> plan = prudent.solve(model, alpha=0.2)
+    >>> runs = prudent.simulate(model, plan.policy, episodes=20_000, seed=0)
+    >>> abs(runs.mean - plan.expected) < 4 * runs.mean_se
+    True
+    """
+    for name, value, least in (
+        ("episodes", episodes, 1),
+        ("seed", seed, 0),
+        ("paths", paths, 0),
+        ("max_steps", max_steps, 1),
+        ("threads", 1 if threads is None else threads, 1),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise PrudentError(f"{name} is {value!r}; it must be a whole number, at least {least}")
+    check_model_and_policy(model, policy)
+    if isinstance(policy, MixedPolicy):
+        return _simulate_mixed(policy, episodes, seed, threads, paths, max_steps)
+    if isinstance(policy, BudgetPolicy):
+        return _simulate_table(policy, episodes, seed, threads, paths, max_steps)
+    if isinstance(policy, Mapping):
+        alone = restricted(model, policy)
+        if find_lattice(alone.cost) is None:
+            return _simulate_function(model, lambda state, _: policy[state], episodes, seed, paths, max_steps)
+        chain = prepare(alone)
+        by_state = BudgetPolicy.of_states(chain, chain.action_start[:-1])
+        return _simulate_table(by_state, episodes, seed, threads, paths, max_steps)
+    return _simulate_function(model, policy, episodes, seed, paths, max_steps)
+
+
+def _simulate_mixed(
+    policy: MixedPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
+) -> Runs:
+    """Draw the policy of each run, then let each play all of its runs."""
+    drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0]))).random(episodes)
+    second = drawn >= policy.share
+    costs, shown = np.empty(episodes), list[Path]([()] * min(paths, episodes))
+    for turn, (_, part) in enumerate(policy.parts):
+        which = np.flatnonzero(second == bool(turn))
+        if len(which) == 0:
+            continue
+        own = int(np.random.SeedSequence([seed, 1 + turn]).generate_state(1, np.uint64)[0])
+        runs = _simulate_table(part, len(which), own, threads, min(paths, len(which)), max_steps)
+        costs[which] = runs.costs
+        for i, path in zip(which.tolist(), runs.paths, strict=False):
+            if i < len(shown):
+                shown[i] = path
+    return Runs(costs, seed, tuple(shown))
+
+
+def _endless(model: SSP, max_steps: int) -> PrudentError:
+    return PrudentError(f"a run of {model.name} took more than {max_steps:,} actions; raise max_steps= to let it")
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """What the kernel walks over: the model itself, or the states that a policy with a memory is unrolled into."""
+
+    outcome_start: IntArray
+    probability: FloatArray
+    successor: IntArray
+    charge: IntArray  # (n_outcomes,)  in levels
+    cost: FloatArray  # (n_outcomes,)
+    first_state: IntArray
+    first_probability: FloatArray
+    first_charge: IntArray
+    level: int
+    table: NDArray[Any]  # (n_levels, n_columns)
+    column: IntArray  # (n_states,)  of the table; -1 in goals
+    offset: IntArray  # (n_states,)  what to add to the table's entry
+    lookup: IntArray  # the action that the sum stands for
+
+    def arrays(self) -> tuple[Any, ...]:
+        """Return what the kernel takes, in its order."""
+        return tuple(getattr(self, item.name) for item in fields(self))
+
+
+def _walk(policy: BudgetPolicy) -> _Walk:
+    prepared, model = policy.prepared, policy.prepared.model
+    if isinstance(policy, UnrolledPolicy):
+        acts = np.diff(prepared.action_start) > 0
+        return _Walk(
+            outcome_start=prepared.outcome_start,
+            probability=prepared.probability,
+            successor=prepared.successor,
+            charge=prepared.cost,
+            cost=prepared.shift,
+            first_state=np.array([prepared.start]),
+            first_probability=np.ones(1),
+            first_charge=np.zeros(1, dtype=np.int64),
+            level=policy.level,
+            table=policy.choice,
+            column=np.where(acts, np.arange(prepared.n_states), -1),
+            offset=prepared.action_start[:-1],
+            lookup=np.arange(prepared.n_actions),
+        )
+    table, offset, lookup = policy.choice, prepared.action_start[prepared.state_of], prepared.model_action
+    column = np.where(model.is_goal, -1, prepared.state_of)
+    if len(prepared.inner_action):  # some states lead to others at no cost before they play what is chosen
+        table, offset, lookup = policy.model_actions, np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
+        column = np.where(column < 0, -1, np.arange(model.n_states))
+    return _Walk(
+        outcome_start=model.outcome_start,
+        probability=model.probability,
+        successor=model.successor,
+        charge=prepared.charge(np.arange(model.n_outcomes)),
+        cost=model.cost,
+        first_state=model.initial_state,
+        first_probability=model.initial_probability,
+        first_charge=prepared.first_charge(model.initial_state),
+        level=policy.level,
+        table=table,
+        column=column,
+        offset=offset,
+        lookup=lookup,
+    )
+
+
+def _simulate_table(
+    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
+) -> Runs:
+    prepared, walk = policy.prepared, _walk(policy)
+    total, paid = np.empty(episodes, dtype=np.int64), np.empty(episodes)
+    streams = np.random.SeedSequence(seed).spawn(-(-episodes // CHUNK))
+
+    def run(chunk: int) -> bool:
+        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+        rng = np.random.Generator(np.random.PCG64(streams[chunk]))
+        return bool(run_episodes(rng, *walk.arrays(), max_steps, total[part], paid[part]))  # type: ignore[call-arg]
+
+    with ThreadPoolExecutor(threads or cores()) as pool:
+        if not all(pool.map(run, range(len(streams)))):
+            raise _endless(prepared.model, max_steps)
+    shown = tuple(_named(policy, steps) for steps in _replayed(walk, streams, min(paths, episodes)))
+    costs = prepared.totals(total)
+    if prepared.rounded and isinstance(policy, UnrolledPolicy):
+        costs = costs + paid * prepared.level_size
+    elif prepared.rounded:
+        costs = paid
+    return Runs(costs, seed, shown)
+
+
+def _replayed(walk: _Walk, streams: list[np.random.SeedSequence], n: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield the first runs again, as (state, action, outcome), from the same random numbers."""
+    for i in range(n):
+        if i % CHUNK == 0:
+            rng = np.random.Generator(np.random.PCG64(streams[i // CHUNK]))
+        first = draw(rng.random(), 0, len(walk.first_state), walk.first_probability)
+        s, charged, steps = int(walk.first_state[first]), int(walk.first_charge[first]), []
+        while walk.column[s] >= 0:
+            a = int(walk.lookup[walk.offset[s] + walk.table[max(walk.level - charged, 0), walk.column[s]]])
+            o = draw(rng.random(), walk.outcome_start[a], walk.outcome_start[a + 1], walk.probability)
+            steps.append((s, a, o))
+            charged, s = charged + int(walk.charge[o]), int(walk.successor[o])
+        yield steps
+
+
+def _named(policy: BudgetPolicy, steps: list[tuple[int, int, int]]) -> Path:
+    prepared, model = policy.prepared, policy.prepared.model
+    if not isinstance(policy, UnrolledPolicy):
+        return tuple((model.state(s), model.action(a), float(model.cost[o])) for s, a, o in steps)
+    # A member stands for its free cycle; the first chance step has no state of the model.
+    member = np.full(prepared.n_states, -1, dtype=np.int64)
+    member[prepared.state_of[prepared.state_of >= 0]] = np.flatnonzero(prepared.state_of >= 0)
+    path = []
+    for s, a, o in steps:
+        here, there = member[policy.origin[s]], member[policy.origin[prepared.successor[o]]]
+        if here >= 0:
+            gain = int(prepared.fine[o]) - int(prepared.luck[there]) + int(prepared.luck[here])
+            played = model.action(int(prepared.model_action[a]))
+            path.append((model.state(int(here)), played, float(prepared.lattice.value(gain))))
+    return tuple(path)
+
+
+def _simulate_function(
+    model: SSP, policy: Callable[[Any, float], Hashable], episodes: int, seed: int, paths: int, max_steps: int
+) -> Runs:
+    """Advance all runs together, one action at a time; the function is asked once for each state and cost so far."""
+    found = find_lattice(model.cost)
+    gain: NDArray[Any] = model.cost if found is None else found[1]
+    spent = np.zeros(episodes, dtype=gain.dtype)
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+    state = rng.choice(model.initial_state, size=episodes, p=model.initial_probability)
+    known: dict[tuple[int, float], int] = {}
+
+    def in_units(amount: Any) -> Any:
+        return amount if found is None else found[0].value(amount)
+
+    def ask(s: int, amount: float) -> int:
+        if (s, amount) not in known:
+            known[s, amount] = model.find_action(s, policy(model.state(s), float(in_units(amount))))
+        return known[s, amount]
+
+    trace: list[list[tuple[Hashable, Hashable, float]]] = [[] for _ in range(min(paths, episodes))]
+    active = np.flatnonzero(~model.is_goal[state])
+    for _ in range(max_steps):
+        if len(active) == 0:
+            break
+        pairs = np.rec.fromarrays([state[active], spent[active]])
+        unique, which = np.unique(pairs, return_inverse=True)
+        action = np.array([ask(int(s), amount.item()) for s, amount in unique])[which]
+        outcome = np.empty(len(active), dtype=np.int64)
+        draw_each(
+            rng.random(len(active)),
+            model.outcome_start[action],
+            model.outcome_start[action + 1],
+            model.probability,
+            outcome,
+        )
+        for i in np.flatnonzero(active < len(trace)):
+            step = (model.state(state[active[i]]), model.action(int(action[i])), float(model.cost[outcome[i]]))
+            trace[active[i]].append(step)
+        spent[active] += gain[outcome]
+        state[active] = model.successor[outcome]
+        active = active[~model.is_goal[state[active]]]
+    if len(active):
+        raise _endless(model, max_steps)
+    return Runs(np.asarray(in_units(spent), dtype=np.float64), seed, tuple(map(tuple, trace)))

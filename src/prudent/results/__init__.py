@@ -1,0 +1,1 @@
+"""What a solve returns, and what can be asked of it."""

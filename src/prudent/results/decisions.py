@@ -1,0 +1,276 @@
+"""A plan as a table for people: state, range of cost so far -> action."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.values.bellman import costs_of, free_round
+from prudent.engine.values.worst_case import UNREACHED
+from prudent.errors import PrudentError
+from prudent.kernels.forwards import occupy
+from prudent.models.ssp import IntArray
+from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.runtime.atomic_files import check_place, write_bytes
+from prudent.runtime.tables import Shown, Table, csv_text, frame, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Decision", "Decisions", "bands_of", "check_csv_path", "decisions_of"]
+
+SHOWN = 50
+"""The most rows that a notebook, or rich, shows; as text, the table is whole."""
+
+COLUMNS = ("state", "at_least", "at_most", "action")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``.
+
+    Where costs are rounded, one row ends where the next begins; there the earlier one counts.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> plan.bands("s1")[0]
+    Decision(state='s1', at_least=0.0, at_most=0.0, action='d')
+    """
+
+    state: Hashable
+    at_least: float
+    at_most: float  # infinite where nothing changes any more
+    action: Hashable
+
+
+@dataclass(frozen=True, repr=False)
+class Decisions(Shown):
+    """All decisions a run of the plan can meet, by state and rising cost so far.
+
+    The column ``spent`` says when an action is played: ``8`` having spent 8, ``8.3 to 31.7`` having spent from 8.3 to
+    31.7, both included, ``39.8 or more`` from 39.8 on, whatever comes.  Between rows no run of the plan can be; where
+    costs were rounded one range begins where another ends, and there the earlier one counts.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> trip = {
+    ...     "home": {"bus": [(0.5, "work", 2), (0.5, "work", 8)]},
+    ...     "work": {"bus": [(0.5, "back", 2), (0.5, "back", 8)], "taxi": [(1, "back", 6)]},
+    ... }
+    >>> plan = prudent.solve(prudent.build("home", trip.get, goals=["back"]), alpha=0.3)
+    >>> print(plan.decisions())
+    state  spent  action
+    home   0      bus
+    work   2      bus
+    work   8      taxi
+    """
+
+    rows: tuple[Decision, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, state: Hashable) -> tuple[Decision, ...]:
+        """Return the decisions in one state.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.decisions().of("s1")
+        (Decision(state='s1', at_least=0.0, at_most=0.0, action='d'),)
+        """
+        return tuple(row for row in self.rows if row.state == state)
+
+    @overload
+    def to_csv(self, *, names: Sequence[str] | None = None) -> str: ...
+    @overload
+    def to_csv(self, path: str | PathLike[str], *, names: Sequence[str] | None = None) -> None: ...
+    def to_csv(self, path: str | PathLike[str] | None = None, *, names: Sequence[str] | None = None) -> str | None:
+        """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
+
+        Text is quoted, numbers are not; an open end is left empty.  A name that a spreadsheet would take for a formula,
+        since it begins with ``=``, ``+``, ``-`` or ``@`` and is no number, gets an apostrophe in front, and so does one
+        that begins with an apostrophe: take one off to get the name.  What cannot be seen does not count as a
+        beginning.  :meth:`to_dict` and :meth:`to_frame` have names as they are.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it; without one the text is returned.
+        names : sequence of str, optional
+            If states are tuples, a column for each of their parts: ``("week", "stock")``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().to_csv().splitlines()
+        ['"state","at_least","at_most","action"', '"s0",0.0,0.0,"a"', '"s1",0.0,0.0,"d"', '"s2",0.0,,"b"']
+        >>> decisions = prudent.solve(prudent.domains.betting_game(), alpha=0.2).decisions()
+        >>> decisions.to_csv(names=("stage", "money")).splitlines()[:2]
+        ['"stage","money","at_least","at_most","action"', '0,5,0.0,0.0,2']
+        """
+        if path is not None:
+            check_csv_path(path)
+        columns = self._columns(names)
+        columns["at_most"] = [None if np.isinf(end) else end for end in columns["at_most"]]
+        text = csv_text(tuple(columns), zip(*columns.values(), strict=True))
+        if path is None:
+            return text
+        try:
+            content = text.encode()
+        except UnicodeEncodeError as error:
+            near = text[max(error.start - 20, 0) : error.end]
+            raise PrudentError(
+                f"{path}: cannot be written: UTF-8 has no {near[-1]!r}, in {near!r}; rename that"
+            ) from None
+        write_bytes(Path(path), content)
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows as ``prudent solve --decisions --json`` prints them: names as text, None for an open end.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().to_dict()["decisions"][2]
+        {'state': 's2', 'at_least': 0.0, 'at_most': None, 'action': 'b'}
+        """
+        rows = [vars(row) | {"state": str(row.state), "action": str(row.action)} for row in self.rows]
+        content: dict[str, Any] = plain({"decisions": rows})
+        return content
+
+    def to_frame(self, *, names: Sequence[str] | None = None) -> "DataFrame":
+        """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite.
+
+        ``names`` splits states that are tuples, as in :meth:`to_csv`.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.betting_game(stages=2), alpha=0.1)
+        >>> plan.decisions().to_frame(names=("stage", "money"))
+           stage  money  at_least  at_most action
+        0      0      5       0.0      0.0      0
+        1      1      5       0.0      0.0      0
+        2      2      5       0.0      inf   stop
+        """
+        columns: dict[str, Any] = self._columns(names)
+        return frame(columns | {name: np.array(columns[name], float) for name in ("at_least", "at_most")})
+
+    def _columns(self, names: Sequence[str] | None) -> dict[str, list[Any]]:
+        """Return the table by columns, the parts of states under their names."""
+        columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
+        if names is None:
+            return columns
+        named = isinstance(names, Sequence) and not isinstance(names, str)
+        if not named or not all(isinstance(name, str) for name in names):
+            raise PrudentError(f"names is {names!r}; it must be a sequence of texts, one for each part of a state")
+        if twice := {name for name in names if [*names, *COLUMNS[1:]].count(name) > 1}:
+            raise PrudentError(f"names: {min(twice)!r} would name two columns")
+        for state in columns.pop("state"):
+            if not isinstance(state, tuple) or len(state) != len(names):
+                raise PrudentError(f"names has {len(names)} names, but state {state!r} is no tuple of as many parts")
+        return {name: [row.state[i] for row in self.rows] for i, name in enumerate(names)} | columns  # type: ignore[index]
+
+    def table(self) -> Table:
+        """Return the first 50 rows as a table.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> print(plan.decisions().table())
+        state  spent      action
+        s0     0          a
+        s1     0          d
+        s2     0 or more  b
+        """
+        more = len(self.rows) - SHOWN
+        notes = (f"{more:,} more rows; print(decisions), to_frame() and to_csv() have all",) if more > 0 else ()
+        return self._table(self.rows[:SHOWN], notes)
+
+    def _table(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:
+        cells = []
+        for row in rows:
+            if np.isinf(row.at_most):
+                spent = f"{row.at_least:g} or more"
+            else:
+                spent = f"{row.at_least:g}" + (f" to {row.at_most:g}" if row.at_most > row.at_least else "")
+            cells.append((str(row.state), spent, str(row.action)))
+        return Table("", tuple(cells), "wlw", head=("state", "spent", "action"), notes=notes)
+
+    def __str__(self) -> str:
+        return str(self._table(self.rows))
+
+    def __repr__(self) -> str:
+        return f"<Decisions: {len(self.rows):,} rows for {len({row.state for row in self.rows}):,} states>"
+
+
+def check_csv_path(path: str | PathLike[str]) -> None:
+    """Refuse a path that is not a table's, before anything is computed for it."""
+    check_place(path, ".csv", "decisions are written")
+
+
+def decisions_of(policy: BudgetPolicy) -> Decisions:
+    """Return the decisions that a run of the policy can meet."""
+    _refuse_memory(policy)
+    prepared, model = policy.prepared, policy.prepared.model
+    arcs = free_round(prepared)
+    seen = np.zeros(policy.choice.shape, dtype=bool)
+    least = np.full(prepared.n_states, UNREACHED, dtype=np.int64)
+    occupy(arcs, costs_of(prepared, arcs), policy.choice, prepared.start, seen, least)
+    table, rows = policy.model_actions, list[Decision]()
+    for state in np.flatnonzero((prepared.state_of >= 0) & ~model.is_goal).tolist():
+        inside = prepared.state_of[state]
+        level = np.flatnonzero(seen[:, inside])[::-1]  # falling budget: rising cost
+        if len(level) == 0:
+            continue
+        if prepared.rounded:  # true costs reach the levels in between, too
+            level = np.arange(level[0], level[-1] - 1, -1)
+        rows += _rows(policy, state, level, int(least[inside]), table[level, state])
+    return Decisions(tuple(rows))
+
+
+def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
+    """Return the decisions in a state for every cost so far, from the least that any policy's run can have spent."""
+    _refuse_memory(policy)
+    prepared, index = policy.prepared, policy.prepared.model.index(state)
+    if prepared.model.is_goal[index]:
+        raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
+    policy.check_covered(index)
+    inside = int(prepared.state_of[index])
+    least = int(prepared.least_spent[inside])
+    level = np.arange(max(policy.level - least, 0), -1, -1)
+    chosen = prepared.model_action[prepared.action_start[inside] + policy.choice[level, inside].astype(np.int64)]
+    played, which = np.unique(chosen, return_inverse=True)
+    action = np.array([prepared.route(index, a) for a in played.tolist()])[which]
+    return tuple(_rows(policy, index, level, max(policy.level, least), action))
+
+
+def _rows(policy: BudgetPolicy, state: int, level: IntArray, least: int, action: NDArray[Any]) -> Iterator[Decision]:
+    """Yield ranges of cost so far by falling levels left; ``least``: what is spent at least with none left."""
+    prepared, model = policy.prepared, policy.prepared.model
+    used = np.where(level > 0, policy.level - level, least)
+    spent = prepared.totals(used, state)
+    first = np.flatnonzero(np.append(True, action[1:] != action[:-1]))
+    last = np.append(first[1:] - 1, len(level) - 1)
+    for i, j in zip(first.tolist(), last.tolist(), strict=True):
+        begin, end = float(spent[i]), np.inf if level[j] == 0 else float(spent[j])
+        if prepared.rounded:  # a level stands for what rounds up to it
+            begin = float(prepared.totals(np.maximum(used[i] - 1, 0), state))
+        yield Decision(model.state(state), begin, end, model.action(int(action[i])))
+
+
+def _refuse_memory(policy: BudgetPolicy) -> None:
+    if isinstance(policy, UnrolledPolicy):
+        raise PrudentError("a plan that remembers more than the cost so far is no table of it; use method='exact'")
+    if isinstance(policy, MixedPolicy):
+        raise PrudentError("a plan that draws one of two policies is no table; take those of policy.parts")

@@ -1,0 +1,233 @@
+"""Why a plan plays what it plays: every action of a state, weighed as the method weighs it."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.engine.sweep.driver import PLAN, TIE, budget_sweep
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import least_worst_case
+from prudent.errors import PrudentError, printable
+from prudent.kernels.sweep import Base
+from prudent.models.ssp import FloatArray, IntArray
+from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.runtime.limits import Limits
+from prudent.runtime.tables import Shown, Table, frame, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Explainer", "Explanation", "Option"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One action, if it is played now and the plan is followed after.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> option = plan.explain("s1").options[0]
+    >>> option.action, option.allowed, round(option.excess, 6), option.why
+    ('c', False, 0.55, 'could exceed the budget')
+    """
+
+    action: Hashable
+    at: Hashable  # the state it belongs to: another one where free moves lead there first
+    excess: float  # expected amount by which the total exceeds the budget; infinite if stuck, nan without a budget
+    expected: float  # expected cost still to come
+    allowed: bool  # whether it keeps the first objective
+    why: str
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
+    """What can be done in a state, and why the plan does what it does.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> told = plan.explain("s1")
+    >>> told.action, told.budget, told.safe
+    ('d', 9.0, True)
+    """
+
+    state: Hashable
+    spent: float
+    budget: float | None  # what is left of it; None if the plan looks at the mean alone
+    safe: bool  # whether from here no run need exceed the budget: the tail is safe
+    action: Hashable  # what the plan plays
+    options: tuple[Option, ...]
+    summary: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as JSON knows it: names as text, None for unknown and infinite numbers.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> told = prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1").to_dict()
+        >>> told["action"], [option["action"] for option in told["options"] if option["allowed"]]
+        ('d', ['d', 'e'])
+        """
+        names = {"state": str(self.state), "action": str(self.action)}
+        options = [vars(o) | {"action": str(o.action), "at": str(o.at)} for o in self.options]
+        content: dict[str, Any] = plain(vars(self) | names | {"options": options})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.explain("s1").to_frame()[["action", "expected", "allowed", "played"]]
+          action  expected  allowed  played
+        0      c       1.0    False   False
+        1      d       3.4     True    True
+        2      e       7.0     True   False
+        """
+        columns = {item.name: [getattr(option, item.name) for option in self.options] for item in fields(Option)}
+        return frame({**columns, "played": [self._plays(option) for option in self.options]})
+
+    def table(self) -> Table:
+        """Return the options as a table; the one that is played is marked.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> [row[0] for row in plan.explain("s1").table().rows]
+        ['  c', '> d', '  e']
+        """
+        rows = []
+        for option in self.options:
+            name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
+            numbers = (_shown(option.excess), f"{option.expected:.6g}", "yes" if option.allowed else "no")
+            rows.append((f"{'>' if self._plays(option) else ' '} {name}", *numbers, option.why))
+        return Table(
+            f"In {self.state!r}, having spent {self.spent:g}: {self.summary}",
+            tuple(rows),
+            "wrrlw",
+            head=("  action", "excess", "expected", "allowed", "why"),
+        )
+
+    def _plays(self, option: Option) -> bool:
+        return (option.action, option.at) == (self.action, self.state)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __repr__(self) -> str:
+        return f"<Explanation in {self.state!r}, spent {self.spent:g}: plays {self.action!r} of {len(self.options)}>"
+
+
+class Explainer:
+    """Weighs actions; the values it needs are computed anew, since a plan keeps only its actions."""
+
+    def __init__(self, policy: BudgetPolicy) -> None:
+        if isinstance(policy, UnrolledPolicy):
+            raise PrudentError(
+                "a plan that remembers more than the cost so far cannot be explained; use method='exact'"
+            )
+        if isinstance(policy, MixedPolicy):
+            raise PrudentError("a plan that draws one of two policies cannot be explained; solve without randomise=")
+        prepared = policy.prepared
+        self.policy = policy
+        self.worst = least_worst_case(prepared)
+        least = least_expected_cost(prepared)
+        base, level = Base(least.value, least.lower, least.value), policy.level
+        memory = Limits.of(None, None)
+        swept = budget_sweep(prepared, base, least.choice, self.worst, memory, most=level, aims=PLAN, keep=True)
+        if swept.stopped == "interrupted":
+            raise KeyboardInterrupt
+        assert swept.tables is not None
+        self.tables = swept.tables
+
+    def explain(self, state: Hashable, spent: float) -> Explanation:
+        """Weigh every action of a state when so much has been spent."""
+        policy, prepared, model = self.policy, self.policy.prepared, self.policy.prepared.model
+        played = policy(state, spent)
+        index = model.index(state)
+        inside = int(prepared.state_of[index])
+        left = policy.level - policy.used(index, spent)  # negative where the budget is overdrawn
+        safe = int(self.worst.value[inside]) <= left and policy.budget is not None
+        action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
+        excess = self._following(action, left, self.tables.excess, slope=1.0)
+        expected = prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
+        if safe:
+            allowed = self.worst.action_value[action] <= left
+        else:
+            first = excess if left > 0 else expected
+            allowed = first <= first.min() * (1 + 8 * TIE)
+        chosen = int(policy.choice[max(left, 0), inside])
+        unit = prepared.level_size
+        luck = float(prepared.lattice.value(int(prepared.luck[index])))
+        options = [
+            Option(
+                action=model.action(a),
+                at=model.state(model.state_of_action(a)),
+                excess=np.nan if policy.budget is None else float(excess[i]) * unit,
+                expected=float(expected[i]) * unit + luck,
+                allowed=bool(allowed[i]),
+                why=_why(i == chosen, bool(allowed[i]), bool(expected[i] <= expected[chosen]), safe, left > 0),
+            )
+            for i, a in enumerate(prepared.model_action[action].tolist())
+        ]
+        budget = None if policy.budget is None else policy.budget - spent
+        if budget is None:
+            summary = "this plan looks at the mean alone"
+        elif safe:
+            summary = f"{budget:g} of the budget left, and the tail is safe: no run need exceed it, so the mean decides"
+        elif left > 0:
+            summary = f"{budget:g} of the budget left: the expected excess over it comes first, then the mean"
+        elif budget > 0:
+            need = f"even with the best of luck {luck:g} is needed"
+            summary = f"{budget:g} of the budget left, but {need}: every unit counts, so the mean decides"
+        else:
+            summary = "no budget left: every further unit counts, so the mean decides"
+        options += self._beside(index, options[chosen])
+        return Explanation(state, spent, budget, safe, played, tuple(options), summary)
+
+    def _following(self, action: IntArray, left: int, table: FloatArray, *, slope: float) -> FloatArray:
+        """Return the expected value of what follows each action; below no budget it rises by the slope."""
+        prepared = self.policy.prepared
+        first = prepared.outcome_start[action]
+        outcome = np.arange(first[0], prepared.outcome_start[action[-1] + 1])
+        rest = left - prepared.cost[outcome]
+        value = table[prepared.successor[outcome], np.maximum(rest, 0)] - slope * np.minimum(rest, 0)
+        return np.add.reduceat(prepared.probability[outcome] * value, first - first[0])
+
+    def _beside(self, state: int, chosen: Option) -> list[Option]:
+        """Return the state's actions that the prepared model does not know: free moves, and ways into a trap."""
+        prepared, model = self.policy.prepared, self.policy.prepared.model
+        found = []
+        for a in range(int(model.action_start[state]), int(model.action_start[state + 1])):
+            if a in prepared.model_action:
+                continue
+            if a in prepared.inner_action:
+                why = "a free move: leaves every choice open"
+                found.append(replace(chosen, action=model.action(a), at=model.state(state), allowed=True, why=why))
+            else:
+                why = "may lead to where no goal is reached"
+                found.append(Option(model.action(a), model.state(state), np.inf, np.inf, False, why))
+        return found
+
+
+def _shown(excess: float) -> str:
+    return "" if np.isnan(excess) else f"{excess:.6g}"
+
+
+def _why(played: bool, allowed: bool, as_good: bool, safe: bool, budget_left: bool) -> str:
+    if played:
+        return "played: the least expected cost of those allowed"
+    if allowed:
+        return "allowed, and as good" if as_good else "allowed, but costs more on average"
+    if safe:
+        return "could exceed the budget"
+    return "raises the expected excess" if budget_left else "costs more on average"

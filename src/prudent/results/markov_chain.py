@@ -1,0 +1,187 @@
+"""The Markov chain that a policy makes of its model, as a model with one action in each state.
+
+Its states are what the policy tells apart and a run can meet: states where it looks at the state alone, else a state
+with what is left of the budget, and with the policy's memory where it has one.  Costs are the model's own, so the total
+cost has the distribution that the policy gives it.
+"""
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from prudent.models.ssp import SSP, FloatArray, IntArray
+from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.runtime.limits import Limits
+
+__all__ = ["chain_of"]
+
+
+class _Walk(NamedTuple):
+    """What a policy meets from the start on, in the order of discovery."""
+
+    state: IntArray  # (n,)  the model's
+    left: IntArray  # (n,)  of the budget, in levels; 0 at goals, where it plays no part
+    memory: FloatArray  # (n,)  what the policy remembers
+    action: IntArray  # (n,)  the model's; -1 at goals
+    size: IntArray  # (n,)  how many outcomes the action has
+    outcome: IntArray  # the model's outcomes, by place
+    target: IntArray  # and where they lead, by place
+    first: IntArray  # where each initial state of the model begins
+    weight: FloatArray  # and with what probability
+
+
+def chain_of(policy: BudgetPolicy) -> SSP:
+    """Return the chain of a policy; one that draws does so in the first chance step."""
+    model = policy.prepared.model
+    drawn = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
+    parts = [(share, part) for share, part in drawn if share > 0]
+    walks = [_remembering(part) if isinstance(part, UnrolledPolicy) else _walk(part) for _, part in parts]
+    offset = np.cumsum([0] + [len(walk.state) for walk in walks])[:-1].tolist()
+    names: list[Hashable] = []
+    for i, (walk, (_, part)) in enumerate(zip(walks, parts, strict=True)):
+        found = _names(part, walk)
+        names += found if len(walks) == 1 else [f"{name}, policy {i + 1}" for name in found]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({i})" for i, name in enumerate(names)]
+    outcome = np.concatenate([walk.outcome for walk in walks])
+    action = np.concatenate([walk.action for walk in walks])
+    played = action[action >= 0].tolist()
+    return SSP(
+        action_start=np.append(0, np.cumsum(action >= 0)),
+        outcome_start=np.append(0, np.cumsum(np.concatenate([walk.size for walk in walks])[action >= 0])),
+        probability=model.probability[outcome],
+        successor=np.concatenate([walk.target + by for walk, by in zip(walks, offset, strict=True)]),
+        cost=model.cost[outcome],
+        initial_state=np.concatenate([walk.first + by for walk, by in zip(walks, offset, strict=True)]),
+        initial_probability=np.concatenate(
+            [walk.weight * share for walk, (share, _) in zip(walks, parts, strict=True)]
+        ),
+        state_names=names,
+        action_names=[model.action(a) for a in played],
+        name=f"{model.name}-chain",
+    )
+
+
+def _begin(policy: BudgetPolicy) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the initial states, what is left of the budget in each, and their probabilities."""
+    model, prepared = policy.prepared.model, policy.prepared
+    likely = model.initial_probability > 0
+    state = model.initial_state[likely]
+    left = np.maximum(policy.level - prepared.first_charge(state), 0)
+    return state, np.where(model.is_goal[state], 0, left), model.initial_probability[likely]
+
+
+def _walk(policy: BudgetPolicy) -> _Walk:
+    """Follow a policy that looks at the state and the budget left; as many places at once as are known."""
+    model, prepared = policy.prepared.model, policy.prepared
+    n, is_goal = model.n_states, model.is_goal
+    room = 12 * len(policy.choice) * n
+    Limits.of(None, None).check(room, "the chain of the policy", "plan with a coarser step= (--step)")
+    table, charge = policy.model_actions, prepared.charge(np.arange(model.n_outcomes))
+    place = np.full(len(policy.choice) * n, -1, dtype=np.int64)
+    state, left, weight = _begin(policy)
+    start = left * n + state
+    front, count = np.unique(start), 0
+    found: list[list[IntArray]] = []  # place, action, number of outcomes; outcomes and where they lead
+    while len(front):
+        place[front] = count + np.arange(len(front))
+        count += len(front)
+        left, state = front // n, front % n
+        action = np.where(is_goal[state], -1, table[left, state]).astype(np.int64)
+        begin, end = model.outcome_start[action], model.outcome_start[action + 1]
+        size = np.where(action < 0, 0, end - begin)
+        source = np.repeat(np.arange(len(front)), size)
+        outcome = np.arange(len(source)) + (begin - np.cumsum(size) + size)[source]
+        likely = model.probability[outcome] > 0
+        source, outcome = source[likely], outcome[likely]
+        target = model.successor[outcome]
+        key = np.where(is_goal[target], 0, np.maximum(left[source] - charge[outcome], 0)) * n + target
+        found.append([front, action, np.bincount(source, minlength=len(front)), outcome, key])
+        front = np.unique(key[place[key] < 0])
+    key, action, size, outcome, target = (np.concatenate(each) for each in zip(*found, strict=True))
+    return _Walk(
+        state=key % n,
+        left=key // n,
+        memory=np.zeros(len(key)),
+        action=action,
+        size=size,
+        outcome=outcome,
+        target=place[target],
+        first=place[start],
+        weight=weight,
+    )
+
+
+def _remembering(policy: UnrolledPolicy) -> _Walk:
+    """Follow a policy that remembers more, place by place."""
+    model, prepared = policy.prepared.model, policy.prepared
+    is_goal, levels = model.is_goal.tolist(), prepared.lattice
+    begin, left, weight = _begin(policy)
+    places: dict[tuple[int, int, int], int] = {}  # (state, left, the policy's own state) -> number
+    queue: list[tuple[int, int, int]] = []
+
+    def number(state: int, left: int, node: int) -> int:
+        place = (state, 0, -1) if is_goal[state] else (state, left, node)
+        if place not in places:
+            places[place] = len(queue)
+            queue.append(place)
+        return places[place]
+
+    first = [number(s, b, policy.first_node(s)) for s, b in zip(begin.tolist(), left.tolist(), strict=True)]
+    actions: list[int] = []
+    sizes: list[int] = []
+    outcomes: list[int] = []
+    targets: list[int] = []
+    for state, budget, node in queue:  # grows while it is read
+        if is_goal[state]:
+            actions.append(-1)
+            sizes.append(0)
+            continue
+        own = int(prepared.action_start[node] + policy.choice[budget, node])
+        action = prepared.route(state, int(prepared.model_action[own]))
+        every = range(int(model.outcome_start[action]), int(model.outcome_start[action + 1]))
+        likely = [o for o in every if model.probability[o] > 0]
+        for o in likely:
+            target = int(model.successor[o])
+            gain = int(levels.multiples(model.cost[o])) + int(prepared.luck[target]) - int(prepared.luck[state])
+            after = policy.next_node(node, own, target, gain) if action == prepared.model_action[own] else node
+            targets.append(number(target, max(budget + -gain // prepared.stride, 0), after))
+        actions.append(action)
+        sizes.append(len(likely))
+        outcomes += likely
+    return _Walk(
+        state=np.array([state for state, _, _ in queue]),
+        left=np.array([budget for _, budget, _ in queue]),
+        memory=np.array([policy.memory[node] if node >= 0 else 0.0 for _, _, node in queue]),
+        action=np.array(actions),
+        size=np.array(sizes),
+        outcome=np.array(outcomes, dtype=np.int64),
+        target=np.array(targets, dtype=np.int64),
+        first=np.array(first),
+        weight=weight,
+    )
+
+
+def _names(policy: BudgetPolicy, walk: _Walk) -> list[Hashable]:
+    """Return readable names: the model's own where the policy looks at the state alone."""
+    prepared, model = policy.prepared, policy.prepared.model
+    state = walk.state.tolist()
+    names = [model.state(s) for s in state]
+    goal = model.is_goal[walk.state].tolist()
+    if policy.level > 0:
+        spent = prepared.lattice.value(prepared.start_luck - prepared.luck[walk.state])
+        spent = spent + (policy.level - walk.left) * prepared.level_size
+        names = [
+            name if done else f"{name}, {budget:.12g} left" if level > 0 else f"{name}, budget gone"
+            for name, done, level, budget in zip(
+                names, goal, walk.left.tolist(), (policy.whole - spent).tolist(), strict=True
+            )
+        ]
+    if isinstance(policy, UnrolledPolicy):
+        memory = walk.memory.tolist()
+        names = [
+            name if done else f"{name}, memory {kept:.12g}"
+            for name, done, kept in zip(names, goal, memory, strict=True)
+        ]
+    return names

@@ -1,0 +1,330 @@
+"""Plan: a policy, its numbers, and how certain they are."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from prudent.errors import PrudentError
+from prudent.methods.objectives import Achieved
+from prudent.models.ssp import SSP
+from prudent.policies.policy import BudgetPolicy
+from prudent.results.decisions import Decision, Decisions, bands_of, decisions_of
+from prudent.results.explanation import Explainer, Explanation
+from prudent.results.markov_chain import chain_of
+from prudent.results.visits import Visits, visits_of
+from prudent.runtime.tables import Shown, Table, at_least, frame, number, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["STATUS", "Plan"]
+
+STATUS = {
+    "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
+    "within_gap": "the bounds on the optimal CVaR are as close as was asked for",
+    "gap_not_reached": "the bounds hold but are wider than asked for: method exact, with no step= given, narrows them "
+    "if time and memory allow; or ask for less",
+    "approximate": "the method does not aim at the optimal CVaR; the bounds hold: method exact closes them",
+    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again, with a checkpoint "
+    "from the start it would go on from there",
+}
+"""Each status with what it means and what to change."""
+
+STATUS_WITHIN = {
+    **STATUS,
+    "optimal": "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size",
+    "within_gap": "no plan within the limit on CVaR has an expected cost lower than this by more than was asked for",
+    "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: "
+    "randomise=True (--randomise) finds the best of all; or ask for a larger relative_gap, or for a finer step "
+    "where costs were rounded",
+}
+"""The same for a plan with a limit on its CVaR."""
+
+STATUS_OBJECTIVE = {
+    **STATUS,
+    "optimal": "the optimal value of the objective is known to within 1e-8 of its size, and the policy attains it",
+    "within_gap": "the bounds on the optimal value of the objective are as close as was asked for",
+    "gap_not_reached": "the bounds hold but are wider than asked for: give a finer step= (--step), or ask for less",
+}
+"""The same for a plan with another objective."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Shown):
+    """What :func:`prudent.solve` returns; all costs in the user's units.
+
+    The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
+    ``expected`` belong to the returned policy and come from its exact evaluation.  Where it is too large for that
+    (``notes`` say so) ``var`` is not a number, and so is ``cvar`` unless the sweep was finished on costs that were not
+    rounded: then it is the optimal one.  Where costs were rounded (``notes`` say so) ``expected`` is still exact and of
+    the true costs, while ``cvar`` and ``var`` take together runs that round alike: ``cvar`` is at most the policy's own
+    and at least ``lower``, ``var`` an estimate; both may be far off if the step is coarse.  No policy of optimal CVaR
+    has an expected cost below ``expected_lower``; the policy has the least one if the status is ``optimal``.
+
+    With ``max_cvar`` the policy is the best one found whose CVaR is at most that, which may be above ``upper``; no such
+    policy has an expected cost below ``expected_lower``, and the status tells how far those are apart.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> plan
+    <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 10 (optimal 10 to 10), VaR 9, mean 4.06>
+    >>> plan.lower <= plan.cvar <= plan.upper, plan.message.partition(",")[0]
+    (True, 'the optimal CVaR is known to within 1e-8 of its size')
+    """
+
+    model: SSP = field(repr=False)
+    policy: BudgetPolicy = field(repr=False)
+    method: str
+    alpha: float
+    step: float  # the step of the costs that was planned on
+    status: str  # a key of STATUS
+    cvar: float
+    var: float
+    expected: float
+    expected_lower: float
+    lower: float
+    upper: float
+    worst_case: float  # the least worst case over all policies, infinite where none bounds it
+    seconds: float  # solving alone
+    max_cvar: float = float("inf")  # the CVaR that was allowed for the mean's sake; infinite if the least was asked
+    objective: Achieved | None = None  # what else than CVaR was planned for, and how well it was achieved
+    notes: tuple[str, ...] = ()  # what else should be known: rounded costs, a method's fallbacks
+
+    @property
+    def message(self) -> str:
+        """What the status means and what to change."""
+        if self.objective is not None:
+            return STATUS_OBJECTIVE[self.status]
+        return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
+
+    def __repr__(self) -> str:
+        least, about = ("at least ", "about ") if self._from_below else ("", "")
+        return (
+            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, CVaR "
+            f"{least}{_short(self.cvar)} (optimal {self.lower:.6g} to {self.upper:.6g}), "
+            f"VaR {about}{_short(self.var)}, mean {_short(self.expected)}>"
+        )
+
+    @property
+    def own_cvar(self) -> str:
+        """What is known of the policy's own CVaR, in words.
+
+        :meta private:
+        """
+        most = self.upper if self.max_cvar == math.inf else self.max_cvar
+        if math.isnan(self.cvar):
+            return f"at most {number(most)}" if math.isfinite(most) else "unknown"
+        return f"{'at least' if self._from_below else 'exactly'} {number(self.cvar)}"
+
+    @property
+    def _from_below(self) -> bool:
+        """Whether ``cvar`` takes runs together."""
+        return self.policy.prepared.rounded and not math.isnan(self.cvar)
+
+    def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
+        """Weigh every action of a state when so much has been spent.
+
+        Parameters
+        ----------
+        state : hashable
+            The state's name.
+        spent : float
+            What the run has cost on the way there.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> print(plan.explain("s1"))
+        In 's1', having spent 0: 9 of the budget left, and the tail is safe: no run need exceed it, so the mean decides
+          action  excess  expected  allowed  why
+          c         0.55         1  no       could exceed the budget
+        > d            0       3.4  yes      played: the least expected cost of those allowed
+          e            0         7  yes      allowed, but costs more on average
+        """
+        if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
+            raise PrudentError(
+                "only plans for the least CVaR, the least mean or the least worst case can be explained, not those "
+                "with a limit on CVaR or another objective"
+            )
+        return self._explainer.explain(state, spent)
+
+    def decisions(self) -> Decisions:
+        """Return the plan as a table: state, range of cost so far -> action.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> print(prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions())
+        state  spent      action
+        s0     0          a
+        s1     0          d
+        s2     0 or more  b
+        """
+        return decisions_of(self.policy)
+
+    def chain(self) -> SSP:
+        """Return the Markov chain that the plan makes of the model: a model with one action in each state.
+
+        Its states are those of the model, with what is left of the budget where the plan looks at that, and its costs
+        are the model's, so more about the plan can be asked of it: ``prudent.save(plan.chain(), "chain.drn")``
+        writes it for Storm, goals with the label ``goal`` and costs as the reward model ``cost``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> chain = plan.chain()
+        >>> chain, chain.state_names
+        (<SSP figure-2-chain: 4 states, 3 actions, 5 outcomes>, ('s0, 9 left', 's2, budget gone', 's1, 9 left', 'g'))
+        >>> round(prudent.solve(chain, alpha=0.1).cvar, 9) == round(plan.cvar, 9)
+        True
+        """
+        return chain_of(self.policy)
+
+    def bands(self, state: Hashable) -> tuple[Decision, ...]:
+        """Return what the plan plays in a state for every cost so far, whether or not its runs meet it.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> [(band.at_least, band.at_most, band.action) for band in plan.bands("s1")]
+        [(0.0, 0.0, 'd'), (1.0, 2.0, 'e'), (3.0, inf, 'c')]
+        """
+        return bands_of(self.policy, state)
+
+    def visits(self) -> Visits:
+        """Return how often each action is played in a run, on average: exact, and 0 where no run comes.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> visits = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits()
+        >>> visits.of("s1"), visits.of("s1", "d"), visits.of("s1", "c")
+        (0.9, 0.9, 0.0)
+        """
+        return visits_of(self.policy)
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self.policy)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan's numbers as ``prudent solve --json`` prints them: None where unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> answer = prudent.solve(prudent.domains.figure_2(), alpha=0.1).to_dict()
+        >>> answer["status"], round(answer["expected"], 6), answer["max_cvar"]
+        ('optimal', 4.06, None)
+        """
+        achieved = None if self.objective is None else asdict(self.objective)
+        content: dict[str, Any] = plain({**self._numbers(), "objective": achieved, "notes": self.notes})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
+
+        Plans have the same columns, so those of several make a table.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> import pandas
+        >>> plans = [prudent.solve(model, alpha=alpha) for alpha in (0.1, 1.0)]
+        >>> pandas.concat([plan.to_frame() for plan in plans])[["alpha", "var", "cvar", "expected"]]
+           alpha  var  cvar  expected
+        0    0.1  9.0  10.0      4.06
+        0    1.0  0.0   1.9      1.90
+        """
+        achieved = self.objective or Achieved("", math.nan, math.nan, math.nan)
+        parameter = math.nan if achieved.parameter is None else achieved.parameter
+        about = {
+            "objective": achieved.objective,
+            "objective_value": achieved.value,
+            "objective_lower": achieved.lower,
+            "objective_upper": achieved.upper,
+            "objective_parameter": parameter,
+        }
+        row = {**self._numbers(), **about, "notes": "\n".join(self.notes)}
+        return frame({name: [value] for name, value in row.items()})
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "model": self.model.name,
+            "method": self.method,
+            "alpha": self.alpha,
+            "step": self.step,
+            "status": self.status,
+            "cvar": self.cvar,
+            "var": self.var,
+            "expected": self.expected,
+            "expected_lower": self.expected_lower,
+            "lower": self.lower,
+            "upper": self.upper,
+            "worst_case": self.worst_case,
+            "max_cvar": self.max_cvar,
+            "objective": None,
+            "states": self.model.n_states,
+            "actions": self.model.n_actions,
+            "outcomes": self.model.n_outcomes,
+            "seconds": self.seconds,
+        }
+
+    def table(self) -> Table:
+        """Return what ``prudent solve`` prints.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.table().rows[0]
+        ('CVaR', '10.000000', 'mean of the worst 0.1 of runs')
+        """
+        tail, begins = f"mean of the worst {self.alpha:g} of runs", "where that tail begins"
+        if self._from_below:
+            tail, begins = f"{tail}, at least", f"{begins}, about"
+        elif math.isnan(self.cvar):
+            tail = f"{tail}; {self.own_cvar}"
+        rows = [
+            ("CVaR", number(self.cvar), tail),
+            ("VaR", number(self.var), begins),
+            *self._mean_rows(),
+        ]
+        if self.objective is None:  # else it was not looked for
+            rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
+        rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
+        what = f"method {self.method}"
+        if (goal := self.objective) is not None:
+            rows.insert(0, (str(goal), number(goal.value), f"optimal: {number(goal.lower)} to {number(goal.upper)}"))
+            what = f"objective {goal}"
+        found = self.model
+        size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {self.seconds:.3g} s"
+        return Table(
+            f"{found.name}, alpha {self.alpha:g}, {what}: {self.status}",
+            tuple(rows),
+            "lrw",
+            notes=(size, f"{self.status}: {self.message}", *self.notes),
+        )
+
+    def _mean_rows(self) -> list[tuple[str, str, str]]:
+        """Return rows for the second objective."""
+        shown, what = number(self.expected), "mean of all runs"
+        if self.objective is not None:
+            sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.rounded
+            return [("expected cost", shown, f"{what}; the least at that {self.objective}" if sought else what)]
+        if self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
+            return [("expected cost", shown, f"{what}; the least at that CVaR")]
+        those = "of optimal CVaR" if self.max_cvar == math.inf else f"within CVaR {number(self.max_cvar)}"
+        return [("expected cost", shown, what), ("", at_least(self.expected_lower), f"no plan {those} has less")]
+
+
+def _short(value: float) -> str:
+    return "unknown" if math.isnan(value) else f"{value:.6g}"

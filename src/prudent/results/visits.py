@@ -1,0 +1,178 @@
+"""How often a plan plays each action: where its runs go, on average."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import splu
+
+from prudent.errors import PrudentError
+from prudent.models.graph import towards
+from prudent.models.ssp import SSP, FloatArray
+from prudent.policies.chain import MISSING, followed
+from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.runtime.tables import Shown, Table, frame, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Visits", "visits_of"]
+
+SHOWN = 50
+"""The most rows of a table."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Visits(Shown):
+    """How often each action is played in a run, on average; what :meth:`prudent.Plan.visits` returns.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> visits = plan.visits()
+    >>> visits
+    <Visits for figure-2: 3 actions, 2 plays>
+    >>> visits.played.round(6).tolist()
+    [1.0, 0.0, 0.9, 0.0, 0.1]
+    """
+
+    model: SSP
+    played: FloatArray  # (model.n_actions,)
+
+    def of(self, state: Hashable, action: Hashable | None = None) -> float:
+        """Return how often a state is acted in, or an action played there, on average; goals are not acted in.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> visits = plan.visits()
+        >>> visits.of("s2"), visits.of("s1", "e")
+        (0.1, 0.0)
+        """
+        index = self.model.index(state)
+        if action is not None:
+            return float(self.played[self.model.find_action(index, action)])
+        return float(self.played[self.model.action_start[index] : self.model.action_start[index + 1]].sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the actions that are played, with names as text.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.visits().to_dict()["visits"][1]
+        {'state': 's1', 'action': 'd', 'times': 0.9}
+        """
+        rows = [{"state": str(s), "action": str(a), "times": times} for s, a, times in self._rows()]
+        content: dict[str, Any] = plain({"model": self.model.name, "visits": rows})
+        return content
+
+    def to_frame(self) -> "DataFrame":
+        """Return the actions that are played as a data frame (extra ``frame``), with names as they are.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> plan.visits().to_frame()
+          state action  times
+        0    s0      a    1.0
+        1    s1      d    0.9
+        2    s2      b    0.1
+        """
+        rows = self._rows()
+        columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(("state", "action"))}
+        return frame({**columns, "times": np.array([times for _, _, times in rows], dtype=float)})
+
+    def table(self) -> Table:
+        """Return the actions that are played most, at most 50 of them.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> print(plan.visits().table())
+        figure-2: how often a run plays an action, on average
+        state  action     times
+        s0     a       1.000000
+        s1     d       0.900000
+        s2     b       0.100000
+        """
+        rows = sorted(self._rows(), key=lambda row: -row[2])
+        more = len(rows) - SHOWN
+        return Table(
+            f"{self.model.name}: how often a run plays an action, on average",
+            tuple((str(s), str(a), f"{times:.6f}") for s, a, times in rows[:SHOWN]),
+            "wwr",
+            head=("state", "action", "times"),
+            notes=(f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else (),
+        )
+
+    def _rows(self) -> list[tuple[Hashable, Hashable, float]]:
+        model = self.model
+        played = np.flatnonzero(self.played).tolist()
+        return [(model.state(model.state_of_action(a)), model.action(a), float(self.played[a])) for a in played]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Visits for {self.model.name}: {np.count_nonzero(self.played):,} actions, {self.played.sum():.6g} plays>"
+        )
+
+
+def visits_of(policy: BudgetPolicy) -> Visits:
+    """Return how often a policy plays each action of its model."""
+    if isinstance(policy, MixedPolicy):
+        (share, first), (other, second) = policy.parts
+        return Visits(policy.prepared.model, share * visits_of(first).played + other * visits_of(second).played)
+    prepared = policy.prepared
+    model, played = prepared.model, times_played(policy) * prepared.plays
+    _refuse_free_cycles(policy, played)
+    taken = np.flatnonzero((prepared.model_action >= 0) & (played > 0))  # the first chance step is nobody's action
+    count = np.bincount(prepared.model_action[taken], weights=played[taken], minlength=model.n_actions)
+    return Visits(model, count.astype(np.float64))
+
+
+def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
+    """Refuse where states were collapsed: the moves among them, at no cost, are not followed."""
+    prepared, model = policy.prepared, policy.prepared.model
+    plain_state = policy.origin if isinstance(policy, UnrolledPolicy) else np.arange(prepared.n_states)
+    members = np.bincount(prepared.state_of[prepared.state_of >= 0], minlength=int(plain_state.max()) + 1)
+    shared = np.flatnonzero((members[plain_state[prepared.action_state]] > 1) & (played > 0))
+    if len(shared):
+        state = np.flatnonzero(prepared.state_of == plain_state[prepared.action_state[shared[0]]])[0]
+        raise PrudentError(
+            f"visits are not counted where runs can go round at no cost, as in state {model.state(int(state))!r}: "
+            "simulate with paths=, or give those moves a cost"
+        )
+
+
+def times_played(policy: BudgetPolicy) -> FloatArray:
+    """Return how often each action of the prepared model is played in a run, on average; free loops count once.
+
+    Forwards until the budget is gone; from then on the policy looks at the state alone, and a linear system tells the
+    rest: nothing is cut off.
+    """
+    prepared = policy.prepared
+    _, _, missing, mass, played = followed(policy, 1, policy.level, MISSING)
+    if missing == 0:
+        return played
+    choice = prepared.action_start[:-1] + policy.choice[0]
+    acting = np.diff(prepared.action_start) > 0
+    arrived = mass[0].sum(axis=1) * acting
+    taken = np.zeros(prepared.n_actions, dtype=bool)
+    taken[choice[acting]] = True
+    arc = np.flatnonzero(taken[prepared.outcome_action] & acting[prepared.successor])
+    source, target = prepared.outcome_state[arc], prepared.successor[arc]
+    met = np.flatnonzero((arrived > 0) | (towards(target, source, prepared.n_states, arrived > 0) >= 0))
+    rank = np.full(prepared.n_states, -1, dtype=np.int64)
+    rank[met] = np.arange(len(met))
+    inside = rank[source] >= 0  # and so the target: it is met as well
+    place = rank[target[inside]], rank[source[inside]]
+    move = csr_array((prepared.probability[arc[inside]], place), shape=(len(met), len(met)))
+    played[choice[met]] += np.maximum(splu((eye_array(len(met)) - move).tocsc()).solve(arrived[met]), 0.0)
+    return played

@@ -1,0 +1,1 @@
+"""What surrounds the planning: limits, progress, optional libraries, files written whole, tables."""

@@ -1,0 +1,165 @@
+"""What a solve may use, when it must stop, and where it keeps its place."""
+
+import os
+import re
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from types import FrameType, TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError, TooLarge, as_number
+
+__all__ = ["Keeper", "Limits", "Stopped", "available_memory", "cores", "in_bytes", "shown_bytes"]
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+SHARE = 0.8
+"""The part of the memory now available that a solve takes at most, unless told otherwise."""
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Keeper(Protocol):
+    """Keeps the place of a long sweep, so that it can go on after a kill."""
+
+    def load(self, key: str) -> Arrays | None:
+        """Return what was kept under a key, or None."""
+
+    def save(self, key: str, content: Arrays, *, final: bool = False) -> None:
+        """Keep arrays under a key, beside what was final."""
+
+    def due(self) -> bool:
+        """Return whether it is time to save again."""
+
+
+class Stopped(PrudentError):
+    """Work was stopped early that cannot be used unfinished."""
+
+    def __init__(self, reason: str, what: str) -> None:
+        self.reason = reason
+        more = {
+            "time": "more time than is allowed: allow more (time_limit=, --time-limit)",
+            "memory": "more memory than is allowed: allow more (memory=, --memory), or give a larger step=",
+        }
+        super().__init__(f"{what} takes {more.get(reason, 'longer: it was interrupted')}")
+
+
+@dataclass
+class Limits:
+    """Memory, time and threads that a solve may use.
+
+    It is a context in which Ctrl-C asks a solve to stop rather than breaking it off; a second Ctrl-C breaks off.
+    """
+
+    memory: int  # bytes
+    time_limit: float | None = None  # seconds, from now
+    keeper: Keeper | None = None
+    threads: int = 1
+    interrupted: bool = False
+    began: float = field(default_factory=time.monotonic)
+    _depth: int = field(default=0, init=False)
+    _before: Any = field(default=None, init=False)
+
+    @classmethod
+    def of(
+        cls,
+        memory: int | float | str | None,
+        time_limit: float | None,
+        keeper: Keeper | None = None,
+        threads: int | None = None,
+    ) -> "Limits":
+        """Return the limits that a user's arguments mean."""
+        if time_limit is not None:
+            time_limit = as_number("time_limit", time_limit, "a number of seconds, above 0", lambda x: x > 0)
+        most = int(SHARE * available_memory()) if memory is None else in_bytes(memory)
+        if threads is None:
+            threads = cores()
+        elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
+            raise PrudentError(f"threads is {threads!r}; it must be a whole number from 1 to 1024")
+        return cls(most, time_limit, keeper, int(threads))
+
+    @property
+    def left(self) -> float:
+        """The seconds left."""
+        return np.inf if self.time_limit is None else self.began + self.time_limit - time.monotonic()
+
+    @property
+    def stop(self) -> str:
+        """Why to stop now: ``"interrupted"``, ``"time"``, or nothing."""
+        if self.interrupted:
+            return "interrupted"
+        return "time" if self.left <= 0 else ""
+
+    def check(self, need: int, what: str, advice: str) -> None:
+        """Refuse what needs more memory than there is, before any of it is taken."""
+        if need > self.memory:
+            raise TooLarge(
+                f"{what} would take {shown_bytes(need)} of memory; {shown_bytes(self.memory)} are allowed: {advice}"
+            )
+
+    def __enter__(self) -> "Limits":
+        self._depth += 1
+        if self._depth == 1 and threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):  # not where Ctrl-C is ignored
+                self._before = before
+                signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that are free now, or all there are where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 8 * 10**9
+
+
+def in_bytes(memory: int | float | str) -> int:
+    """Return a number of bytes, given as a number or as text such as ``"24GB"``."""
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", memory.upper())
+        value = float(found[1]) * UNITS[found[2]] if found else np.nan
+    else:
+        number = isinstance(memory, int | float | np.number) and not isinstance(memory, bool)
+        value = float(memory) if number else np.nan
+    if not 0 < value < np.inf:
+        raise PrudentError(f"memory is {memory!r}; it must be a number of bytes above 0, such as 2000000000 or 2GB")
+    return int(value)
+
+
+def shown_bytes(amount: float) -> str:
+    """Return a number of bytes for people."""
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if amount >= size:
+            return f"{amount / size:.3g} {unit}"
+    return f"{amount / 1000:.3g} kB"
