@@ -267,7 +267,7 @@ def test_a_folder_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("size", [500, 10**9, 10**30])
 def test_a_file_that_claims_to_be_huge(file, size):
-    text = (Path(__file__).parents[1] / "reference/models/repair.drn").read_text()
+    text = (Path(__file__).parents[3] / "reference/models/repair.drn").read_text()
     path = file(text.replace("@nr_states\n4", f"@nr_states\n{size}"), "huge.drn")
     with pytest.raises(PrudentError, match=r"huge.drn: declares \d+ states, more than its 4\d\d bytes can hold"):
         prudent.load(path)

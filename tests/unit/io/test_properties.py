@@ -9,7 +9,7 @@ from prudent import PrudentError
 
 stormpy = pytest.importorskip("stormpy")
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMED = """mdp
 module m
   x : [0..3] init 0;
