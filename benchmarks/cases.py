@@ -43,16 +43,16 @@ class Case:
     def truth(self) -> tuple[float, float]:
         """The optimal CVaR as charged and the least mean at it, by the package."""
         plan = self.solve()
-        if not self.prepared.rounded:
+        if not self.prepared.scale.rounded:
             return plan.cvar, plan.expected
         excess = explore(self.prepared, self.alpha, Limits.of(None, None), bounded=False).swept.excess
         charged = float((np.arange(len(excess)) + excess / self.alpha).min())
-        return self.prepared.in_units(charged), plan.expected
+        return self.prepared.scale.in_units(charged), plan.expected
 
     @cached_property
     def levels(self) -> int:
         """How many budgets a naive sweep needs: up to the optimal CVaR, where the search may end."""
-        return int(self.prepared.in_levels(self.truth[0])) + 1
+        return int(self.prepared.scale.in_levels(self.truth[0])) + 1
 
     @property
     def naive(self) -> int:

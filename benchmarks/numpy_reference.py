@@ -39,7 +39,7 @@ def best_budget(prepared: Prepared, alpha: float, excess: np.ndarray, mean: np.n
     f = np.arange(len(excess)) + excess / alpha
     best = f.min()
     attains = f <= best + 4 * TIE * (excess + excess[f.argmin()]) / alpha + 1e-15 * best
-    return prepared.in_units(best), prepared.in_units(mean[attains].min())
+    return prepared.scale.in_units(best), prepared.scale.in_units(mean[attains].min())
 
 
 def by_state(prepared: Prepared, levels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -107,7 +107,7 @@ class Programs:
         solved: GameValue = method.solve_game(self.prepared, Limits.of(None, None))
         self.grid, self.value = solved.game.grid, solved.value
         self.slope = np.diff(self.value, axis=1) / np.diff(self.grid)
-        self.cost = self.prepared.fine / self.prepared.stride
+        self.cost = self.prepared.fine / self.prepared.scale.stride
 
     def program(self, a: int, y: float) -> dict[str, object]:
         """Return the program of an action at y; the variables are z, then t."""

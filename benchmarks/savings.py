@@ -10,7 +10,7 @@ from cases import Case, domains, fifty_thousand
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
-from prudent.models.ssp import IntArray, owner
+from prudent.models.rows import IntArray, owner
 from table import Found, Row
 
 PART = "less work: multiply-adds left"

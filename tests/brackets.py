@@ -13,16 +13,16 @@ def brackets(model: prudent.SSP) -> tuple[list[Fraction], list[Fraction | None]]
     """Return the lower and the upper bound of every state; None stands for infinite.  All states must be kept."""
     prepared = prepare(model)
     least = least_expected_cost(prepared)
-    assert (prepared.state_of >= 0).all()
+    assert (prepared.members.state_of >= 0).all()
     assert (least.lower <= least.value).all() and (least.value <= least.upper).all()
-    step = Fraction(prepared.lattice.step)
+    step = Fraction(prepared.scale.lattice.step)
 
     def in_units(levels: float, state: int) -> Fraction | None:
         if np.isinf(levels):
             return None
-        return (Fraction(float(levels)) * prepared.stride + int(prepared.luck[state])) * step
+        return (Fraction(float(levels)) * prepared.scale.stride + int(prepared.scale.luck[state])) * step
 
-    place = enumerate(prepared.state_of)
+    place = enumerate(prepared.members.state_of)
     pairs = [(in_units(least.lower[s], i), in_units(least.upper[s], i)) for i, s in place]
     return [low for low, _ in pairs], [high for _, high in pairs]
 

@@ -95,8 +95,8 @@ def test_a_step_that_is_advised_fits(memory, how):
 def test_memory_that_runs_out_stops_no_sooner_than_it_must():
     model = prudent.build("s", {"s": {"a": [(0.5, "s", 10), (0.5, "g", 1)]}})
     whole, prepared = prudent.solve(model, 0.1), prepare(model)
-    levels = round(prepared.in_levels(whole.upper)) + 2
-    assert levels < prepared.in_levels(whole.expected) / 0.1  # which is all that is known at first
+    levels = round(prepared.scale.in_levels(whole.upper)) + 2
+    assert levels < prepared.scale.in_levels(whole.expected) / 0.1  # which is all that is known at first
     assert same(prudent.solve(model, 0.1, memory=sweep_bytes(prepared, levels)), whole)
 
 

@@ -31,7 +31,7 @@ def case(request):
     model = make()
     prepared = prepare(model)
     plan = prudent.solve(model, alpha)
-    return prepared, alpha, int(prepared.in_levels(plan.cvar)) + 1, plan
+    return prepared, alpha, int(prepared.scale.in_levels(plan.cvar)) + 1, plan
 
 
 @pytest.mark.parametrize("reference", [numpy_reference.solve_with_numpy, solve_untuned])
@@ -61,7 +61,7 @@ def test_references_on_a_cycle():
     model = prudent.build("here", drive)
     plan, prepared = prudent.solve(model, 0.1), prepare(model)
     for reference in (numpy_reference.solve_with_numpy, solve_untuned):
-        found = reference(prepared, 0.1, int(prepared.in_levels(plan.cvar)) + 1)
+        found = reference(prepared, 0.1, int(prepared.scale.in_levels(plan.cvar)) + 1)
         assert found.cvar == pytest.approx(plan.cvar, rel=1e-9)
         assert found.expected == pytest.approx(plan.expected, rel=1e-9)
 

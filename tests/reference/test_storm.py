@@ -64,11 +64,11 @@ def ours(model):
     """Our bounds in units, for the states that the start can reach; elsewhere none."""
     prepared = prepare(model)
     least = least_expected_cost(prepared)
-    kept = prepared.state_of >= 0
-    step = prepared.lattice.step
+    kept = prepared.members.state_of >= 0
+    step = prepared.scale.lattice.step
 
     def in_units(levels):
-        return (levels[prepared.state_of[kept]] * prepared.stride + prepared.luck[kept]) * step
+        return (levels[prepared.members.state_of[kept]] * prepared.scale.stride + prepared.scale.luck[kept]) * step
 
     return kept, in_units(least.lower), in_units(least.upper)
 

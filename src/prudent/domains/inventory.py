@@ -5,7 +5,8 @@ import numpy as np
 from prudent.domains.arguments import whole
 from prudent.domains.registry import domain
 from prudent.models.build import from_arrays, merge_outcomes
-from prudent.models.ssp import SSP, starts
+from prudent.models.rows import starts
+from prudent.models.ssp import SSP
 
 __all__ = ["inventory_control"]
 

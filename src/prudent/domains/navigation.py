@@ -13,7 +13,8 @@ from prudent.domains.arguments import whole
 from prudent.domains.registry import domain
 from prudent.errors import PrudentError, printable
 from prudent.models.build import build
-from prudent.models.ssp import SSP, FloatArray
+from prudent.models.rows import FloatArray
+from prudent.models.ssp import SSP
 
 __all__ = ["autonomous_navigation", "parse_traffic", "place_of_junctions", "read_traffic", "synthetic_roads"]
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.kernels.counting import common_divisor, whole_numbers
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 
 __all__ = ["Lattice", "find_lattice", "fine_lattice", "finest_step", "nice_step", "usual_step"]
 

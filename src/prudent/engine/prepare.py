@@ -20,31 +20,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.engine.cost_scale import CostScale, multiple
 from prudent.engine.cost_step import COARSEST, Lattice, find_lattice, fine_lattice, usual_step
-from prudent.engine.prepared import Prepared
+from prudent.engine.prepared import Members, Prepared
 from prudent.errors import PrudentError, as_number
 from prudent.kernels import compile_for_cycles
 from prudent.kernels.acyclic import luck_ahead
 from prudent.kernels.counting import above_luck, common_divisor, sort_rows, stop_below
 from prudent.kernels.graphs import almost_sure, best_luck
 from prudent.kernels.search import reached
-from prudent.models.graph import (
-    Blocks,
-    BoolArray,
-    end_components,
-    entering,
-    ordered_blocks,
-    ranges,
-    reachable,
-    towards,
-)
-from prudent.models.ssp import SSP, FloatArray, IntArray, owner, starts
+from prudent.models.graph import Blocks, end_components, entering, ordered_blocks, reachable, towards
+from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, ranges, starts
+from prudent.models.ssp import SSP
 
 __all__ = ["prepare"]
 
 
 @dataclass(frozen=True)
-class _Flat:
+class _Flat(Rows):
     """A model under preparation, state -> action -> outcome, whose rows can be dropped, renamed and put in order."""
 
     start: int
@@ -54,34 +47,6 @@ class _Flat:
     probability: FloatArray  # (n_outcomes,)
     successor: IntArray  # (n_outcomes,)
     cost: NDArray[Any]  # (n_outcomes,)  as given; whole lattice steps once normalised
-
-    @property
-    def n_states(self) -> int:
-        return len(self.action_start) - 1
-
-    @property
-    def n_actions(self) -> int:
-        return len(self.outcome_start) - 1
-
-    @property
-    def is_goal(self) -> BoolArray:
-        return np.asarray(self.action_start[1:] == self.action_start[:-1])
-
-    @cached_property
-    def action_state(self) -> IntArray:
-        return owner(self.action_start)
-
-    @cached_property
-    def outcome_action(self) -> IntArray:
-        return owner(self.outcome_start)
-
-    @cached_property
-    def outcome_state(self) -> IntArray:
-        return self.action_state[self.outcome_action]
-
-    @cached_property
-    def arc_start(self) -> IntArray:
-        return self.outcome_start[self.action_start]
 
     @cached_property
     def ordered(self) -> tuple[Blocks, bool]:
@@ -151,13 +116,11 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     )
     state_of[known] = collapsed_to[pruned_to[: model.n_states][known]]
     state_luck[known] = luck[pruned_to[: model.n_states][known]]
+    scale = CostScale(lattice, stride, step, rounded, slip, state_luck, start_luck)
     return Prepared(
         model=model,
-        lattice=lattice,
-        stride=stride,
-        step=step,
-        rounded=rounded,
-        slip=slip,
+        scale=scale,
+        members=Members(model, state_of, inner_action),
         start=flat.start,
         action_start=flat.action_start,
         outcome_start=flat.outcome_start,
@@ -165,20 +128,11 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
         probability=flat.probability,
         successor=flat.successor,
         fine=flat.cost,
-        cost=_levels(flat.cost, stride, down=down),
-        state_of=state_of,
-        luck=state_luck,
-        start_luck=start_luck,
+        # The same array if a level is a step of the lattice: a prepared model's arrays are not written to.
+        cost=flat.cost if stride == 1 else scale.down(flat.cost) if down else scale.up(flat.cost),
         model_action=flat.model_action,
         plays=plays,
-        inner_action=inner_action,
     )
-
-
-def _levels(cost: IntArray, stride: int, *, down: bool) -> IntArray:
-    if stride == 1:
-        return cost  # the same array: a prepared model's are not written to
-    return cost // stride if down else -(-cost // stride)
 
 
 def _opened(model: SSP) -> _Flat:
@@ -238,18 +192,13 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
     found = find_lattice(flat.cost)
     if found is not None:
         lattice, steps = found
-        if step is None or _multiple(lattice.step, step):
+        if step is None or multiple(lattice.step, step):
             return lattice, steps, 1, 0
-        if _multiple(step, lattice.step) and step <= COARSEST * float(np.abs(flat.cost).max(initial=0.0)):
+        if multiple(step, lattice.step) and step <= COARSEST * float(np.abs(flat.cost).max(initial=0.0)):
             return lattice, steps, round(step / lattice.step), 0
     lattice, steps, stride = fine_lattice(flat.cost, usual_step(flat.cost) if step is None else step, flat.n_states)
     slip = int(np.ceil((2 * flat.n_states + 1) * lattice.deviation / lattice.step))
     return lattice, steps, stride, slip
-
-
-def _multiple(large: float, small: float) -> bool:
-    ratio = large / small if 1e-15 * large < small < np.inf else np.inf
-    return 0.5 < ratio < np.inf and abs(ratio - round(ratio)) <= 1e-9 * ratio
 
 
 def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, steps: IntArray) -> tuple[_Flat, IntArray]:

@@ -16,7 +16,8 @@ from scipy.sparse import csr_array, issparse
 from prudent.errors import PrudentError, as_number
 from prudent.io.costs import check_rule, costs_of
 from prudent.models.build import from_arrays, merge_outcomes
-from prudent.models.ssp import SSP, FloatArray, IntArray, starts
+from prudent.models.rows import FloatArray, IntArray, starts
+from prudent.models.ssp import SSP
 
 __all__ = ["from_mdptoolbox", "from_quantecon"]
 

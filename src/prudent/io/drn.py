@@ -16,7 +16,8 @@ import numpy as np
 from prudent.errors import printable
 from prudent.io.storm.files import read_explicit as read
 from prudent.models.build import merge_outcomes
-from prudent.models.ssp import SSP, FloatArray, IntArray, owner, starts
+from prudent.models.rows import FloatArray, IntArray, owner, starts
+from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import write_bytes
 
 __all__ = ["read", "write"]

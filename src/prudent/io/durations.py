@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, as_number, must_be_one
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 
 __all__ = ["Grid", "durations"]
 

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.models.ssp import SSP, owner
+from prudent.models.rows import owner
+from prudent.models.ssp import SSP
 
 __all__ = ["first_twin", "written_names"]
 

@@ -131,7 +131,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         prepared = prepare(model, float(content["step"]))
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}") from None
-    if content["prepared"] != _prepared_digest(prepared, prepared.n_states) or content["step"] != prepared.step:
+    if content["prepared"] != _prepared_digest(prepared, prepared.n_states) or content["step"] != prepared.scale.step:
         raise PrudentError(
             f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"
         )
@@ -250,9 +250,9 @@ def _small(table: NDArray[Any]) -> NDArray[Any]:
 
 def _prepared_digest(prepared: Prepared, n_states: int) -> str:
     """Return a digest of how a policy's numbers for plain states, their actions and budgets are to be read."""
-    digest = sha256(f"{prepared.lattice.step!r} {prepared.stride} {prepared.start_luck}".encode())
-    action_start = prepared.action_start[: n_states + 1]
-    for array in (prepared.state_of, prepared.luck, action_start, prepared.model_action[: action_start[-1]]):
+    scale, action_start = prepared.scale, prepared.action_start[: n_states + 1]
+    digest = sha256(f"{scale.lattice.step!r} {scale.stride} {scale.start_luck}".encode())
+    for array in (prepared.members.state_of, scale.luck, action_start, prepared.model_action[: action_start[-1]]):
         digest.update(array.astype("<i8").tobytes())
     return digest.hexdigest()
 

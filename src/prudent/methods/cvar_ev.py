@@ -25,7 +25,7 @@ from prudent.kernels.game import Game, bounded_choice, improve_bounded
 from prudent.kernels.sweep import Base
 from prudent.methods.cvar_wc import CvarWC, solution, unroll
 from prudent.methods.solution import Solution
-from prudent.models.ssp import IntArray
+from prudent.models.rows import IntArray
 from prudent.policies.chain import forward
 from prudent.policies.simulate import simulate
 from prudent.runtime.limits import Limits
@@ -74,7 +74,7 @@ class CvarEV(CvarWC):
         else:
             runs = simulate(prepared.model, careful, episodes=self.episodes, seed=self.seed)
             own = runs.distribution.var(alpha)
-        return round(prepared.in_levels(own))
+        return round(prepared.scale.in_levels(own))
 
     def _exact_choice(
         self, prepared: Prepared, worst: WorstCase, fallback: IntArray, limit: int, limits: Limits

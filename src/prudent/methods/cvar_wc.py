@@ -32,7 +32,7 @@ from prudent.kernels.game import Game, choose, improve
 from prudent.methods.exact import surely_expected
 from prudent.methods.solution import Solution
 from prudent.models.graph import towards
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
 from prudent.policies.policy import UnrolledPolicy
@@ -110,7 +110,7 @@ class CvarWC:
             prepared.outcome_start,
             prepared.probability,
             prepared.successor,
-            np.maximum(prepared.fine - prepared.slip, 0) / prepared.stride,  # surely not above the true costs
+            prepared.scale.unrounded(prepared.scale.surely(prepared.fine)),
             grid,
             slope,
         )
@@ -157,12 +157,12 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
     prepared = policy.prepared
     tail = spent_budget(policy)
     found = charged = _distribution(policy, tail)
-    if prepared.rounded:
+    if prepared.scale.rounded:
         charged = _distribution(policy, tail, charged=True)
     cvar = expected = upper = np.nan
     if found is not None and charged is not None:
-        cvar, expected = prepared.in_levels(found.cvar(alpha)), prepared.in_levels(found.mean)
-        upper = prepared.in_levels(charged.cvar(alpha))
+        cvar, expected = prepared.scale.in_levels(found.cvar(alpha)), prepared.scale.in_levels(found.mean)
+        upper = prepared.scale.in_levels(charged.cvar(alpha))
     # The part cut off costs what the tail's upper bound says, at most.
     slip = path_rounding(prepared, tail.steps)
     if found is not None and found.missing > 0:
@@ -187,7 +187,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
     if policy.resolution > SAME_Y[0]:
         yield f"runs meet too many values of y; they were rounded to multiples of {policy.resolution:g}"
     if not prepared.acyclic:
-        change = solved.residual * prepared.level_size
+        change = solved.residual * prepared.scale.level_size
         yield f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}"
     if (worst.value == UNREACHED).any():
         yield "where no policy bounds the cost, the policy of least expected cost is played at y = 0"

@@ -50,8 +50,7 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_c
 from prudent.errors import TooLarge
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.solution import Solution
-from prudent.models.graph import BoolArray
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import MISSING, Values, backward, backward_from_each, forward_counting
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy, MixedPolicy
@@ -143,13 +142,13 @@ def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool =
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     least, low, stopped = surely_expected(prepared, expected), np.zeros(1), ""
     base = Base(expected.value, expected.lower, expected.value)
-    if prepared.rounded and bounded:
+    if prepared.scale.rounded and bounded:
         low, stopped = surely_above(prepared, expected, limits, alpha=alpha)
         if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
             limits = replace(limits, keeper=None)
-    aims = PLAN if prepared.rounded else BOTH
+    aims = PLAN if prepared.scale.rounded else BOTH
     swept = budget_sweep(prepared, base, expected.choice, worst, limits, alpha=alpha, aims=aims)
-    if not prepared.rounded:
+    if not prepared.scale.rounded:
         low = swept.low
     return Explored(prepared, expected, swept, low, float(least[prepared.start]), swept.stopped or stopped)
 
@@ -159,11 +158,11 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Sol
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w, last=last)
-    exact_costs = not prepared.rounded and (prepared.lattice.deviation == 0 or prepared.finite)
+    exact_costs = not prepared.scale.rounded and (prepared.scale.deviation == 0 or prepared.finite)
     if exact_costs and not stopped and not np.isnan(explored.swept.lost) and alpha < 1 and not attains[:w].any():
         # The sweep has all numbers, and VaR is the least budget that is best for the policy itself.
         excess, above, mean = explored.values[:, w].tolist()
-        var = float(prepared.totals(np.array(w)))
+        var = prepared.scale.total(w)
         own = Own(var, w + excess / alpha, mean, (w + above / alpha) * (1 + 4 * UNIT), np.nan, 0.0)
     else:
         own = reached(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
@@ -172,9 +171,9 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Sol
         values = explored.values_of(policy)
         upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
         cvar, mean = min(cvar, w + values.excess / alpha), values.mean
-    if prepared.rounded or stopped:  # only the best of all budgets is surely the best for its own policy, too
+    if prepared.scale.rounded or stopped:  # only the best of all budgets is surely the best for its own policy, too
         cvar = np.nan if own.notes else max(cvar, lower)
-    complete = not (stopped or prepared.rounded)
+    complete = not (stopped or prepared.scale.rounded)
     second = float(explored.swept.mean[attains].min()) * (1 - SECOND)
     return Solution(
         policy=policy,
@@ -220,22 +219,22 @@ def reached(policy: BudgetPolicy, tail: Expected, most: float | None, alpha: flo
 
     try:
         found, steps = followed(charged=False)
-        charged = followed(charged=True)[0] if prepared.rounded else found
+        charged = followed(charged=True)[0] if prepared.scale.rounded else found
     except TooLarge:
         return Own(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
     upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)
     if most is not None and np.isinf(upper):  # it was not: whoever kept the values lied
         return reached(policy, tail, None, alpha)
-    var = prepared.in_units(level) if prepared.rounded else float(prepared.totals(np.array(int(level))))
+    var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))
     return Own(var, min(found.cvar(alpha), upper), found.mean, upper, steps, slip)
 
 
 def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
     """Return what the least expected cost surely is at least, where a lattice holds costs only closely too."""
-    if prepared.slip == 0:
+    if prepared.scale.slip == 0:
         return expected.lower
-    return least_expected_cost(replace(prepared, fine=np.maximum(prepared.fine - prepared.slip, 0))).lower
+    return least_expected_cost(replace(prepared, fine=prepared.scale.surely(prepared.fine))).lower
 
 
 def surely_above(
@@ -253,11 +252,11 @@ def surely_above(
     Without budget the first objective is made of the terms and V, unless it is ``beyond``, whatever the state.
     Return what the first objective surely is at least, for the budgets from 0 up, and why it was stopped, if it was.
     """
-    down, least = prepare(prepared.model, prepared.step, down=True), surely_expected(prepared, expected)
+    down, least = prepare(prepared.model, prepared.scale.step, down=True), surely_expected(prepared, expected)
     # Rounded down, more states lie on free cycles and count as one: it has the least of its members' values.
     low = np.full(down.n_states, np.inf)
-    known = prepared.state_of >= 0
-    np.minimum.at(low, down.state_of[known], least[prepared.state_of[known]])
+    known = prepared.members.state_of >= 0
+    np.minimum.at(low, down.members.state_of[known], least[prepared.members.state_of[known]])
     low[down.start] = min(low[down.start], least[prepared.start])
     # Limits from the right: row b stands for a budget just above b - 1, which is gone only at b charged.
     low = ((terms.accrual + terms.slope) * low + terms.slope) * (1 - 4 * UNIT)

@@ -26,7 +26,7 @@ from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.exact import surely_above
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 from prudent.policies.distribution import FORGIVEN
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
@@ -64,10 +64,10 @@ def exceeding(prepared: Prepared, most: int, limits: Limits) -> Exceeding:
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: the mean falls
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
-    base, aims = Base(one, one, expected.value), PLAN if prepared.rounded else BOTH
+    base, aims = Base(one, one, expected.value), PLAN if prepared.scale.rounded else BOTH
     swept = budget_sweep(prepared, base, expected.choice, ends, limits, most=most + 1, aims=aims, terms=BEYOND)
     low, stopped = swept.low[1:], swept.stopped
-    if prepared.rounded and not stopped:
+    if prepared.scale.rounded and not stopped:
         low, stopped = surely_above(prepared, expected, limits, most=most + 1, terms=BEYOND, beyond=1.0)
     if stopped:
         raise Stopped(stopped, "sweeping the budgets")

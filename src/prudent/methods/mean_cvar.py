@@ -23,7 +23,7 @@ from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import WorstCase
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.exact import Explored, explore, surely_above, without_safety
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
@@ -78,7 +78,7 @@ class Weighing:
         base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
         swept = self.swept(base, without_safety(prepared), terms)
         low = swept.low
-        if prepared.rounded:
+        if prepared.scale.rounded:
             low, stopped = surely_above(prepared, expected, self.limits, most=self.most, terms=terms)
             if stopped:
                 raise Stopped(stopped, TASK)
@@ -97,7 +97,7 @@ class Weighing:
     def swept(self, base: Base, worst: WorstCase, terms: Terms) -> Swept:
         """Sweep all budgets that matter."""
         prepared, choice = self.prepared, self.explored.expected.choice
-        aims = PLAN if prepared.rounded else BOTH
+        aims = PLAN if prepared.scale.rounded else BOTH
         found = budget_sweep(prepared, base, choice, worst, self.limits, most=self.most, aims=aims, terms=terms)
         if found.stopped:
             raise Stopped(found.stopped, TASK)

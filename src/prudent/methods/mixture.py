@@ -26,7 +26,7 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_c
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.exact import surely_above, without_safety
 from prudent.methods.mean_cvar import Found, Weighing, beneath
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Stopped
@@ -107,7 +107,7 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
     value, first, second = _mixed(touched, room, hair)
     w = int(np.argmin(value))
     least = float(bound.min())
-    if weighing.prepared.rounded:
+    if weighing.prepared.scale.rounded:
         least = _surely(weighing, [each.slope for each in touched[2:]], sure)
     return _mixture(weighing, touched[first[w]], touched[second[w]], w, float(room[w]), least)
 
@@ -179,7 +179,7 @@ def _weighed(weighing: Weighing, slope: float) -> _Touched:
 
 
 def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:
-    low = swept.excess if weighing.prepared.rounded else swept.low  # a guide for the search, where it is no bound
+    low = swept.excess if weighing.prepared.scale.rounded else swept.low  # a guide for the search, where it is no bound
     return replace(_touch(weighing, swept.choice), slope=slope, low=low)
 
 

@@ -42,8 +42,8 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         raise KeyboardInterrupt
     if swept.stopped:
         raise PrudentError(
-            f"the least worst case is {prepared.in_units(w):g}, but the plan that keeps it was not finished: allow "
-            "more time (time_limit=, --time-limit) or memory (memory=, --memory)"
+            f"the least worst case is {prepared.scale.in_units(w):g}, but the plan that keeps it was not finished: "
+            "allow more time (time_limit=, --time-limit) or memory (memory=, --memory)"
         )
     policy = BudgetPolicy(prepared, swept.choice)
     values = backward(policy, least)
@@ -60,10 +60,10 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     )
     try:
         distribution = charged = forward(policy, most=w + 1)
-        if prepared.rounded:
+        if prepared.scale.rounded:
             charged = forward(policy, most=w + 1, charged=True)
     except TooLarge:
         return replace(found, notes=(UNFOLLOWED,))
-    upper = prepared.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps))
-    cvar = prepared.in_levels(distribution.cvar(alpha))
+    upper = prepared.scale.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps))
+    cvar = prepared.scale.in_levels(distribution.cvar(alpha))
     return replace(found, var=distribution.var(alpha), cvar=cvar, upper=float(min(upper, w)))

@@ -8,8 +8,9 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.models.graph import ranges, towards
-from prudent.models.ssp import SSP, IntArray, owner, starts
+from prudent.models.graph import towards
+from prudent.models.rows import IntArray, owner, ranges, starts
+from prudent.models.ssp import SSP
 
 __all__ = ["amend"]
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.ssp import SHOWN, SSP, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
+from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.progress import Progress
 
 __all__ = ["build", "from_arrays", "merge_outcomes"]

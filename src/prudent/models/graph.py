@@ -1,26 +1,22 @@
 """Graphs of a model: reversed arcs, reachability, components in order, end components."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from prudent.kernels.graphs import sorted_by, staying
 from prudent.kernels.search import next_hops, reached, successors_first
-from prudent.models.ssp import IntArray, owner, starts
+from prudent.models.rows import BoolArray, IntArray, owner, starts
 
 __all__ = [
     "Blocks",
-    "BoolArray",
     "end_components",
     "entering",
     "ordered_blocks",
-    "ranges",
     "reachable",
     "towards",
 ]
 
-BoolArray = NDArray[np.bool_]
 Blocks = tuple[IntArray, IntArray, IntArray]
 """(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
 
@@ -29,12 +25,6 @@ def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
     """Return, for each state, the outcomes that lead to it: their starts and the outcomes."""
     enter_start = starts(successor, n_states)
     return enter_start, sorted_by(successor, enter_start)
-
-
-def ranges(start: IntArray, row: IntArray) -> IntArray:
-    """Return the items of the given rows of a compressed row structure, one after the other."""
-    size = start[row + 1] - start[row]
-    return np.asarray(np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[row], size))
 
 
 def _by_source(source: IntArray, target: IntArray, n: int) -> tuple[IntArray, IntArray]:

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
+from prudent.models.rows import FloatArray, IntArray, Rows
 
-__all__ = ["SSP", "FloatArray", "IntArray", "owner", "starts"]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+__all__ = ["SSP"]
 
 SUM_TOLERANCE = 1e-9
 """How far the probabilities of one action may be from 1 before the model is refused."""
@@ -29,18 +27,8 @@ SHOWN = 20
 """How many places one kind of problem names at most."""
 
 
-def owner(start: IntArray) -> IntArray:
-    """Return, for each item of a compressed row structure, the row it belongs to."""
-    return np.repeat(np.arange(len(start) - 1), np.diff(start))
-
-
-def starts(row: IntArray, n_rows: int) -> IntArray:
-    """Return where each row starts in a list sorted by row (the inverse of :func:`owner`)."""
-    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class SSP:
+class SSP(Rows):
     """A stochastic shortest path problem, validated once, immutable after.
 
     States and actions are numbered; an *action* here is one action of one state.  The actions of state
@@ -93,24 +81,9 @@ class SSP:
         object.__setattr__(self, "deviation", max(deviation, initial_deviation))
 
     @property
-    def n_states(self) -> int:
-        """The number of states, goals included."""
-        return len(self.action_start) - 1
-
-    @property
-    def n_actions(self) -> int:
-        """The number of (state, action) pairs."""
-        return len(self.outcome_start) - 1
-
-    @property
     def n_outcomes(self) -> int:
         """The number of outcomes of all actions together."""
         return len(self.probability)
-
-    @property
-    def is_goal(self) -> NDArray[np.bool_]:
-        """Whether a state is a goal, i.e. has no actions."""
-        return np.asarray(np.diff(self.action_start) == 0)
 
     def state(self, index: int) -> Hashable:
         """Return the name of a state.
@@ -237,7 +210,7 @@ class SSP:
             digest.update(f"{item.name}:{len(array)};".encode())
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
         state_name = range(self.n_states) if self.state_names is None else self.state_names
-        within = np.arange(self.n_actions) - self.action_start[owner(self.action_start)]
+        within = np.arange(self.n_actions) - self.action_start[self.action_state]
         action_name = within.tolist() if self.action_names is None else self.action_names
         for kind, names in ((b"s%d:%b", state_name), (b"a%d:%b", action_name)):
             texts = (str(name).encode("utf-8", "surrogatepass") for name in names)
@@ -321,7 +294,7 @@ def _content_problems(model: SSP) -> Iterator[str]:
     if model.action_names is not None:
         given, start = model.action_names, model.action_start.tolist()
         if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
-            for state, name in _repeated(list(zip(owner(model.action_start).tolist(), given, strict=True))):
+            for state, name in _repeated(list(zip(model.action_state.tolist(), given, strict=True))):
                 yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
 
     for action in places(np.diff(model.outcome_start) == 0):

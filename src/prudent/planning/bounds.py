@@ -72,7 +72,7 @@ class Target:
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
     """Return a solution's bounds in the user's units."""
     steps = 0.0
-    if prepared.lattice.deviation > 0 and np.isfinite(solution.upper):
+    if prepared.scale.deviation > 0 and np.isfinite(solution.upper):
         steps = solution.steps
         if np.isnan(steps) and prepared.finite:
             steps = prepared.longest * float(prepared.plays.max(initial=1.0))
@@ -83,13 +83,13 @@ def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
 
 def bracket_below(prepared: Prepared, lower: float) -> float:
     """Return a lower bound in levels in the user's units; see :func:`bracket`."""
-    base, step, deviation = prepared.in_units(0), prepared.level_size, prepared.lattice.deviation
+    base, step, deviation = prepared.scale.in_units(0), prepared.scale.level_size, prepared.scale.deviation
     least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
     if deviation > 0:
         n = prepared.longest + 1
         least -= n * deviation
-        if prepared.slip == 0:
-            least -= min((2 * n + 1) * deviation / prepared.lattice.step, 1.0) * step * lower
+        if prepared.scale.slip == 0:
+            least -= min((2 * n + 1) * deviation / prepared.scale.lattice.step, 1.0) * step * lower
     return least
 
 
@@ -101,10 +101,10 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
     least 0 in truth as on the lattice, so from below they err by a factor of their size; unless they gave up the slip
     when they were rounded down.  From above each of a run's expected ``steps`` adds its part.
     """
-    base, step = prepared.in_units(0), prepared.level_size
+    base, step = prepared.scale.in_units(0), prepared.scale.level_size
     least = bracket_below(prepared, lower)
-    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper) + prepared.lattice.deviation * steps / alpha
+    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper) + prepared.scale.deviation * steps / alpha
     if not least <= most:
         raise Defect(f"{prepared.model.name}: a lower bound of {least!r} came out above an upper bound of {most!r}")
     # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
-    return Bracket(least, most, max(abs(least), abs(most), most - base, 0.0 if prepared.rounded else step))
+    return Bracket(least, most, max(abs(least), abs(most), most - base, prepared.scale.resolution))

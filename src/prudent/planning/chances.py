@@ -16,9 +16,9 @@ import numpy as np
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
 from prudent.methods.exceedance import exceeding
-from prudent.models.ssp import SSP, FloatArray
+from prudent.models.rows import FloatArray
+from prudent.models.ssp import SSP
 from prudent.planning.forecast import prepare_for
-from prudent.planning.objective import level_of
 from prudent.planning.solve import compile_kernels
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import Shown, Table, frame, number, plain
@@ -151,7 +151,9 @@ def chances(
     compile_kernels("exact")
     began, limits = time.perf_counter(), Limits.of(memory, time_limit, None, threads)
     prepared = prepare_for(model, TAIL, step)
-    level = np.array([max(min(level_of(prepared, budget), UNREACHED), -1) for budget in wanted], dtype=np.int64)
+    level = np.array(
+        [max(min(prepared.scale.level_within(budget), UNREACHED), -1) for budget in wanted], dtype=np.int64
+    )
     worst = int(least_worst_case(prepared).value[prepared.start])
     most = int(min(level.max(initial=0), worst))
     with limits:
@@ -168,6 +170,6 @@ def chances(
         for beyond in (found.chance, found.high, found.low)
     )
     return Chances(
-        model, wanted, chance, lower, upper, prepared.level_size if prepared.rounded else None,
+        model, wanted, chance, lower, upper, prepared.scale.level_size if prepared.scale.rounded else None,
         time.perf_counter() - began,
     )  # fmt: skip

@@ -12,7 +12,8 @@ from prudent.engine.values.worst_case import true_worst_case
 from prudent.errors import ModelError, PrudentError, as_number
 from prudent.io.formats import load
 from prudent.models.graph import ordered_blocks, reachable
-from prudent.models.ssp import SSP, owner, starts
+from prudent.models.rows import owner, starts
+from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.policies.distribution import check_alpha
 from prudent.runtime.limits import shown_bytes
@@ -221,8 +222,8 @@ def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
     for start in model.initial_state[model.initial_probability > 0].tolist():
         if not found[start]:
             found |= reachable(source, model.successor[arc], model.n_states, start)
-    pruned = prepared.state_of < 0
-    known = np.concatenate([prepared.model_action, prepared.inner_action])
+    pruned = prepared.members.state_of < 0
+    known = np.concatenate([prepared.model_action, prepared.members.inner_action])
     dropped = ~np.isin(np.arange(model.n_actions), known) & ~pruned[owner(model.action_start)]
     notes = []
     for which, why in (
@@ -237,15 +238,15 @@ def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
         a = int(np.flatnonzero(dropped)[0])
         place = f"{model.action(a)!r} in {model.state(model.state_of_action(a))!r}"
         notes.append(f"{int(dropped.sum()):,} actions may lead to where a run gets stuck, for example {place}")
-    if len(prepared.inner_action):
-        notes.append(f"{len(prepared.inner_action):,} actions move inside free cycles, whose states count as one")
-    if prepared.rounded:
+    if inner := len(prepared.members.inner_action):
+        notes.append(f"{inner:,} actions move inside free cycles, whose states count as one")
+    if prepared.scale.rounded:
         notes.append(f"the costs have no common step; solve rounds them, {how}")
     worst = true_worst_case(prepared)
     return {
-        "step": None if prepared.rounded else prepared.lattice.step,
-        "least_cost": prepared.in_units(0),
-        "worst_case": prepared.in_units(worst),
+        "step": None if prepared.scale.rounded else prepared.scale.lattice.step,
+        "least_cost": prepared.scale.in_units(0),
+        "worst_case": prepared.scale.in_units(worst),
         "pruned_states": int(pruned.sum()),
         "pruned_actions": int(dropped.sum()),
         "notes": tuple(notes),

@@ -17,7 +17,8 @@ import numpy as np
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored, explore, reached, solution_for
-from prudent.models.ssp import SSP, FloatArray
+from prudent.models.rows import FloatArray
+from prudent.models.ssp import SSP
 from prudent.planning.bounds import Bracket, bracket, bracket_of
 from prudent.planning.forecast import prepare_for
 from prudent.planning.plan import plan_of
@@ -93,13 +94,13 @@ class Curve(Shown):
     @property
     def step(self) -> float:
         """The step of the costs that was planned on."""
-        return self._explored.prepared.step
+        return self._explored.prepared.scale.step
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else should be known: rounded costs."""
-        rounded = self._explored.prepared.rounded
-        return (f"costs were rounded to multiples of {self.step:g}", GROUPED) if rounded else ()
+        rounded = self._explored.prepared.scale.notes
+        return (*rounded, GROUPED) if rounded else ()
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:
@@ -126,19 +127,20 @@ class Curve(Shown):
 
     def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
         """Return what a budget gives at an alpha; ``first``: it is the least one that is best for its policy: VaR."""
-        prepared, explored = self._explored.prepared, self._explored
+        explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
+
         excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
         cvar = w + excess / alpha
-        if prepared.rounded:  # charged more than it truly costs
+        if scale.rounded:  # charged more than it truly costs
             own = reached(explored.policy(w), explored.expected, cvar, alpha)
             cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
         elif first:
-            var = float(prepared.totals(np.array(w)))
+            var = scale.total(w)
         else:
             var = reached(explored.policy(w), explored.expected, cvar, alpha).var
-        return CurvePoint(alpha, prepared.in_units(cvar), var, prepared.in_units(mean), found.lower, found.upper)
+        return CurvePoint(alpha, scale.in_units(cvar), var, scale.in_units(mean), found.lower, found.upper)
 
     def plan(self, alpha: float) -> Plan:
         """Return the plan for an alpha, without solving again.
@@ -228,7 +230,7 @@ class Curve(Shown):
 
     @cached_property
     def _steps(self) -> FloatArray:
-        if self._explored.prepared.lattice.deviation == 0:
+        if self._explored.prepared.scale.deviation == 0:
             return np.zeros(0)
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 

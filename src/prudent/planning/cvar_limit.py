@@ -97,26 +97,26 @@ def solve_within(model: SSP, alpha: float, cap: Cap, target: Target, step: float
 
 def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:
     """Return a plan as one with a limit on its CVaR, with the status that its bounds on the mean give it."""
-    prepared = plan.policy.prepared
-    above, least = plan.expected - prepared.in_units(0), 0.0 if prepared.rounded else prepared.level_size
-    mean = Bracket(plan.expected_lower, plan.expected, max(abs(plan.expected), above, least))
+    scale = plan.policy.prepared.scale
+    size = max(abs(plan.expected), plan.expected - scale.in_units(0), scale.resolution)
+    mean = Bracket(plan.expected_lower, plan.expected, size)
     return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=interrupted))
 
 
 def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -> tuple[float, Solution]:
     """Return the limit on CVaR, and the best policy found within it."""
     prepared, explored, safest = weighing.prepared, weighing.explored, weighing.safest
-    least = prepared.in_units(safest.cvar)
+    least = prepared.scale.in_units(safest.cvar)
     limit = cap.limit(least)
     if limit < least - FORGIVEN * bracket.size:
         raise PrudentError(
-            f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.rounded else 'has'} that little: "
+            f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.scale.rounded else 'has'} that little: "
             f"the optimal CVaR is {_shown(bracket)}; give more"
         )
     # Counted from best luck, which may be far from 0, a limit has lost digits.
-    hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.in_units(0))) / prepared.level_size)
-    room = max(prepared.in_levels(limit) - hair, safest.cvar)
-    sure = max(prepared.in_levels(limit), safest.cvar) + hair
+    hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.scale.in_units(0))) / prepared.scale.level_size)
+    room = max(prepared.scale.in_levels(limit) - hair, safest.cvar)
+    sure = max(prepared.scale.in_levels(limit), safest.cvar) + hair
     found: Found | Mixture
     if cap.randomise:
         found = mixed_mean_within(weighing, room, sure, WEIGHTS)
@@ -146,7 +146,7 @@ def _shown(bracket: Bracket) -> str:
 def _bought(plan: Plan, optimum: Solution) -> str:
     """Return what a limit buys, in words."""
     prepared = plan.policy.prepared
-    cvar, mean = prepared.in_units(optimum.cvar), prepared.in_units(optimum.expected)
+    cvar, mean = prepared.scale.in_units(optimum.cvar), prepared.scale.in_units(optimum.expected)
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
     share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
     if np.isnan(more):
@@ -161,7 +161,8 @@ def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> 
     if not isinstance(policy, MixedPolicy) or not isinstance(found, Mixture):
         return ()
     parts = (found.first, found.share), (found.second, 1 - found.share)
-    shown = [f"with chance {share:.6g} one of mean {prepared.in_units(part.expected):.6f}" for part, share in parts]
+    mean = prepared.scale.in_units
+    shown = [f"with chance {share:.6g} one of mean {mean(part.expected):.6f}" for part, share in parts]
     return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)
 
 

@@ -51,8 +51,8 @@ def likely_step(prepared: Prepared, alpha: float) -> float:
     """Return about the step at which the bounds for alpha are as close as they are asked to be by default."""
     least = least_expected_cost(prepared)
     levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
-    size = max(abs(prepared.in_units(levels)), levels * prepared.level_size)
-    largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
+    size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
+    largest = float(prepared.fine.max(initial=1)) * prepared.scale.lattice.step
     step = min(0.8 * Target().width(size) / float(least.steps[prepared.start]), largest)
     return nice_step(max(step, 2 * finest_of(prepared.model)))
 
@@ -60,7 +60,7 @@ def likely_step(prepared: Prepared, alpha: float) -> float:
 def prepare_for(model: SSP, alpha: float, step: float | None) -> Prepared:
     """Prepare a model for one sweep: where no step is given and costs have none in common, with a likely one."""
     prepared = prepare(model, step)
-    return prepare(model, likely_step(prepared, alpha)) if prepared.rounded and step is None else prepared
+    return prepare(model, likely_step(prepared, alpha)) if prepared.scale.rounded and step is None else prepared
 
 
 def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
@@ -68,13 +68,13 @@ def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
     prepared = prepare_for(model, alpha, step)
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     levels = likely_levels(prepared, least, worst, alpha)
-    aims = PLAN if prepared.rounded else BOTH
+    aims = PLAN if prepared.scale.rounded else BOTH
     each = seconds_per_level(prepared, Base(least.value, least.lower, least.value), least.choice, int(levels))
     return Forecast(
         alpha=alpha,
-        step=prepared.step,
+        step=prepared.scale.step,
         levels=int(levels),
         memory=sweep_bytes(prepared, int(levels), aims) + PER_OUTCOME * model.n_outcomes,
-        seconds=levels * each * (ROUNDED if prepared.rounded else 1.0),
-        gap=float(least.steps[prepared.start]) * prepared.step if prepared.rounded else 0.0,
+        seconds=levels * each * (ROUNDED if prepared.scale.rounded else 1.0),
+        gap=float(least.steps[prepared.start]) * prepared.scale.step if prepared.scale.rounded else 0.0,
     )

@@ -273,8 +273,7 @@ def frontier(
                 progress.at(tried)
         gap = _missed(found, weighing.lines)
         points = tuple(_point(weighing, point) for point in found)
-    rounded = f"costs were rounded to multiples of {prepared.step:g}: CVaRs are estimates, plan(i) has their bounds"
-    notes = (rounded,) if prepared.rounded else ()
+    notes = tuple(f"{note}: CVaRs are estimates, plan(i) has their bounds" for note in prepared.scale.notes)
     status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
     return Frontier(
         model=model,
@@ -282,9 +281,9 @@ def frontier(
         points=points,
         lines=tuple((weight, _line(prepared, weight, bound)) for weight, bound in weighing.lines),
         lower=bracket_below(prepared, weighing.explored.lower(alpha)),
-        gap=gap * prepared.level_size,
+        gap=gap * prepared.scale.level_size,
         status="interrupted" if weighing.stopped == "interrupted" else status,
-        step=prepared.step,
+        step=prepared.scale.step,
         seconds=time.perf_counter() - began,
         notes=notes,
     )
@@ -334,9 +333,9 @@ def _undominated(found: list[Found]) -> list[Found]:
 def _point(weighing: Weighing, found: Found) -> FrontierPoint:
     prepared, cvar = weighing.prepared, found.cvar
     policy = BudgetPolicy(prepared, found.choice)
-    if prepared.rounded:  # charged more than it truly costs
+    if prepared.scale.rounded:  # charged more than it truly costs
         cvar = min(cvar, reached(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
-    return FrontierPoint(prepared.in_units(found.expected), prepared.in_units(cvar), policy)
+    return FrontierPoint(prepared.scale.in_units(found.expected), prepared.scale.in_units(cvar), policy)
 
 
 def _line(prepared: Prepared, weight: float, bound: float) -> float:

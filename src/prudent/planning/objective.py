@@ -25,10 +25,7 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["level_of", "solution_of", "solve_for"]
-
-NEAR = 1e-9
-"""A budget so close below a level, relatively, is taken for it: floats do not hold most of them."""
+__all__ = ["solution_of", "solve_for"]
 
 
 def solve_for(
@@ -47,7 +44,7 @@ def solve_for(
         solution = solution_of(policy, alpha)
         stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.perf_counter() - began)
     plan = plan_of(model, "exact", alpha, stage)
-    least = 0.0 if prepared.rounded or isinstance(objective, Exceedance) else prepared.level_size
+    least = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
     size = max(abs(achieved.lower), abs(achieved.upper), least)
     status = target.status(Bracket(achieved.lower, achieved.upper, size), aims=True, interrupted=False)
     return replace(plan, objective=achieved, status=status)
@@ -82,21 +79,15 @@ def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Lim
     if isinstance(objective, MeanPlusCVaR):
         return _mean_plus_cvar(prepared, alpha, objective.weight, limits)
     found = worst_case(prepared, alpha, limits)
-    value = prepared.in_units(found.worst)
+    value = prepared.scale.in_units(found.worst)
     if not np.isfinite(value):
         raise PrudentError("no policy bounds the cost: there is no least worst case")
-    kept = prepared.in_units(float(found.policy.level))  # more than the least, where costs were rounded up
+    kept = prepared.scale.in_units(float(found.policy.level))  # more than the least, where costs were rounded up
     return found.policy, Achieved("worst-case", kept, value, kept)
 
 
-def level_of(prepared: Prepared, budget: float) -> int:
-    """Return the largest level within a budget."""
-    level = prepared.in_levels(budget)
-    return int(np.floor(level + NEAR * max(abs(level), 1.0)))
-
-
 def _exceedance(prepared: Prepared, budget: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
-    w = level_of(prepared, budget)
+    w = prepared.scale.level_within(budget)
     choice = least_expected_cost(prepared).choice
     most = worst_case_of(prepared, choice)[prepared.start]  # beyond all levels where nothing bounds it
     if w < 0 or w >= most:  # less than the best of luck takes, or never less than the cheapest policy does
@@ -114,8 +105,8 @@ def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[Bu
     f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
     found = exceeding(prepared, int(np.ceil(f.min())), limits)  # VaR is never above CVaR
     w, sure = found.value_at_risk(alpha)
-    value, lower = (float(prepared.totals(np.array(level))) for level in (w, sure))
-    if prepared.lattice.deviation > 0:
+    value, lower = (float(prepared.scale.totals(np.array(level))) for level in (w, sure))
+    if prepared.scale.deviation > 0:
         lower = bracket_below(prepared, float(sure))
     return found.policy(w), Achieved("var", value, min(lower, value), value)
 
@@ -123,6 +114,6 @@ def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[Bu
 def _mean_plus_cvar(prepared: Prepared, alpha: float, weight: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
     weighing = Weighing(explore(prepared, alpha, limits), alpha, limits)
     found, _ = weighing.weigh(weight)
-    value = prepared.in_units(found.expected) + weight * prepared.in_units(found.cvar)
+    value = prepared.scale.in_units(found.expected) + weight * prepared.scale.in_units(found.cvar)
     lower = (1 + weight) * bracket_below(prepared, weighing.lines[-1][1] / (1 + weight))
     return BudgetPolicy(prepared, found.choice), Achieved("mean-plus-cvar", value, min(lower, value), value, weight)

@@ -24,7 +24,7 @@ def plan_of(
 ) -> Plan:
     """Return the plan that a solution is, in the user's units."""
     prepared, solution, bracket = stage.prepared, stage.solution, stage.bracket
-    cvar, interrupted = prepared.in_units(solution.cvar), solution.stopped == "interrupted"
+    cvar, interrupted = prepared.scale.in_units(solution.cvar), solution.stopped == "interrupted"
     status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
     if status == "optimal" and solution.stopped:  # in CVaR; budgets that were not looked at may have a lower mean
         status = "interrupted" if interrupted else "within_gap"
@@ -33,24 +33,24 @@ def plan_of(
         policy=solution.policy,
         method=method,
         alpha=alpha,
-        step=prepared.step,
+        step=prepared.scale.step,
         status=status,
-        cvar=max(cvar, bracket.lower) if prepared.rounded else cvar,
+        cvar=max(cvar, bracket.lower) if prepared.scale.rounded else cvar,
         var=solution.var,
-        expected=prepared.in_units(solution.expected),
+        expected=prepared.scale.in_units(solution.expected),
         expected_lower=bracket_below(prepared, solution.expected_lower),
         lower=bracket.lower,
         upper=bracket.upper,
-        worst_case=prepared.in_units(solution.worst),
+        worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
         notes=(*solution.notes, *_notes(prepared, solution, limits, status)),
     )
 
 
 def _notes(prepared: Prepared, solution: Solution, limits: Limits | None, status: str) -> list[str]:
-    notes, deviation = [], prepared.lattice.deviation
-    if prepared.rounded:
-        notes.append(f"costs were rounded to multiples of {prepared.step:g}, up for the plan, down for the lower bound")
+    notes, deviation = [], prepared.scale.deviation
+    if prepared.scale.rounded:
+        notes += [f"{note}, up for the plan, down for the lower bound" for note in prepared.scale.notes]
         if not math.isnan(solution.cvar):
             notes.append(GROUPED)
     elif status == "within_gap" and not solution.stopped and deviation > 0:

@@ -76,8 +76,8 @@ def refine(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> 
 def first_step(prepared: Prepared, alpha: float) -> float:
     """Return a coarse step to begin with."""
     levels = likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
-    largest = float(prepared.fine.max(initial=1)) * prepared.lattice.step
-    return nice_step(max(levels * prepared.level_size / COARSE, 1e-6 * largest, 2 * finest_of(prepared.model)))
+    largest = float(prepared.fine.max(initial=1)) * prepared.scale.lattice.step
+    return nice_step(max(levels * prepared.scale.level_size / COARSE, 1e-6 * largest, 2 * finest_of(prepared.model)))
 
 
 def _better(before: Stage, after: Stage) -> Stage:
@@ -89,7 +89,7 @@ def _better(before: Stage, after: Stage) -> Stage:
 
 def _finer(stage: Stage, target: Target, limits: Limits) -> tuple[float, str]:
     """Return the next step, or why there is none."""
-    prepared, step, bracket = stage.prepared, stage.prepared.step, stage.bracket
+    prepared, step, bracket = stage.prepared, stage.prepared.scale.step, stage.bracket
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
     finer = nice_step(step * min(max(wanted, FINEST), 0.7))
     if limits.stop:
@@ -100,7 +100,7 @@ def _finer(stage: Stage, target: Target, limits: Limits) -> tuple[float, str]:
         finer = nice_step(max(step * stage.seconds / max(limits.left, 1e-3), finer))
         if finer > 0.7 * step:
             return step, "time"
-    levels = prepared.in_levels(bracket.upper) if np.isfinite(bracket.upper) else prepared.in_levels(bracket.lower)
+    levels = prepared.scale.in_levels(bracket.upper if np.isfinite(bracket.upper) else bracket.lower)
     need = sweep_bytes(prepare(prepared.model, finer), int(levels * step / finer))
     if need > limits.memory:
         return step, "memory"

@@ -151,7 +151,7 @@ def _solve(
     """Return a plan, and why it was stopped early, if it was."""
     began = time.perf_counter()
     prepared = prepare(model, step)
-    if method == "exact" and prepared.rounded and step is None:
+    if method == "exact" and prepared.scale.rounded and step is None:
         stage = refine(prepared, alpha, target, limits)
     else:
         solution = run(prepared, alpha, limits)

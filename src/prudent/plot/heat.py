@@ -196,7 +196,7 @@ def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashab
     cells: dict[Any, tuple[float, bool]] = {}
     owner: dict[Any, Hashable] = {}
     for index, cell in _states(model, x, y, where):
-        if plan.policy.prepared.state_of[index] < 0 or _only_way(model, index):
+        if plan.policy.prepared.members.state_of[index] < 0 or _only_way(model, index):
             continue
         state = model.state(index)
         found = played_at(plan, state, budget, met)

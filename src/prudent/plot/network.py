@@ -10,7 +10,8 @@ from scipy.sparse.csgraph import shortest_path
 
 from prudent.domains.navigation import place_of_junctions
 from prudent.errors import PrudentError
-from prudent.models.ssp import SSP, FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.ssp import SSP
 from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, axes_for, name_of
 from prudent.plot.strips import check_plan, played_at
 from prudent.results.plan import Plan
@@ -180,7 +181,7 @@ def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None
 def _played(plan: Plan, budget: float) -> list[int]:
     """Return the actions played with so much of the budget left, where a run can have it."""
     model, found = plan.model, []
-    for index in np.flatnonzero(~model.is_goal & (plan.policy.prepared.state_of >= 0)).tolist():
+    for index in np.flatnonzero(~model.is_goal & (plan.policy.prepared.members.state_of >= 0)).tolist():
         action = played_at(plan, model.state(index), budget)
         if action is not None:
             found.append(model.find_action(index, action[0]))

@@ -56,7 +56,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     strips = [(state, plan.bands(state), [row for row in decisions.rows if row.state == state]) for state in chosen]
     own = ax is None
     ax = axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
-    budget, step = plan.policy.whole, plan.policy.prepared.level_size
+    budget, step = plan.policy.whole, plan.policy.prepared.scale.level_size
     actions = in_order([band.action for _, bands, _ in strips for band in bands])
     colour, hatch = _looks(actions)
     low, high = _range(strips, budget, step)
@@ -89,7 +89,8 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
         ax.set_xlabel("whatever is left: this plan looks at the state alone")
     else:
         ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
-        back = any(plan.policy.prepared.luck[plan.model.index(state)] < 0 for state in chosen)  # by negative costs
+        luck = plan.policy.prepared.scale.luck
+        back = any(luck[plan.model.index(state)] < 0 for state in chosen)  # by negative costs
         ax.set_xlabel("budget left" if back else "budget left (below 0: the total exceeds the budget)")
     more = 0 if states else len({row.state for row in decisions.rows} - set(chosen))
     words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")

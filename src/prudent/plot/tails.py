@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, axes_for, hues, name_of, quiet, short
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.evaluate import evaluate

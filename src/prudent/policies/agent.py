@@ -8,7 +8,8 @@ import numpy as np
 
 from prudent.engine.cost_step import find_lattice
 from prudent.errors import PrudentError, as_number
-from prudent.models.ssp import SSP, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
+from prudent.models.ssp import SSP
 
 if TYPE_CHECKING:
     from prudent.policies.policy import BudgetPolicy
@@ -46,7 +47,7 @@ class Agent:
         self._policy = policy
         self._state = state
         self._node = policy.first_node(state)  # the state in the policy's own model, which may remember more
-        self._left = policy.level - int(policy.prepared.first_charge(state))  # of the budget, in levels
+        self._left = policy.level - int(policy.prepared.scale.first_charge(state))  # of the budget, in levels
         self._steps = 0  # spent so far, in lattice steps
         self._paid = 0.0  # and on top of that, where costs are rounded or measured
         self._measured = False  # whether a cost was taken that is not listed
@@ -59,7 +60,7 @@ class Agent:
     @property
     def spent(self) -> float:
         """What the run has cost so far."""
-        return float(self._policy.prepared.lattice.value(self._steps)) + self._paid
+        return float(self._policy.prepared.scale.lattice.value(self._steps)) + self._paid
 
     @property
     def budget(self) -> float | None:
@@ -86,7 +87,7 @@ class Agent:
         """Return the policy's action, and the model's action that plays it or leads to where it can be played."""
         prepared = self._policy.prepared
         action = int(prepared.action_start[self._node] + self._policy.choice[max(self._left, 0), self._node])
-        return action, prepared.route(self._state, int(prepared.model_action[action]))
+        return action, prepared.members.route(self._state, int(prepared.model_action[action]))
 
     def observe(self, next_state: Hashable, cost: float, *, measured: bool = False) -> None:
         """Take in where the action led and what it cost; refuse what the model does not list.
@@ -117,7 +118,7 @@ class Agent:
         >>> agent, agent.action == plan.policy("s1", spent=1)
         (<Agent in 's1', spent 0.25, budget 8.75, next 'e'>, True)
         """
-        prepared, model = self._policy.prepared, self._policy.prepared.model
+        prepared, model, scale = self._policy.prepared, self._policy.prepared.model, self._policy.prepared.scale
         if self.done:
             raise PrudentError(f"the run is over: state {self.state!r} is a goal")
         as_number("cost", cost, "a finite number", isfinite)
@@ -134,7 +135,7 @@ class Agent:
         there = [o for o in outcome.tolist() if model.state(model.successor[o]) == next_state]
         nearest = min(there, key=lambda o: abs(model.cost[o] - cost), default=-1)
         listed, target = float(model.cost[nearest]), int(model.successor[nearest])
-        known = bool(there) and abs(listed - cost) <= NEAR * max(prepared.level_size, abs(listed))
+        known = bool(there) and abs(listed - cost) <= NEAR * max(scale.level_size, abs(listed))
         if not known and not (there and measured):
             hint = "; measured=True takes it as it is" if there and self._policy.takes_any_cost else ""
             raise PrudentError(
@@ -142,19 +143,19 @@ class Agent:
                 + (_costs_there(model.cost[there], cost) if there else _elsewhere(model, outcome))
                 + hint
             )
-        steps = int(prepared.lattice.multiples(model.cost[nearest]))
-        gain = steps + int(prepared.luck[target]) - int(prepared.luck[self._state])
+        gain = int(scale.normalised(listed, self._state, target))
         if a == prepared.model_action[action]:
             self._node = self._policy.next_node(self._node, action, target, gain)
-        self._left += -gain // prepared.stride  # a cost is charged rounded up
+        self._left -= scale.up(gain)
         self._state = target
-        if not known or prepared.rounded:
+        if not known or scale.rounded:
             self._paid += listed if known else float(cost)
         else:
-            self._steps += steps
+            self._steps += int(scale.lattice.multiples(np.array(listed)))
         self._measured |= not known
         if self._measured:  # what was spent is rounded up as a whole
-            self._left = self._policy.level - prepared.measured_levels(target, self.spent)
+            least = int(prepared.least_spent[prepared.members.state_of[target]])
+            self._left = self._policy.level - scale.measured(target, self.spent, least)
 
     def __repr__(self) -> str:
         after = "done" if self.done else f"next {self.action!r}"

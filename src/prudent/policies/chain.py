@@ -20,7 +20,7 @@ from prudent.kernels.forwards import distribute, mark_played
 from prudent.kernels.pairs import follow_pairs
 from prudent.kernels.sweep import follow
 from prudent.kernels.tiles import follow as follow_in_tiles
-from prudent.models.ssp import FloatArray, owner
+from prudent.models.rows import FloatArray, owner
 from prudent.policies.distribution import Distribution
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
@@ -164,17 +164,17 @@ def longest_detour(prepared: Prepared) -> float:
     """
     model = prepared.model
     inner = np.zeros(model.n_actions, dtype=bool)
-    inner[prepared.inner_action] = True
+    inner[prepared.members.inner_action] = True
     outcome = np.flatnonzero(inner[owner(model.outcome_start)])
     if not (model.cost[outcome] != 0).any():
         return 0.0
     state_of = owner(model.action_start)
     exits = state_of[prepared.model_action[prepared.model_action >= 0]]
-    members = np.unique(state_of[prepared.inner_action])
+    members = np.unique(state_of[prepared.members.inner_action])
     most = 0.0
     for target in np.intersect1d(exits, members).tolist():
-        route = prepared.routes(target)
-        inside = np.flatnonzero((prepared.state_of == prepared.state_of[target]) & (route >= 0))
+        route = prepared.members.routes(target)
+        inside = np.flatnonzero((prepared.members.state_of == prepared.members.state_of[target]) & (route >= 0))
         inside = inside[inside != target]
         rank = np.full(model.n_states, -1, dtype=np.int64)
         rank[inside] = np.arange(len(inside))
@@ -217,15 +217,15 @@ def forward_counting(
 ) -> tuple[Distribution, float]:
     """Return the same, and a bound on the expected number of actions, free moves included."""
     prepared = policy.prepared
-    layers = 2 if prepared.rounded and not charged else 1
+    layers = 2 if prepared.scale.rounded and not charged else 1
     total, levels, missing, mass, played = followed(policy, layers, most, tolerance)
     window, steps = mass.shape[2], float(played @ prepared.plays)
     ended = np.flatnonzero(total[0, :levels])
     spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
     ahead = 0.0 if tail is None else tail.value
     beyond = float(mass[0].sum(axis=0) @ spent + (mass[0].sum(axis=1) * ahead).sum()) if missing > 0 else 0.0
-    unit, units = (1.0, float) if in_levels else (prepared.level_size, prepared.in_units)
-    probability, value = total[0, ended], ended.astype(np.float64) if in_levels else prepared.totals(ended)
+    unit, units = (1.0, float) if in_levels else (prepared.scale.level_size, prepared.scale.in_units)
+    probability, value = total[0, ended], ended.astype(np.float64) if in_levels else prepared.scale.totals(ended)
     mean = float(probability @ ended) + beyond
     if layers > 1:
         beyond += float(mass[1].sum()) if missing > 0 else 0.0
@@ -257,7 +257,8 @@ def followed(
     prepared = policy.prepared
     window = _largest_played(policy) + 1
     room = layers * window * prepared.n_states
-    worth = ROOM if prepared.rounded else FEW  # level by level, rounded costs are charged no further than is asked for
+    # Level by level, rounded costs are charged no further than is asked for.
+    worth = ROOM if prepared.scale.rounded else FEW
     if room > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, room)) is not None:
         return found
     if room > ROOM:
@@ -280,7 +281,7 @@ def followed(
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
             more = min(most - levels, max(levels, 1024), rows)
             total = np.append(total, np.zeros((layers, more)), axis=1)
-            about = policy.choice, policy.level, tolerance, prepared.shift
+            about = policy.choice, policy.level, tolerance, prepared.left_out
             levels, missing = distribute(arcs, costs, *about, levels, mass, total, chosen, k, row, played)
             progress.at(levels)
     return total, levels, missing, mass, played
@@ -293,7 +294,7 @@ def _followed_by_pairs(
     prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
     arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
     most = min(STEPS, room // 8) if room <= ROOM else STEPS  # else level by level is as fast
-    about = prepared.shift, policy.choice, policy.level, prepared.start, min(room, PAIRS), most, layers, played
+    about = prepared.left_out, policy.choice, policy.level, prepared.start, min(room, PAIRS), most, layers, played
     spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about)
     if len(spent) == 0 or spent.max() >= LEVELS:
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 from prudent.runtime.tables import Shown, Table, frame, number, plain
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from scipy.sparse.linalg import splu
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError
-from prudent.models.graph import BoolArray, towards
-from prudent.models.ssp import SSP, FloatArray, IntArray
+from prudent.models.graph import towards
+from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.models.ssp import SSP
 from prudent.policies.chain import MISSING, backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
@@ -93,7 +94,7 @@ def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
     result = forward(policy, tail, tolerance=tolerance)
     if isinstance(policy, UnrolledPolicy):
         return result
-    return replace(result, mean=policy.prepared.in_units(backward(policy, tail).mean))
+    return replace(result, mean=policy.prepared.scale.in_units(backward(policy, tail).mean))
 
 
 def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
@@ -157,8 +158,7 @@ def _evaluate_function(
     waiting: dict[int, dict[int, FloatArray]] = {}  # levels charged -> mass by state
     for state, p in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
         if p > 0:
-            first = int(prepared.first_charge(state))
-            left_out = (int(prepared.luck[state]) - prepared.start_luck) / prepared.stride - first
+            first, left_out = prepared.scale.first(state)
             waiting.setdefault(first, {})[state] = np.array([p, p * left_out])
     queue = list(waiting)
     heapq.heapify(queue)
@@ -200,12 +200,12 @@ def _evaluate_function(
             left = float(sum(mass[0] for row in waiting.values() for mass in row.values()))
     levels = np.array(sorted(ended), dtype=np.int64)
     mass = np.array([ended[level] for level in levels.tolist()]).reshape(-1, 2)
-    values, probabilities = prepared.totals(levels), mass[:, 0]
-    if prepared.rounded:
-        values = values + mass[:, 1] / probabilities * prepared.level_size
+    values, probabilities = prepared.scale.totals(levels), mass[:, 0]
+    if prepared.scale.rounded:
+        values = values + mass[:, 1] / probabilities * prepared.scale.level_size
         order = np.argsort(values, kind="stable")
         values, probabilities = values[order], probabilities[order]
-    beyond = float(prepared.totals(np.array(min(queue)))) if queue else 0.0
+    beyond = prepared.scale.total(min(queue)) if queue else 0.0
     missing = left if queue else 0.0
     return Distribution(
         values=values,
@@ -213,7 +213,7 @@ def _evaluate_function(
         mean=float(values @ probabilities) + missing * beyond,
         missing=missing,
         missing_mean=beyond,
-        grouped=prepared.rounded,
+        grouped=prepared.scale.rounded,
     )
 
 
@@ -232,19 +232,19 @@ def _outcomes(
     name = model.state(state)
     if model.action_start[state] == model.action_start[state + 1]:
         return _Moves(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-    action = model.find_action(state, policy(name, float(prepared.totals(np.array(level), state))))
+    action = model.find_action(state, policy(name, prepared.scale.total(level, state)))
     outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
     outcome = outcome[model.probability[outcome] > 0]
     target = model.successor[outcome]
-    outside = target[prepared.state_of[target] < 0]
+    outside = target[prepared.members.state_of[target] < 0]
     if len(outside):
         raise PrudentError(
             f"the policy does not reach a goal with probability 1: it can get into state {model.state(outside[0])!r}, "
             "from where no policy does, so its expected cost is infinite"
         )
-    fine = prepared.lattice.multiples(model.cost[outcome]) + prepared.luck[target] - prepared.luck[state]
-    charge = -(-fine // prepared.stride)
-    return _Moves(outcome, charge, fine / prepared.stride - charge)
+    steps = prepared.scale.normalised(model.cost[outcome], state, target)
+    charge = prepared.scale.up(steps)
+    return _Moves(outcome, charge, prepared.scale.left_out(steps, charge))
 
 
 def _visits(model: SSP, moves: dict[int, _Moves], arrived: dict[int, FloatArray]) -> dict[int, FloatArray]:

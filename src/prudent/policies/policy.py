@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.errors import PrudentError
 from prudent.models.graph import reachable
-from prudent.models.ssp import SSP, FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 
 __all__ = ["BudgetPolicy", "MixedPolicy", "UnrolledPolicy"]
@@ -71,7 +72,7 @@ class BudgetPolicy:
 
         :meta private:
         """
-        return self.prepared.in_units(self.level - (self.beyond if self.level > 0 else 0))
+        return self.prepared.scale.in_units(self.level - (self.beyond if self.level > 0 else 0))
 
     def __repr__(self) -> str:
         budget = "no budget" if self.budget is None else f"budget {self.budget:g}, {self.level + 1:,} levels"
@@ -91,14 +92,14 @@ class BudgetPolicy:
 
         :meta private:
         """
-        return int(self.prepared.state_of[state])
+        return int(self.prepared.members.state_of[state])
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
         """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps.
 
         :meta private:
         """
-        return int(self.prepared.state_of[target])
+        return int(self.prepared.members.state_of[target])
 
     def level_left(self, state: int, spent: float) -> int:
         """Return the budget left, in levels, in a model state that the plan covers, having spent so much.
@@ -113,7 +114,7 @@ class BudgetPolicy:
 
         :meta private:
         """
-        if self.prepared.state_of[state] >= 0:
+        if self.prepared.members.state_of[state] >= 0:
             return
         model = self.prepared.model
         arc = np.flatnonzero(model.probability > 0)
@@ -130,10 +131,16 @@ class BudgetPolicy:
 
         :meta private:
         """
-        prepared = self.prepared
-        found, inside = prepared.spent_levels(state, spent), int(prepared.state_of[state])
-        if self.level > 0 and inside >= 0 and found < prepared.least_spent[inside]:
-            raise prepared.never_spent(state, spent)
+        prepared, inside = self.prepared, int(self.prepared.members.state_of[state])
+        least = int(prepared.least_spent[inside]) if inside >= 0 else 0
+        found = prepared.scale.used(state, spent, least)
+        if found is None or (self.level > 0 and found < least):
+            lowest = prepared.scale.total(least, state)
+            more = f", and more goes in steps of {prepared.scale.level_size:g}" if spent > lowest else ""
+            raise PrudentError(
+                f"no run can be in state {prepared.model.state(state)!r} having spent {spent:g}; "
+                f"the least is {lowest:g}{more}"
+            )
         return found
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
@@ -154,23 +161,23 @@ class BudgetPolicy:
         :meta private:
         """
         prepared = self.prepared
-        inside = int(prepared.state_of[state])
+        inside = int(prepared.members.state_of[state])
         action = int(prepared.model_action[prepared.action_start[inside] + self.choice[left, inside]])
-        return prepared.route(state, action)
+        return prepared.members.route(state, action)
 
     @cached_property
     def model_actions(self) -> NDArray[np.int32]:
         """The model's action by budget left and model state, (n_levels, model.n_states); -1 where there is none."""
         prepared, model = self.prepared, self.prepared.model
-        acting = np.flatnonzero((prepared.state_of >= 0) & ~model.is_goal)
-        inside = prepared.state_of[acting]
+        acting = np.flatnonzero((prepared.members.state_of >= 0) & ~model.is_goal)
+        inside = prepared.members.state_of[acting]
         table = np.full((len(self.choice), model.n_states), -1, dtype=np.int32)
         played = prepared.model_action[prepared.action_start[inside] + self.choice[:, inside]]
         table[:, acting] = played
         owners = np.searchsorted(model.action_start, played, side="right") - 1
         for row, column in np.argwhere(owners != acting):  # members of a collapsed cycle that lead to its exit
             state = int(acting[column])
-            table[row, state] = prepared.route(state, int(played[row, column]))
+            table[row, state] = prepared.members.route(state, int(played[row, column]))
         return table
 
     def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
@@ -208,7 +215,7 @@ class UnrolledPolicy(BudgetPolicy):
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
         """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps."""
-        prepared, plain = self.prepared, int(self.prepared.state_of[target])
+        prepared, plain = self.prepared, int(self.prepared.members.state_of[target])
         for o in range(int(prepared.outcome_start[action]), int(prepared.outcome_start[action + 1])):
             after = int(prepared.successor[o])
             if self.origin[after] == plain and prepared.fine[o] == gain:
@@ -217,11 +224,11 @@ class UnrolledPolicy(BudgetPolicy):
 
     def first_node(self, state: int) -> int:
         """Return the policy's own state at the start of a run in a model state."""
-        prepared, plain = self.prepared, int(self.prepared.state_of[state])
+        prepared, plain = self.prepared, int(self.prepared.members.state_of[state])
         if self.origin[prepared.start] == plain:
             return prepared.start
         # The first chance step is an action of the start, with one outcome for each initial state.
-        gain = int(prepared.luck[state]) - prepared.start_luck
+        gain = int(prepared.scale.luck[state]) - prepared.scale.start_luck
         return self.next_node(prepared.start, int(prepared.action_start[prepared.start]), state, gain)
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.runtime.tables import Shown, Table, frame, number, plain
 

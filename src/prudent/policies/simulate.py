@@ -12,7 +12,8 @@ from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError
 from prudent.kernels.episodes import draw, draw_each, run_episodes
-from prudent.models.ssp import SSP, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
+from prudent.models.ssp import SSP
 from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
 from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.policies.runs import Path, Runs
@@ -142,7 +143,7 @@ def _walk(policy: BudgetPolicy) -> _Walk:
             probability=prepared.probability,
             successor=prepared.successor,
             charge=prepared.cost,
-            cost=prepared.shift,
+            cost=prepared.left_out,
             first_state=np.array([prepared.start]),
             first_probability=np.ones(1),
             first_charge=np.zeros(1, dtype=np.int64),
@@ -152,20 +153,20 @@ def _walk(policy: BudgetPolicy) -> _Walk:
             offset=prepared.action_start[:-1],
             lookup=np.arange(prepared.n_actions),
         )
-    table, offset, lookup = policy.choice, prepared.action_start[prepared.state_of], prepared.model_action
-    column = np.where(model.is_goal, -1, prepared.state_of)
-    if len(prepared.inner_action):  # some states lead to others at no cost before they play what is chosen
+    table, offset, lookup = policy.choice, prepared.action_start[prepared.members.state_of], prepared.model_action
+    column = np.where(model.is_goal, -1, prepared.members.state_of)
+    if len(prepared.members.inner_action):  # some states lead to others at no cost before they play what is chosen
         table, offset, lookup = policy.model_actions, np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
         column = np.where(column < 0, -1, np.arange(model.n_states))
     return _Walk(
         outcome_start=model.outcome_start,
         probability=model.probability,
         successor=model.successor,
-        charge=prepared.charge(np.arange(model.n_outcomes)),
+        charge=prepared.scale.charged(model.cost, model.outcome_state, model.successor),
         cost=model.cost,
         first_state=model.initial_state,
         first_probability=model.initial_probability,
-        first_charge=prepared.first_charge(model.initial_state),
+        first_charge=prepared.scale.first_charge(model.initial_state),
         level=policy.level,
         table=table,
         column=column,
@@ -190,10 +191,10 @@ def _simulate_table(
         if not all(pool.map(run, range(len(streams)))):
             raise _endless(prepared.model, max_steps)
     shown = tuple(_named(policy, steps) for steps in _replayed(walk, streams, min(paths, episodes)))
-    costs = prepared.totals(total)
-    if prepared.rounded and isinstance(policy, UnrolledPolicy):
-        costs = costs + paid * prepared.level_size
-    elif prepared.rounded:
+    costs = prepared.scale.totals(total)
+    if prepared.scale.rounded and isinstance(policy, UnrolledPolicy):
+        costs = costs + paid * prepared.scale.level_size
+    elif prepared.scale.rounded:
         costs = paid
     return Runs(costs, seed, shown)
 
@@ -219,14 +220,14 @@ def _named(policy: BudgetPolicy, steps: list[tuple[int, int, int]]) -> Path:
         return tuple((model.state(s), model.action(a), float(model.cost[o])) for s, a, o in steps)
     # A member stands for its free cycle; the first chance step has no state of the model.
     member = np.full(prepared.n_states, -1, dtype=np.int64)
-    member[prepared.state_of[prepared.state_of >= 0]] = np.flatnonzero(prepared.state_of >= 0)
+    member[prepared.members.state_of[prepared.members.state_of >= 0]] = np.flatnonzero(prepared.members.state_of >= 0)
     path = []
     for s, a, o in steps:
         here, there = member[policy.origin[s]], member[policy.origin[prepared.successor[o]]]
         if here >= 0:
-            gain = int(prepared.fine[o]) - int(prepared.luck[there]) + int(prepared.luck[here])
+            gain = int(prepared.fine[o]) - int(prepared.scale.luck[there]) + int(prepared.scale.luck[here])
             played = model.action(int(prepared.model_action[a]))
-            path.append((model.state(int(here)), played, float(prepared.lattice.value(gain))))
+            path.append((model.state(int(here)), played, float(prepared.scale.lattice.value(gain))))
     return tuple(path)
 
 

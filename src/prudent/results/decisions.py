@@ -13,7 +13,7 @@ from prudent.engine.values.bellman import costs_of, free_round
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.forwards import occupy
-from prudent.models.ssp import IntArray
+from prudent.models.rows import IntArray
 from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.tables import Shown, Table, csv_text, frame, plain
@@ -228,12 +228,12 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
     least = np.full(prepared.n_states, UNREACHED, dtype=np.int64)
     occupy(arcs, costs_of(prepared, arcs), policy.choice, prepared.start, seen, least)
     table, rows = policy.model_actions, list[Decision]()
-    for state in np.flatnonzero((prepared.state_of >= 0) & ~model.is_goal).tolist():
-        inside = prepared.state_of[state]
+    for state in np.flatnonzero((prepared.members.state_of >= 0) & ~model.is_goal).tolist():
+        inside = prepared.members.state_of[state]
         level = np.flatnonzero(seen[:, inside])[::-1]  # falling budget: rising cost
         if len(level) == 0:
             continue
-        if prepared.rounded:  # true costs reach the levels in between, too
+        if prepared.scale.rounded:  # true costs reach the levels in between, too
             level = np.arange(level[0], level[-1] - 1, -1)
         rows += _rows(policy, state, level, int(least[inside]), table[level, state])
     return Decisions(tuple(rows))
@@ -246,12 +246,12 @@ def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
     if prepared.model.is_goal[index]:
         raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
     policy.check_covered(index)
-    inside = int(prepared.state_of[index])
+    inside = int(prepared.members.state_of[index])
     least = int(prepared.least_spent[inside])
     level = np.arange(max(policy.level - least, 0), -1, -1)
     chosen = prepared.model_action[prepared.action_start[inside] + policy.choice[level, inside].astype(np.int64)]
     played, which = np.unique(chosen, return_inverse=True)
-    action = np.array([prepared.route(index, a) for a in played.tolist()])[which]
+    action = np.array([prepared.members.route(index, a) for a in played.tolist()])[which]
     return tuple(_rows(policy, index, level, max(policy.level, least), action))
 
 
@@ -259,13 +259,13 @@ def _rows(policy: BudgetPolicy, state: int, level: IntArray, least: int, action:
     """Yield ranges of cost so far by falling levels left; ``least``: what is spent at least with none left."""
     prepared, model = policy.prepared, policy.prepared.model
     used = np.where(level > 0, policy.level - level, least)
-    spent = prepared.totals(used, state)
+    spent = prepared.scale.totals(used, state)
     first = np.flatnonzero(np.append(True, action[1:] != action[:-1]))
     last = np.append(first[1:] - 1, len(level) - 1)
     for i, j in zip(first.tolist(), last.tolist(), strict=True):
         begin, end = float(spent[i]), np.inf if level[j] == 0 else float(spent[j])
-        if prepared.rounded:  # a level stands for what rounds up to it
-            begin = float(prepared.totals(np.maximum(used[i] - 1, 0), state))
+        if prepared.scale.rounded:  # a level stands for what rounds up to it
+            begin = float(prepared.scale.totals(np.maximum(used[i] - 1, 0), state))
         yield Decision(model.state(state), begin, end, model.action(int(action[i])))
 
 

@@ -11,7 +11,7 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import PrudentError, printable
 from prudent.kernels.sweep import Base
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.runtime.limits import Limits
 from prudent.runtime.tables import Shown, Table, frame, plain
@@ -154,7 +154,7 @@ class Explainer:
         policy, prepared, model = self.policy, self.policy.prepared, self.policy.prepared.model
         played = policy(state, spent)
         index = model.index(state)
-        inside = int(prepared.state_of[index])
+        inside = int(prepared.members.state_of[index])
         left = policy.level - policy.used(index, spent)  # negative where the budget is overdrawn
         safe = int(self.worst.value[inside]) <= left and policy.budget is not None
         action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
@@ -166,8 +166,8 @@ class Explainer:
             first = excess if left > 0 else expected
             allowed = first <= first.min() * (1 + 8 * TIE)
         chosen = int(policy.choice[max(left, 0), inside])
-        unit = prepared.level_size
-        luck = float(prepared.lattice.value(int(prepared.luck[index])))
+        unit = prepared.scale.level_size
+        luck = float(prepared.scale.lattice.value(int(prepared.scale.luck[index])))
         options = [
             Option(
                 action=model.action(a),
@@ -210,7 +210,7 @@ class Explainer:
         for a in range(int(model.action_start[state]), int(model.action_start[state + 1])):
             if a in prepared.model_action:
                 continue
-            if a in prepared.inner_action:
+            if a in prepared.members.inner_action:
                 why = "a free move: leaves every choice open"
                 found.append(replace(chosen, action=model.action(a), at=model.state(state), allowed=True, why=why))
             else:

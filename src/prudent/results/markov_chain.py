@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prudent.models.ssp import SSP, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
+from prudent.models.ssp import SSP
 from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.runtime.limits import Limits
 
@@ -68,7 +69,7 @@ def _begin(policy: BudgetPolicy) -> tuple[IntArray, IntArray, FloatArray]:
     model, prepared = policy.prepared.model, policy.prepared
     likely = model.initial_probability > 0
     state = model.initial_state[likely]
-    left = np.maximum(policy.level - prepared.first_charge(state), 0)
+    left = np.maximum(policy.level - prepared.scale.first_charge(state), 0)
     return state, np.where(model.is_goal[state], 0, left), model.initial_probability[likely]
 
 
@@ -78,7 +79,7 @@ def _walk(policy: BudgetPolicy) -> _Walk:
     n, is_goal = model.n_states, model.is_goal
     room = 12 * len(policy.choice) * n
     Limits.of(None, None).check(room, "the chain of the policy", "plan with a coarser step= (--step)")
-    table, charge = policy.model_actions, prepared.charge(np.arange(model.n_outcomes))
+    table, charge = policy.model_actions, prepared.scale.charged(model.cost, model.outcome_state, model.successor)
     place = np.full(len(policy.choice) * n, -1, dtype=np.int64)
     state, left, weight = _begin(policy)
     start = left * n + state
@@ -116,7 +117,7 @@ def _walk(policy: BudgetPolicy) -> _Walk:
 def _remembering(policy: UnrolledPolicy) -> _Walk:
     """Follow a policy that remembers more, place by place."""
     model, prepared = policy.prepared.model, policy.prepared
-    is_goal, levels = model.is_goal.tolist(), prepared.lattice
+    is_goal, scale = model.is_goal.tolist(), prepared.scale
     begin, left, weight = _begin(policy)
     places: dict[tuple[int, int, int], int] = {}  # (state, left, the policy's own state) -> number
     queue: list[tuple[int, int, int]] = []
@@ -139,14 +140,14 @@ def _remembering(policy: UnrolledPolicy) -> _Walk:
             sizes.append(0)
             continue
         own = int(prepared.action_start[node] + policy.choice[budget, node])
-        action = prepared.route(state, int(prepared.model_action[own]))
+        action = prepared.members.route(state, int(prepared.model_action[own]))
         every = range(int(model.outcome_start[action]), int(model.outcome_start[action + 1]))
         likely = [o for o in every if model.probability[o] > 0]
         for o in likely:
             target = int(model.successor[o])
-            gain = int(levels.multiples(model.cost[o])) + int(prepared.luck[target]) - int(prepared.luck[state])
+            gain = int(scale.normalised(model.cost[o], state, target))
             after = policy.next_node(node, own, target, gain) if action == prepared.model_action[own] else node
-            targets.append(number(target, max(budget + -gain // prepared.stride, 0), after))
+            targets.append(number(target, max(budget - scale.up(gain), 0), after))
         actions.append(action)
         sizes.append(len(likely))
         outcomes += likely
@@ -170,8 +171,8 @@ def _names(policy: BudgetPolicy, walk: _Walk) -> list[Hashable]:
     names = [model.state(s) for s in state]
     goal = model.is_goal[walk.state].tolist()
     if policy.level > 0:
-        spent = prepared.lattice.value(prepared.start_luck - prepared.luck[walk.state])
-        spent = spent + (policy.level - walk.left) * prepared.level_size
+        spent = prepared.scale.lattice.value(prepared.scale.start_luck - prepared.scale.luck[walk.state])
+        spent = spent + (policy.level - walk.left) * prepared.scale.level_size
         names = [
             name if done else f"{name}, {budget:.12g} left" if level > 0 else f"{name}, budget gone"
             for name, done, level, budget in zip(

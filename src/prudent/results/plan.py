@@ -123,7 +123,7 @@ class Plan(Shown):
     @property
     def _from_below(self) -> bool:
         """Whether ``cvar`` takes runs together."""
-        return self.policy.prepared.rounded and not math.isnan(self.cvar)
+        return self.policy.prepared.scale.rounded and not math.isnan(self.cvar)
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
         """Weigh every action of a state when so much has been spent.
@@ -318,7 +318,7 @@ class Plan(Shown):
         """Return rows for the second objective."""
         shown, what = number(self.expected), "mean of all runs"
         if self.objective is not None:
-            sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.rounded
+            sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.scale.rounded
             return [("expected cost", shown, f"{what}; the least at that {self.objective}" if sought else what)]
         if self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
             return [("expected cost", shown, f"{what}; the least at that CVaR")]

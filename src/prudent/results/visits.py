@@ -10,7 +10,8 @@ from scipy.sparse.linalg import splu
 
 from prudent.errors import PrudentError
 from prudent.models.graph import towards
-from prudent.models.ssp import SSP, FloatArray
+from prudent.models.rows import FloatArray
+from prudent.models.ssp import SSP
 from prudent.policies.chain import MISSING, followed
 from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
 from prudent.runtime.tables import Shown, Table, frame, plain
@@ -141,10 +142,11 @@ def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
     """Refuse where states were collapsed: the moves among them, at no cost, are not followed."""
     prepared, model = policy.prepared, policy.prepared.model
     plain_state = policy.origin if isinstance(policy, UnrolledPolicy) else np.arange(prepared.n_states)
-    members = np.bincount(prepared.state_of[prepared.state_of >= 0], minlength=int(plain_state.max()) + 1)
-    shared = np.flatnonzero((members[plain_state[prepared.action_state]] > 1) & (played > 0))
+    state_of = prepared.members.state_of
+    count = np.bincount(state_of[state_of >= 0], minlength=int(plain_state.max()) + 1)
+    shared = np.flatnonzero((count[plain_state[prepared.action_state]] > 1) & (played > 0))
     if len(shared):
-        state = np.flatnonzero(prepared.state_of == plain_state[prepared.action_state[shared[0]]])[0]
+        state = np.flatnonzero(prepared.members.state_of == plain_state[prepared.action_state[shared[0]]])[0]
         raise PrudentError(
             f"visits are not counted where runs can go round at no cost, as in state {model.state(int(state))!r}: "
             "simulate with paths=, or give those moves a cost"

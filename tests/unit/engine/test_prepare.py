@@ -18,7 +18,7 @@ def test_pruning_keeps_what_proper_policies_use():
     prepared = prepare(model_of(table))
     assert prepared.n_actions == 2
     model = prepared.model
-    assert prepared.state_of[model.index("trap")] == prepared.state_of[model.index("unused")] == -1
+    assert prepared.members.state_of[model.index("trap")] == prepared.members.state_of[model.index("unused")] == -1
     plan = prudent.solve(model, 0.05)
     assert (plan.cvar, plan.policy("s")) == (5, "safe")
 
@@ -49,13 +49,13 @@ def test_costs_count_from_best_luck():
     acting = prepared.action_start[:-1] < prepared.action_start[1:]
     free = set(prepared.outcome_state[prepared.cost == 0].tolist())
     assert free == set(acting.nonzero()[0].tolist())  # every state has its lucky outcome
-    assert prepared.in_units(0) == 10  # all sold every day, but the first day nobody asks for more than 15
+    assert prepared.scale.in_units(0) == 10  # all sold every day, but the first day nobody asks for more than 15
 
 
 def test_stride():
     table = {"s": {"a": [(0.5, "t", 1), (0.5, "t", 11)]}, "t": {"b": [(0.5, "g", 0), (0.5, "g", 20)]}}
     prepared = prepare(model_of(table))
-    assert (prepared.lattice.step, prepared.stride, prepared.in_units(0)) == (1, 10, 1)
+    assert (prepared.scale.lattice.step, prepared.scale.stride, prepared.scale.in_units(0)) == (1, 10, 1)
     plan = prudent.solve(prepared.model, 0.25)
     assert (plan.cvar, plan.var) == (31, 21)
     assert prudent.evaluate(prepared.model, plan.policy).values.tolist() == [1, 11, 21, 31]

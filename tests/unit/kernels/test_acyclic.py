@@ -11,7 +11,7 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.counting import sort_rows
 from prudent.models.graph import ordered_blocks, reachable, towards
-from prudent.models.ssp import starts
+from prudent.models.rows import starts
 
 
 def random_model(seed, *, with_cycle):

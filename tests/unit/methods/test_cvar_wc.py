@@ -95,7 +95,7 @@ def test_game_values(name, points, alpha, value):
     prepared = prepare(model)
     solved_game = method.solve_game(prepared, Limits.of(None, None))
     found = np.interp(alpha, solved_game.game.grid, solved_game.value[prepared.start]) / alpha
-    assert prepared.in_units(found) == pytest.approx(value, abs=6e-4)
+    assert prepared.scale.in_units(found) == pytest.approx(value, abs=6e-4)
 
 
 def test_figure_2():

@@ -102,7 +102,7 @@ def test_on_rounded_costs_rows_leave_no_gap_and_say_what_the_policy_says(seed, s
 @given(cases())
 def test_bands_say_what_the_policy_says_at_every_cost(case):
     plan = solved(case, 0.3)
-    step = plan.policy.prepared.level_size
+    step = plan.policy.prepared.scale.level_size
     for state in {row.state for row in plan.decisions().rows}:
         bands = plan.bands(state)
         assert bands[-1].at_most == np.inf

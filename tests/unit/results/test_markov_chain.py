@@ -51,7 +51,7 @@ def test_one_that_draws_does_so_at_first(case, slack):
 def test_rounded_costs_stay_true_in_the_chain(seed):
     model = prudent.build(0, noisy_table(np.random.default_rng(seed)))
     plan = prudent.solve(model, 0.1, step=0.05)
-    assert plan.policy.prepared.rounded
+    assert plan.policy.prepared.scale.rounded
     chain = assert_same(plan)
     assert set(chain.cost.tolist()) <= set(model.cost.tolist())
 

@@ -12,7 +12,8 @@ from prudent import domains
 from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS, POINTS, SECONDS, TABLE_1
 from prudent.methods.cvar_ev import CvarEV
 from prudent.methods.cvar_wc import CvarWC
-from prudent.models.ssp import SSP, FloatArray
+from prudent.models.rows import FloatArray
+from prudent.models.ssp import SSP
 from prudent.planning.solve import solve
 from prudent.policies.simulate import simulate
 from prudent.results.plan import Plan

@@ -45,14 +45,12 @@ class _Budget:
     def __init__(self, plan: Plan, left: float | None) -> None:
         self.plan, policy = plan, plan.policy
         prepared = policy.prepared
-        apart = max(policy.level // STOPS, 1) * prepared.level_size
-        count = int(policy.level * prepared.level_size / apart + 1e-9)
+        apart = max(policy.level // STOPS, 1) * prepared.scale.level_size
+        count = int(policy.level * prepared.scale.level_size / apart + 1e-9)
         self.positions = [policy.whole - i * apart for i in range(count + 1)][::-1]
         wanted = policy.whole if left is None else left
         self.left = min(self.positions, key=lambda b: abs(b - wanted))
-        self.spent = float(prepared.lattice.value(prepared.lattice.multiples(np.array(policy.whole - self.left))))
-        if prepared.rounded:
-            self.spent = policy.whole - self.left
+        self.spent = prepared.scale.nearest(policy.whole - self.left)
 
     def plays(self, state: Hashable) -> Hashable | None:
         """Return what is played in a state, or nothing where no run can be with so much left."""

@@ -20,7 +20,7 @@ from prudent.errors import PrudentError
 from prudent.kernels.stretches import Free, Known, Scratch
 from prudent.kernels.sweep import Aims, Base, Ends, Room, Tables, Terms, sweep
 from prudent.kernels.tiles import settle
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 
 __all__ = ["TIE", "LevelPlace", "Place", "Task", "TilePlace"]

@@ -24,7 +24,7 @@ from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Tables, Terms
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Limits, shown_bytes
 from prudent.runtime.progress import Progress, announce
 
@@ -166,7 +166,7 @@ def _tiling(prepared: Prepared, aims: Aims, levels: float) -> Tiling | None:
 def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:
     """Return what tells one sweep from all others."""
     digest = sha256(
-        f"{prepared.model.fingerprint} {prepared.step!r} {tuple(aims)} {tuple(terms)} {alpha!r} {most}".encode()
+        f"{prepared.model.fingerprint} {prepared.scale.step!r} {tuple(aims)} {tuple(terms)} {alpha!r} {most}".encode()
     )
     for array in (*base, prepared.action_start, prepared.outcome_start, prepared.cost, prepared.successor):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -194,8 +194,8 @@ def window_of(prepared: Prepared, most: int) -> int:
 
 def _advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
     """Return what to do where more memory is wanted than there is: take a larger step, if one was found that fits."""
-    largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.level_size))
-    step, coarser, need = prepared.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
+    largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
+    step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
     while step < largest:
         step, coarser = min(nice_step(max(coarser, 1.5) * step), largest), 4.0
         need = _bytes_at(prepared, step, alpha, most, keep)
@@ -213,7 +213,7 @@ def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float,
     coarse = prepare(prepared.model, step)
     least, worst = least_expected_cost(coarse), least_worst_case(coarse)
     rounded = float(least.steps[coarse.start])  # each action may take one level more
-    levels = 2 * (most * prepared.level_size / step + rounded)
+    levels = 2 * (most * prepared.scale.level_size / step + rounded)
     if alpha is not None:
         levels = min(levels, 2 * (likely_levels(coarse, least, worst, alpha) + rounded), worst.at(coarse.start))
     return sweep_bytes(coarse, int(min(levels, UNREACHED)) + 1, PLAN, keep)
@@ -227,7 +227,7 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     """
     played = np.zeros(prepared.n_actions, dtype=bool)
     played[least.choice[np.diff(prepared.action_start) > 0]] = True
-    cost = prepared.fine / prepared.stride
+    cost = prepared.scale.unrounded(prepared.fine)
     square = prepared.probability * cost * (cost + 2 * least.value[prepared.successor])
     k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
     second = solve_round(full_round(prepared), k, played, least.choice.copy(), finest=1e-3)

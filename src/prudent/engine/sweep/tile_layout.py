@@ -25,8 +25,8 @@ from prudent.engine.values.bellman import rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
 from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows
 from prudent.kernels.stretches import Known, Work
-from prudent.models.graph import Blocks, BoolArray, ordered_blocks
-from prudent.models.ssp import FloatArray, IntArray, owner, starts
+from prudent.models.graph import Blocks, ordered_blocks
+from prudent.models.rows import BoolArray, FloatArray, IntArray, owner, starts
 
 __all__ = ["SURE", "Tiling", "clear_waste", "known_of", "tiling_of"]
 

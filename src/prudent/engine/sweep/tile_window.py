@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prudent.engine.sweep.tile_layout import Tiling
 from prudent.kernels.stretches import Values
 from prudent.kernels.tiles import slide
-from prudent.models.ssp import FloatArray
+from prudent.models.rows import FloatArray
 
 __all__ = ["Window", "tile_and_width"]
 

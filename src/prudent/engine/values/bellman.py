@@ -10,8 +10,8 @@ from prudent.errors import TooLarge
 from prudent.kernels.blocks import Round, solve_blocks
 from prudent.kernels.counting import chance_from
 from prudent.kernels.sweep import Costs
-from prudent.models.graph import Blocks, BoolArray
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.graph import Blocks
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "UNIT",

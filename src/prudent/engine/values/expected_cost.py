@@ -33,8 +33,8 @@ from prudent.engine.values.bellman import full_round, large_blocks, rounding, so
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
 from prudent.kernels.blocks import Round, action_gaps, take_better
-from prudent.models.graph import BoolArray, end_components, towards
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.graph import end_components, towards
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 
 __all__ = ["Expected", "least_expected_cost", "proper_choice"]
 

@@ -34,8 +34,7 @@ from prudent.kernels.rows import (
     substitute_rows,
     sweep_rows,
 )
-from prudent.models.graph import BoolArray
-from prudent.models.ssp import FloatArray, IntArray, owner
+from prudent.models.rows import BoolArray, FloatArray, IntArray, owner
 
 __all__ = ["FINE", "UNIT", "LargeBlock"]
 

@@ -14,7 +14,7 @@ from prudent.engine.prepared import Prepared, once, restrict
 from prudent.kernels.acyclic import worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, worst_case
 from prudent.models.graph import entering
-from prudent.models.ssp import IntArray
+from prudent.models.rows import IntArray
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case", "worst_case_of"]
 
@@ -69,9 +69,9 @@ def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
 
 def true_worst_case(prepared: Prepared) -> float:
     """Return the least worst case from the start in levels, of the costs as they are before rounding."""
-    if not prepared.rounded:
+    if not prepared.scale.rounded:
         return least_worst_case(prepared).at(prepared.start)
     # A worst case is a path that meets no state twice; where its steps might be too many for whole numbers, drop bits.
     bits = max(int(prepared.fine.max(initial=0)).bit_length() + prepared.n_states.bit_length() - 61, 0)
     whole = -(-prepared.fine // 2**bits)
-    return least_worst_case(replace(prepared, cost=whole)).at(prepared.start) * float(2**bits / prepared.stride)
+    return least_worst_case(replace(prepared, cost=whole)).at(prepared.start) * float(2**bits / prepared.scale.stride)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from prudent.domains.registry import DOMAINS
 from prudent.errors import PrudentError
 from prudent.io.gymnasium.tables import MODEL, action_names
-from prudent.models.ssp import SSP, FloatArray
+from prudent.models.rows import FloatArray
+from prudent.models.ssp import SSP
 from prudent.runtime.optional import needed
 
 needed("gymnasium", "gym")

@@ -19,7 +19,8 @@ from prudent.errors import ModelError, PrudentError
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import SIZES, action_names, state_names
-from prudent.models.ssp import SSP, FloatArray, owner
+from prudent.models.rows import FloatArray, owner
+from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 from prudent.runtime.optional import needed
 

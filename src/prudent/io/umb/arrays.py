@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, printable
 from prudent.io.json.parts import checked, document, shown
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 
 __all__ = ["Arrays", "bit_array", "string_arrays"]
 

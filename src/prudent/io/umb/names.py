@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from prudent.errors import PrudentError
 from prudent.io.json.parts import checked, shown
 from prudent.io.umb.arrays import Arrays
-from prudent.models.ssp import IntArray
+from prudent.models.rows import IntArray
 
 __all__ = ["NAMES", "action_names", "state_names"]
 

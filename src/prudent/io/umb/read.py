@@ -27,7 +27,8 @@ from prudent.io.umb.archive import packed, unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY, COST, GOAL, members_of
-from prudent.models.ssp import SHOWN, SSP, FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.atomic_files import read_bytes, write_bytes
 
 __all__ = ["parse", "read", "write"]

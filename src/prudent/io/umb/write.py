@@ -11,7 +11,8 @@ from prudent.errors import PrudentError
 from prudent.io.names import written_names
 from prudent.io.umb.arrays import bit_array, string_arrays
 from prudent.io.umb.names import NAMES
-from prudent.models.ssp import SSP, FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.ssp import SSP
 
 __all__ = ["AUXILIARY", "COST", "GOAL", "members_of"]
 

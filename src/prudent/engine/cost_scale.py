@@ -1,0 +1,169 @@
+"""Costs in the user's units and in whole levels, either way: the one home of rounding.
+
+Costs are counted in steps of a lattice (:mod:`prudent.engine.cost_step`), normalised by best luck, and then in *levels*
+of a stride of such steps: exactly where the stride divides them all, else rounded, up for a plan and down for a lower
+bound.  A run is charged each cost rounded up, so what it has left is never more than what is truly left.
+"""
+
+from dataclasses import dataclass
+from math import ceil, isfinite
+from typing import overload
+
+import numpy as np
+
+from prudent.engine.cost_step import Lattice
+from prudent.errors import PrudentError, as_number
+from prudent.models.rows import FloatArray, IntArray
+
+__all__ = ["CostScale", "multiple"]
+
+NEAR = 1e-9
+"""How far a total may be from one that runs can have, relative to it or to a level: floats do not hold most of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class CostScale:
+    """How costs are counted.  States are those of the user's model."""
+
+    lattice: Lattice  # what costs are counted in, in the user's units
+    stride: int  # lattice steps per level
+    step: float  # the step that costs are multiples of, or are rounded to, in the user's units
+    rounded: bool  # whether levels are rounded costs, up unless asked otherwise
+    slip: int  # lattice steps by which a normalised cost may be too high, if the lattice holds costs only closely
+    luck: IntArray  # (n_states,)  best luck in lattice steps
+    start_luck: int  # that of the start
+
+    @property
+    def level_size(self) -> float:
+        """What one level is in the user's units."""
+        return self.lattice.step * self.stride
+
+    @property
+    def deviation(self) -> float:
+        """How far a cost may be from the lattice, in the user's units."""
+        return self.lattice.deviation
+
+    @property
+    def resolution(self) -> float:
+        """The least by which totals differ, in the user's units: a level, or 0 where costs are rounded."""
+        return 0.0 if self.rounded else self.level_size
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of rounded costs, in words."""
+        return (f"costs were rounded to multiples of {self.step:g}",) if self.rounded else ()
+
+    def normalised(self, cost: float | FloatArray, state: int | IntArray, successor: int | IntArray) -> IntArray:
+        """Return costs of outcomes in lattice steps above best luck."""
+        return np.asarray(self.lattice.multiples(np.asarray(cost)) + self.luck[successor] - self.luck[state])
+
+    @overload
+    def up(self, steps: int) -> int: ...
+    @overload
+    def up(self, steps: IntArray) -> IntArray: ...
+    def up(self, steps: int | IntArray) -> int | IntArray:
+        """Return lattice steps in levels, rounded up: what is charged."""
+        return -(-steps // self.stride)
+
+    def down(self, steps: IntArray) -> IntArray:
+        """Return lattice steps in levels, rounded down."""
+        return steps // self.stride
+
+    def unrounded(self, steps: IntArray) -> FloatArray:
+        """Return lattice steps in levels, not rounded."""
+        return np.asarray(steps / self.stride)
+
+    def surely(self, steps: IntArray) -> IntArray:
+        """Return normalised costs in lattice steps that are surely at most the true ones."""
+        return np.maximum(steps - self.slip, 0) if self.slip else steps
+
+    def charged(self, cost: float | FloatArray, state: int | IntArray, successor: int | IntArray) -> IntArray:
+        """Return the levels that a policy charges itself for outcomes."""
+        return self.up(self.normalised(cost, state, successor))
+
+    def first_charge(self, state: int | IntArray) -> IntArray:
+        """Return the levels charged for starting in a state: that is the first chance step."""
+        return self.up(np.asarray(self.luck[state] - self.start_luck))
+
+    def first(self, state: int) -> tuple[int, float]:
+        """Return the levels charged for starting in a state, and what rounding left out of that."""
+        charge = self.first_charge(state)
+        steps = np.array([self.luck[state] - self.start_luck])
+        return int(charge), float(self.left_out(steps, np.atleast_1d(charge))[0])
+
+    def left_out(self, steps: IntArray, levels: IntArray) -> FloatArray:
+        """Return what rounding left out of costs, in levels; exactly nothing where costs are not rounded."""
+        return self.unrounded(steps) - levels if self.rounded else np.zeros(len(levels))
+
+    def in_units(self, levels: float) -> float:
+        """Return a total in levels, counted from the best luck at the start, in the user's units."""
+        return float(self.lattice.value(self.start_luck)) + levels * self.level_size
+
+    def in_levels(self, total: float) -> float:
+        """Return a total in the user's units in levels; the inverse of :meth:`in_units`."""
+        return (total - self.in_units(0)) / self.level_size
+
+    def level_within(self, total: float) -> int:
+        """Return the largest level that is within a total; floats do not hold most totals, so a hair below will do."""
+        level = self.in_levels(total)
+        return int(np.floor(level + NEAR * max(abs(level), 1.0)))
+
+    def totals(self, levels: IntArray, state: int | None = None) -> FloatArray:
+        """Return what runs have spent that used so many levels and are in a state, or at a goal.
+
+        In the user's units, as the nearest floats; where steps of the lattice are too many for whole numbers, nearly.
+        """
+        base = self.start_luck - (0 if state is None else int(self.luck[state]))
+        if abs(base) + int(np.max(levels, initial=0)) * self.stride < 2**62:
+            return self.lattice.value(base + np.asarray(levels) * self.stride)
+        return self.lattice.value(base) + np.asarray(levels) * self.level_size
+
+    def total(self, level: int, state: int | None = None) -> float:
+        """Return one of :meth:`totals`."""
+        return float(self.totals(np.array(level), state))
+
+    def nearest(self, total: float) -> float:
+        """Return a total as the float nearest to one of the lattice; where costs are rounded, as it is."""
+        return total if self.rounded else float(self.lattice.value(self.lattice.multiples(np.array(total))))
+
+    def used(self, state: int, spent: float, least: int) -> int | None:
+        """Return the levels that a run has used in a state having spent so much, rounded up; None if no run can have.
+
+        ``least`` is the least that runs there have used.  A total that is none of the lattice's is refused.
+        """
+        spent = self._within_reach(as_number("spent", spent, "a finite number", isfinite))
+        if not self._on_lattice(spent):
+            above = self.measured(state, spent, least)
+            below = max(above - 1, least)
+            near = " or ".join(f"{total:.12g}" for total in np.unique(self.totals(np.array([below, above]), state)))
+            raise PrudentError(
+                f"spent is {spent!r}; it must be a multiple of the model's cost step {self.lattice.step:g}: {near}; "
+                "round up what was measured"
+            )
+        steps = round(spent / self.lattice.step) + int(self.luck[state]) - self.start_luck
+        noise = self.slip + int(8 * np.spacing(abs(spent)) / self.lattice.step)
+        if steps < -noise or (steps % self.stride and not self.rounded):
+            return None
+        return max(self.up(steps), 0)
+
+    def measured(self, state: int, spent: float, least: int) -> int:
+        """Return the levels that stand for any number measured: rounded up, and no fewer than a run can have used."""
+        spent = self._within_reach(spent)
+        steps = (round if self._on_lattice(spent) else ceil)(spent / self.lattice.step)
+        return max(self.up(steps + int(self.luck[state]) - self.start_luck), least)
+
+    def _within_reach(self, spent: float) -> float:
+        """Return a total, or one that is beyond every budget as well and fits a whole number."""
+        most = 2.0**62 * self.lattice.step
+        return min(max(spent, -most), most)
+
+    def _on_lattice(self, spent: float) -> bool:
+        """Return whether a total is one of the lattice; where costs are rounded, any is."""
+        off = abs(spent - np.rint(spent / self.lattice.step) * self.lattice.step)
+        return self.rounded or bool(off <= NEAR * max(self.level_size, abs(spent)))
+
+
+def multiple(large: float, small: float) -> bool:
+    """Return whether a step is a multiple of another, to rounding."""
+    ratio = large / small if 1e-15 * large < small < np.inf else np.inf
+    return 0.5 < ratio < np.inf and abs(ratio - round(ratio)) <= 1e-9 * ratio

@@ -1,0 +1,74 @@
+"""State -> action -> outcome in compressed rows: what belongs to what."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BoolArray", "FloatArray", "IntArray", "Rows", "owner", "ranges", "starts"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+def owner(start: IntArray) -> IntArray:
+    """Return, for each item of a compressed row structure, the row it belongs to."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def starts(row: IntArray, n_rows: int) -> IntArray:
+    """Return where each row starts in a list sorted by row (the inverse of :func:`owner`)."""
+    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
+
+
+def ranges(start: IntArray, row: IntArray) -> IntArray:
+    """Return the items of the given rows of a compressed row structure, one after the other."""
+    size = start[row + 1] - start[row]
+    return np.asarray(np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[row], size))
+
+
+class Rows:
+    """The actions of a state and the outcomes of an action are neighbours; these are their numbers.
+
+    The actions of state ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a`` are
+    ``outcome_start[a]:outcome_start[a + 1]``.
+    """
+
+    action_start: IntArray  # (n_states + 1,)
+    outcome_start: IntArray  # (n_actions + 1,)
+
+    @property
+    def n_states(self) -> int:
+        """The number of states, goals included."""
+        return len(self.action_start) - 1
+
+    @property
+    def n_actions(self) -> int:
+        """The number of (state, action) pairs."""
+        return len(self.outcome_start) - 1
+
+    @property
+    def is_goal(self) -> BoolArray:
+        """Whether a state is a goal, i.e. has no actions."""
+        return np.asarray(np.diff(self.action_start) == 0)
+
+    @cached_property
+    def action_state(self) -> IntArray:
+        """The state of each action."""
+        return owner(self.action_start)
+
+    @cached_property
+    def outcome_action(self) -> IntArray:
+        """The action of each outcome."""
+        return owner(self.outcome_start)
+
+    @cached_property
+    def outcome_state(self) -> IntArray:
+        """The state that each outcome starts from."""
+        return self.action_state[self.outcome_action]
+
+    @cached_property
+    def arc_start(self) -> IntArray:
+        """Where the outcomes of each state start, those of all its actions together."""
+        return self.outcome_start[self.action_start]
