@@ -17,7 +17,9 @@ import pytest
 
 import prudent
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep.driver import sweep_bytes
+from prudent.engine.sweep.backends import BACKENDS
+from prudent.engine.sweep.estimate import sweep_bytes
+from prudent.engine.sweep.tiles import TileSweep
 from prudent.methods.exact import exact
 from prudent.runtime.limits import Limits, in_bytes, shown_bytes
 
@@ -144,7 +146,7 @@ class Interrupter:
 
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_ctrl_c_stops_with_bounds(game, after, monkeypatch):
-    monkeypatch.setattr("prudent.engine.sweep.driver.TILE_BATCH", 200_000)
+    monkeypatch.setattr(TileSweep, "batch", 200_000)
     truth = prudent.solve(game, 0.2).cvar
     before = signal.getsignal(signal.SIGINT)
     found = exact(prepare(game), 0.2, Limits(GB, keeper=Interrupter(after)))
@@ -175,8 +177,8 @@ def used(empty, *shape, **kind):
 def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, monkeypatch):
     model, options = request.getfixturevalue(kind), {} if kind == "game" else {"relative_gap": 0.01}
     truth = prudent.solve(model, 0.2, **options)
-    for batch in ("BATCH", "TILE_BATCH"):
-        monkeypatch.setattr(f"prudent.engine.sweep.driver.{batch}", 100_000 if kind == "game" else 20_000_000)
+    for backend in BACKENDS:
+        monkeypatch.setattr(backend, "batch", 100_000 if kind == "game" else 20_000_000)
     monkeypatch.setattr("prudent.io.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("numpy.empty", partial(used, np.empty))
     file, stops = tmp_path / "solve.checkpoint", 0
@@ -223,8 +225,8 @@ def test_a_checkpoint_belongs_to_one_solve(game, tmp_path, monkeypatch):
 
 CHILD = """
 import sys
-import prudent, prudent.engine.sweep.driver, prudent.io.checkpoint
-prudent.engine.sweep.driver.BATCH = 300_000
+import prudent, prudent.engine.sweep.tiles, prudent.io.checkpoint
+prudent.engine.sweep.tiles.TileSweep.batch = 300_000
 prudent.io.checkpoint.EVERY = 0.0
 plan = prudent.solve(prudent.domains.betting_game(), 0.2, checkpoint=sys.argv[1])
 prudent.save(plan, sys.argv[2])

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.driver import PLAN, budget_sweep
+from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.sweep.task import PLAN
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import WorstCase, least_worst_case
 from prudent.errors import PrudentError

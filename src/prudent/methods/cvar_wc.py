@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import path_rounding
-from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.game import Game, choose, improve
-from prudent.methods.exact import surely_expected
 from prudent.methods.solution import Solution
 from prudent.models.graph import towards
 from prudent.models.rows import FloatArray, IntArray

@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.driver import BOTH, PLAN, budget_sweep
+from prudent.engine.sweep.bounded import bounded_sweep
 from prudent.engine.values.bellman import rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.exact import surely_above
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import FORGIVEN
 from prudent.policies.policy import BudgetPolicy
@@ -64,14 +63,12 @@ def exceeding(prepared: Prepared, most: int, limits: Limits) -> Exceeding:
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: the mean falls
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
-    base, aims = Base(one, one, expected.value), PLAN if prepared.scale.rounded else BOTH
-    swept = budget_sweep(prepared, base, expected.choice, ends, limits, most=most + 1, aims=aims, terms=BEYOND)
-    low, stopped = swept.low[1:], swept.stopped
-    if prepared.scale.rounded and not stopped:
-        low, stopped = surely_above(prepared, expected, limits, most=most + 1, terms=BEYOND, beyond=1.0)
-    if stopped:
-        raise Stopped(stopped, "sweeping the budgets")
+    base = Base(one, one, expected.value)
+    swept = bounded_sweep(prepared, base, ends, limits, most=most + 1, terms=BEYOND, beyond=1.0)
+    if swept.stopped:
+        raise Stopped(swept.stopped, "sweeping the budgets")
     chance = swept.excess[1:]
+    low = swept.low if prepared.scale.rounded else swept.low[1:]  # rounded down, a row is for its budget and more
     # Each level may add the error of one sum for every state that is passed at no cost.
     depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)
     high = np.minimum(chance * (1 + depth * float(rounding(prepared).max(initial=0.0))), 1.0)

@@ -10,10 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared, restrict
-from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import true_worst_case
-from prudent.methods.exact import SECOND, exact, reached, surely_expected
+from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
+from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 
@@ -26,7 +27,7 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     policy = BudgetPolicy.of_states(prepared, least.choice)
     lower = float(surely_expected(prepared, least)[prepared.start])
     # Once no more than alpha of the runs, or half of them, are under way, what is left of the tail is in the values.
-    own = reached(policy, least, None, alpha, tolerance=min(alpha, 0.5))
+    own = own_tail(policy, least, None, alpha, tolerance=min(alpha, 0.5))
     if own.notes or own.slip > SECOND:
         alone = exact(restrict(prepared, least.choice), alpha, limits, bounded=False)
         return replace(

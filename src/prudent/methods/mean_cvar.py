@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import choice_type, restrict_to
-from prudent.engine.sweep.driver import BOTH, PLAN, TIE, Swept, budget_sweep
+from prudent.engine.sweep.bounded import bounded_sweep, without_safety
+from prudent.engine.sweep.task import TIE, Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import WorstCase
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.exact import Explored, explore, surely_above, without_safety
+from prudent.methods.exact import Explored, explore
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
 from prudent.policies.policy import BudgetPolicy
@@ -78,10 +79,6 @@ class Weighing:
         base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
         swept = self.swept(base, without_safety(prepared), terms)
         low = swept.low
-        if prepared.scale.rounded:
-            low, stopped = surely_above(prepared, expected, self.limits, most=self.most, terms=terms)
-            if stopped:
-                raise Stopped(stopped, TASK)
         budget = np.arange(len(low))
         beyond = weight * len(low) + self.explored.least
         self.lines.append((weight, min(float((weight * budget + low).min()) * (1 - 8 * UNIT), beyond)))
@@ -94,11 +91,9 @@ class Weighing:
         seen = self._at(swept.choice, int(np.argmin(within)))
         return best, seen if seen.cvar <= cap else None
 
-    def swept(self, base: Base, worst: WorstCase, terms: Terms) -> Swept:
+    def swept(self, base: Base, worst: WorstCase, terms: Terms, *, bounded: bool = True) -> Swept:
         """Sweep all budgets that matter."""
-        prepared, choice = self.prepared, self.explored.expected.choice
-        aims = PLAN if prepared.scale.rounded else BOTH
-        found = budget_sweep(prepared, base, choice, worst, self.limits, most=self.most, aims=aims, terms=terms)
+        found = bounded_sweep(self.prepared, base, worst, self.limits, most=self.most, terms=terms, bounded=bounded)
         if found.stopped:
             raise Stopped(found.stopped, TASK)
         return found

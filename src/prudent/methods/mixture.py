@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.sweep.driver import EXCESS, Swept
+from prudent.engine.sweep.bounded import surely_above, without_safety
+from prudent.engine.sweep.task import EXCESS, Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.exact import surely_above, without_safety
 from prudent.methods.mean_cvar import Found, Weighing, beneath
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
@@ -119,7 +119,7 @@ def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
     bound = np.full(most, explored.least)  # for budgets between two levels
     for slope in slopes:
         terms = Terms(1.0, slope)
-        low, stopped = surely_above(prepared, explored.expected, weighing.limits, most=most + 1, terms=terms)
+        low, stopped = surely_above(prepared, weighing.limits, most=most + 1, terms=terms)
         if stopped:
             weighing.stopped = stopped
             break
@@ -168,14 +168,15 @@ def _safest(weighing: Weighing) -> _Touched:
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
     expected = weighing.explored.expected
     base = Base(expected.value, expected.lower, expected.value)
-    swept = weighing.swept(base, WorstCase(value, worst.action_value), EXCESS)
+    swept = weighing.swept(base, WorstCase(value, worst.action_value), EXCESS, bounded=False)
     return _touched(weighing, np.inf, swept)
 
 
 def _weighed(weighing: Weighing, slope: float) -> _Touched:
     expected = weighing.explored.expected
     base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
-    return _touched(weighing, slope, weighing.swept(base, without_safety(weighing.prepared), Terms(1.0, slope)))
+    swept = weighing.swept(base, without_safety(weighing.prepared), Terms(1.0, slope), bounded=False)
+    return _touched(weighing, slope, swept)
 
 
 def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:

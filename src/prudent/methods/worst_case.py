@@ -11,16 +11,17 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.driver import PLAN, budget_sweep
+from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.sweep.task import PLAN
 from prudent.engine.values.bellman import path_rounding
-from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.sweep import Base
-from prudent.methods.exact import UNFOLLOWED, surely_expected
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
 from prudent.policies.chain import backward, forward
+from prudent.policies.own_tail import UNFOLLOWED
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
-from prudent.methods.exact import Explored, explore, reached, solution_for
+from prudent.methods.exact import Explored, explore, solution_for
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Bracket, bracket, bracket_of
@@ -26,6 +26,7 @@ from prudent.planning.refine import Stage
 from prudent.planning.solve import compile_kernels
 from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, check_alpha
+from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import Shown, Table, frame, number, plain
@@ -134,12 +135,12 @@ class Curve(Shown):
         found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
         cvar = w + excess / alpha
         if scale.rounded:  # charged more than it truly costs
-            own = reached(explored.policy(w), explored.expected, cvar, alpha)
+            own = own_tail(explored.policy(w), explored.expected, cvar, alpha)
             cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
         elif first:
             var = scale.total(w)
         else:
-            var = reached(explored.policy(w), explored.expected, cvar, alpha).var
+            var = own_tail(explored.policy(w), explored.expected, cvar, alpha).var
         return CurvePoint(alpha, scale.in_units(cvar), var, scale.in_units(mean), found.lower, found.upper)
 
     def plan(self, alpha: float) -> Plan:

@@ -8,7 +8,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError, as_number
-from prudent.methods.exact import explore, reached, solution_for
+from prudent.methods.exact import explore, solution_for
 from prudent.methods.mean_cvar import Found, Weighing, least_mean_within
 from prudent.methods.mixture import Mixture, mixed_mean_within
 from prudent.methods.solution import Solution
@@ -17,6 +17,7 @@ from prudent.planning.bounds import Bracket, Target, bracket_of
 from prudent.planning.forecast import prepare_for
 from prudent.planning.plan import plan_of
 from prudent.planning.refine import Stage
+from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy, MixedPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
@@ -124,7 +125,7 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
     else:
         found, bound = least_mean_within(weighing, room, sure, WEIGHTS)
         policy = BudgetPolicy(prepared, found.choice)
-    own = reached(policy, explored.expected, found.cvar, weighing.alpha)
+    own = own_tail(policy, explored.expected, found.cvar, weighing.alpha)
     return limit, replace(
         optimum,
         policy=policy,

@@ -1,7 +1,7 @@
 """What a solve will take, before it is begun: levels, memory, time, and the gap that rounding leaves.
 
-All are estimates.  The levels are those of :func:`prudent.engine.sweep.driver.likely_levels`, rather too many than too
-few; the time is that of a few levels of the model itself, times their number; a run's costs are each rounded by up
+All are estimates.  The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than
+too few; the time is that of a few levels of the model itself, times their number; a run's costs are each rounded by up
 to one step, so the gap is about a step for each of its actions.
 """
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.driver import BOTH, PLAN, likely_levels, seconds_per_level, sweep_bytes
+from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes
+from prudent.engine.sweep.task import BOTH, PLAN
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.sweep import Base

@@ -15,7 +15,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError, as_number
-from prudent.methods.exact import explore, reached
+from prudent.methods.exact import explore
 from prudent.methods.mean_cvar import CLOSED, Found, Weighing, beneath
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
@@ -26,6 +26,7 @@ from prudent.planning.plan import plan_of
 from prudent.planning.refine import Stage
 from prudent.planning.solve import compile_kernels
 from prudent.policies.distribution import check_alpha
+from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
@@ -334,7 +335,7 @@ def _point(weighing: Weighing, found: Found) -> FrontierPoint:
     prepared, cvar = weighing.prepared, found.cvar
     policy = BudgetPolicy(prepared, found.choice)
     if prepared.scale.rounded:  # charged more than it truly costs
-        cvar = min(cvar, reached(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
+        cvar = min(cvar, own_tail(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
     return FrontierPoint(prepared.scale.in_units(found.expected), prepared.scale.in_units(cvar), policy)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import true_worst_case, worst_case_of
 from prudent.errors import PrudentError
-from prudent.methods.exact import explore, reached, surely_expected
+from prudent.methods.exact import explore
 from prudent.methods.exceedance import exceeding
 from prudent.methods.mean_cvar import Weighing
 from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, ValueAtRisk
@@ -21,6 +21,7 @@ from prudent.planning.forecast import prepare_for
 from prudent.planning.plan import plan_of
 from prudent.planning.refine import Stage
 from prudent.policies.chain import backward
+from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
@@ -54,7 +55,7 @@ def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
     """Return a policy with its own values; of the optimum no more is said than they and the least mean tell."""
     prepared = policy.prepared
     expected = least_expected_cost(prepared)
-    own = reached(policy, expected, None, alpha)
+    own = own_tail(policy, expected, None, alpha)
     least = float(surely_expected(prepared, expected)[prepared.start])
     return Solution(
         policy=policy,

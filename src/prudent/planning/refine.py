@@ -12,7 +12,7 @@ import numpy as np
 from prudent.engine.cost_step import finest_step, nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.driver import likely_levels, sweep_bytes
+from prudent.engine.sweep.estimate import likely_levels, sweep_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.methods.exact import exact

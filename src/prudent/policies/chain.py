@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.engine.prepared import Prepared, restrict
-from prudent.engine.sweep.driver import BATCH, window_of
+from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_round, full_round, solve_round
@@ -116,7 +116,7 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> 
     found[:, 0] = base[:, prepared.start]
     room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
     row = np.empty(prepared.n_states)
-    rows = max(BATCH // max(len(prepared.cost), 1), 1)
+    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
     with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
         for first in range(1, policy.level + 1, rows):
             last = min(first + rows, policy.level + 1)
@@ -276,7 +276,7 @@ def followed(
     row = np.zeros(prepared.n_states)
     played = np.zeros(prepared.n_actions)
     total, levels, missing = np.zeros((layers, 0)), 0, 1.0
-    rows = max(BATCH // max(len(prepared.cost), 1), 1)
+    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
     with Progress("following the policy", unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
             more = min(most - levels, max(levels, 1024), rows)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.engine.sweep.driver import PLAN, TIE, budget_sweep
+from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.sweep.task import PLAN, TIE
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import PrudentError, printable

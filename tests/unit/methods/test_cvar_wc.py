@@ -155,7 +155,7 @@ def test_without_choices_the_game_is_the_cvar(case, alpha):
     """Proposition 1 with equality: there is no choice that could depend on y."""
     case.raw.update({s: actions[:1] for s, actions in case.raw.items()})
     plan = solved(case, alpha, method=prudent.CvarWC(points=4000))
-    size = max(plan.upper - prepare(plan.model).in_units(0), case.step)
+    size = max(plan.upper - prepare(plan.model).scale.in_units(0), case.step)
     assert plan.upper - plan.lower <= 2e-3 * size
 
 

@@ -50,7 +50,7 @@ def test_a_large_cost_that_no_plan_pays_does_not_widen_what_optimal_means(large)
 def test_a_forecast_takes_no_room_of_its_own(monkeypatch):
     model = prudent.build("s", {"s": {"a": [(0.5, "s", 1.0), (0.5, "g", 2**0.5)]}, "g": {}})
     with monkeypatch.context() as patched:
-        patched.setattr("prudent.engine.sweep.driver.TRIAL", 100)  # too little for a single level
+        patched.setattr("prudent.engine.sweep.estimate.TRIAL", 100)  # too little for a single level
         report = prudent.check(model, step=1e-9)
         assert np.isnan(report.forecast.seconds)
         assert ("solving takes", "unknown", "about, at alpha 0.05") in report.table().rows
@@ -136,7 +136,7 @@ def test_a_model_without_cycles_that_looks_far_back_has_a_forecast(monkeypatch):
             return {}
         return {n: [(0.5, (week + 1, k), 1 + (997 * n + 4999 * k) % 5000) for k in (n, left)] for n in range(8)}
 
-    monkeypatch.setattr("prudent.engine.sweep.driver.TRIAL", 10**6)  # less than all of its levels take
+    monkeypatch.setattr("prudent.engine.sweep.estimate.TRIAL", 10**6)  # less than all of its levels take
     found = prudent.check(prudent.build((0, 3), shop)).forecast
     assert found.memory > 10**6
     assert 0 < found.seconds < np.inf
@@ -147,3 +147,15 @@ def test_bounds_that_cross_are_a_defect_of_ours_and_no_mistake_of_the_users():
     with pytest.raises(Defect, match=r"figure-2: a lower bound of .* please report it") as caught:
         bracket(prepared, 5.0, 4.0, 0.0, 0.5)
     assert isinstance(caught.value, AssertionError) and not isinstance(caught.value, prudent.PrudentError)
+
+
+@pytest.mark.parametrize("method", ["expected", "worst-case"])
+def test_a_distribution_that_ends_before_var_is_not_believed(method, monkeypatch):
+    """More than alpha of the runs are under way where following ends: the tail comes from the sweep instead."""
+    model = prudent.build("s", {"s": {"go": [(0.01, "g", 1), (0.99, "s", 1)]}, "g": {}})
+    truth = prudent.solve(model, 0.2, method=method)
+    for limit in ("WORK", "LEVELS"):
+        monkeypatch.setattr(f"prudent.policies.chain.{limit}", 20)
+    plan = prudent.solve(model, 0.2, method=method)
+    assert plan.upper == pytest.approx(truth.upper, rel=1e-9)
+    assert plan.expected == pytest.approx(100, rel=1e-9)

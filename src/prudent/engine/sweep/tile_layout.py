@@ -28,19 +28,7 @@ from prudent.kernels.stretches import Known, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, owner, starts
 
-__all__ = ["SURE", "Tiling", "clear_waste", "known_of", "tiling_of"]
-
-LONG = 512
-"""The tile of a model without cycles: as long as a few such vectors fit into the fastest memory."""
-
-TILES = (128, 64, 32)
-"""Tiles to try on a model with cycles."""
-
-CROWDED = 0.5
-"""The part of outcomes that may be shorter than a tile, for the tile to be tried."""
-
-BY_LEVEL = 2.0
-"""About how long an outcome takes level by level, in nanoseconds."""
+__all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "tiling_of"]
 
 FEW = 3
 """Outcome lists of fewer outcomes are not worth sharing."""
@@ -50,6 +38,16 @@ SURE = 1e-11
 
 ROOM = 2**27
 """The most bytes of room for the actions of one group."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long tiles are, and when they are worth it."""
+
+    long: int = 512  # the tile of a model without cycles: a few such vectors fit into the fastest memory
+    tiles: tuple[int, ...] = (128, 64, 32)  # tiles to try on a model with cycles
+    crowded: float = 0.5  # the part of outcomes that may be shorter than a tile, for the tile to be tried
+    by_level: float = 2.0  # about how long an outcome takes level by level, in nanoseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +66,11 @@ class Tiling:
     sums: int  # at most so many sums along a run within a tile, or within the least cost of a step of a cycle
     least: int  # that least cost; 0 without cycles
     free: bool  # whether there are cycles at no cost: then it is for lower bounds only
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are no cycles, but rows are too long to be handed on."""
+        return self.prepared.acyclic and not self.shares_rows
 
     @cached_property
     def weight(self) -> IntArray:
@@ -91,13 +94,19 @@ class Tiling:
 @once
 def tiling_of(prepared: Prepared) -> Tiling | None:
     """Return a model laid out for tiles, or None where levels are better taken one by one."""
+    return lay_out(prepared, Rules())
+
+
+def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
+    """Lay out a model for tiles by some rules, if that is worth it by them."""
     if prepared.acyclic:
-        return _long(prepared, _Nodes.sharing(prepared))
+        return _long(prepared, _Nodes.sharing(prepared), rules)
     nodes, free_block = _Nodes.of(prepared), prepared.free_blocks[2]
     depth = np.empty(len(prepared.free_blocks[0]) - 1, dtype=np.int64)
     layers(*nodes.graph, 1, free_block, depth)
     delay, sums = nodes.delay(prepared), int(depth.max()) + 1
-    found = [(nodes.cost.size * BY_LEVEL, None), *(_cyclic(prepared, nodes, delay, tile, sums) for tile in TILES)]
+    found: list[tuple[float, Tiling | None]] = [(nodes.cost.size * rules.by_level, None)]
+    found += [_cyclic(prepared, nodes, delay, tile, sums, rules) for tile in rules.tiles]
     return min(found, key=lambda each: each[0])[1]
 
 
@@ -171,27 +180,29 @@ class _Nodes:
         )
 
 
-def _long(prepared: Prepared, nodes: _Nodes) -> Tiling:
+def _long(prepared: Prepared, nodes: _Nodes, rules: Rules) -> Tiling:
     """Lay out a model without cycles."""
     n = nodes.n_nodes
     layer = np.empty(n, dtype=np.int64)
     layers(*nodes.graph, UNREACHED, np.arange(n), layer)
     order = np.argsort(layer, kind="stable")
     alone, depth = np.zeros(n, dtype=bool), int(layer.max()) + 2
-    found = _tiling(prepared, nodes, LONG, np.arange(n + 1), order, alone, depth, 0)
-    if found.back > LONG:  # handing on would take longer than it saves
+    found = _tiling(prepared, nodes, rules.long, np.arange(n + 1), order, alone, depth, 0)
+    if found.back > rules.long:  # handing on would take longer than it saves
         return found
     row = np.empty(n, dtype=np.int64)
     rows = share_rows(nodes.action_start, nodes.outcome_start, nodes.successor, layer, order, row)
     return replace(found, row=row, rows=rows, shares_rows=True)
 
 
-def _cyclic(prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums: int) -> tuple[float, Tiling | None]:
+def _cyclic(
+    prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums: int, rules: Rules
+) -> tuple[float, Tiling | None]:
     """Lay out a model with cycles; return about how long a level takes, in nanoseconds, and the layout."""
     source, n = prepared.outcome_state, prepared.n_states
     back = nodes.cost + delay[source] - delay[nodes.successor]  # how many levels an outcome looks back
     short = back < tile
-    if short.mean() > CROWDED:
+    if short.mean() > rules.crowded:
         return np.inf, None
     start, _, group_of = _groups(source, nodes.successor, short, n)
     size = np.diff(start)

@@ -24,7 +24,7 @@ is 0, they are 0.  The checks do not ask how anything was computed; where it was
 Without cycles both totals are added up in one pass instead, rounded up at every step, and every action counts below.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from prudent.kernels.blocks import Round, action_gaps, take_better
 from prudent.models.graph import end_components, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
-__all__ = ["Expected", "least_expected_cost", "proper_choice"]
+__all__ = ["Expected", "least_expected_cost", "proper_choice", "surely_expected"]
 
 ROUGHLY = 1e-3
 """How well corrections and totals of errors are solved for."""
@@ -75,6 +75,13 @@ class _Refined:
 def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
     return _Equations(prepared).least()
+
+
+def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
+    """Return what the least expected cost surely is at least, where a lattice holds costs only closely too."""
+    if prepared.scale.slip == 0:
+        return expected.lower
+    return least_expected_cost(replace(prepared, fine=prepared.scale.surely(prepared.fine))).lower
 
 
 def proper_choice(prepared: Prepared) -> IntArray:

@@ -13,28 +13,31 @@ import prudent.engine.sweep.driver
 import prudent.engine.sweep.tile_layout
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import once
-from prudent.engine.sweep.backends import TilePlace
-from prudent.engine.sweep.driver import BOTH, BOUND, EXCESS, PLAN, budget_sweep
-from prudent.engine.sweep.tile_layout import tiling_of
+from prudent.engine.sweep.bounded import without_safety
+from prudent.engine.sweep.levels import LevelSweep
+from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept, Task
+from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
+from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.exact import without_safety
-from prudent.runtime.limits import Limits
 from strategies import cases, examples, solvable
 
 
-def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, threads=1):
-    """One sweep, in tiles or level by level; ``keep`` is what asks for levels."""
+def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None):
+    """One sweep to a level, in tiles or level by level, in steps that get longer."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     slope = terms.accrual + terms.slope
     base = Base(slope * expected.value, slope * expected.lower, expected.value)
     if terms.accrual > 0:
         worst = without_safety(prepared)
-    limits = Limits.of(None, None, None, threads)
-    return budget_sweep(
-        prepared, base, expected.choice, worst, limits, most=most, aims=aims, terms=terms, keep=not tiles
-    )
+    most = min(most, int(worst.value[prepared.start]))
+    task = Task(prepared, base, expected.choice, worst, aims, terms, most)
+    sweep = TileSweep(task, layout=layout) if tiles else LevelSweep(task)
+    while sweep.done <= most:
+        last = min(2 * sweep.done + 7, most + 1)
+        sweep.advance(last, final=last > most)
+    return Swept(*sweep.found[:, : sweep.done], sweep.choice, sweep.values, "", sweep.lost)
 
 
 def assert_same(one, other):
@@ -62,18 +65,14 @@ def test_shared_lists_are_added_up_once():
 @given(case=cases(), tile=st.sampled_from([2, 3, 8]), terms=st.sampled_from([EXCESS, Terms(1.0, 2.0)]))
 def test_random_models_with_short_tiles(case, tile, terms):
     """Short tiles let small costs be long ones, cycles wait within a tile, and tables slide."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prudent.engine.sweep.tile_layout, "LONG", tile)
-        patch.setattr(prudent.engine.sweep.tile_layout, "TILES", (tile,))
-        patch.setattr(prudent.engine.sweep.tile_layout, "CROWDED", 1.1)
-        patch.setattr(prudent.engine.sweep.tile_layout, "BY_LEVEL", 1e9)
-        patch.setattr(prudent.engine.sweep.tile_layout, "SURE", np.inf)
-        patch.setattr(prudent.engine.sweep.driver, "SURE", np.inf)
-        with solvable():
-            prepared = prepare(case.model)
-        assert tiling_of(prepared) is not None
-        for aims in (BOUND,) if tiling_of(prepared).free else (BOTH, PLAN, BOUND):
-            assert_same(*(swept(prepared, tiles=tiles, aims=aims, terms=terms) for tiles in (True, False)))
+    with solvable():
+        prepared = prepare(case.model)
+    layout = lay_out(prepared, Rules(long=tile, tiles=(tile,), crowded=1.1, by_level=1e9))
+    assert layout is not None
+    for aims in (BOUND,) if layout.free else (BOTH, PLAN, BOUND):
+        found = [swept(prepared, tiles=tiles, aims=aims, terms=terms, layout=layout) for tiles in (True, False)]
+        assert_same(*found)
+        assert len(found[0].choice) == len(found[1].choice)
 
 
 def staged(rng, stages, width):
@@ -93,9 +92,9 @@ def staged(rng, stages, width):
 
 def test_threads_change_nothing(monkeypatch):
     lanes = set()
-    side_by_side = TilePlace._settle_side_by_side
+    side_by_side = TileSweep._settle_side_by_side
     monkeypatch.setattr(
-        TilePlace, "_settle_side_by_side", lambda place, tiles, n: (lanes.add(n), side_by_side(place, tiles, n))
+        TileSweep, "_settle_side_by_side", lambda place, tiles, n: (lanes.add(n), side_by_side(place, tiles, n))
     )
     model = staged(np.random.default_rng(1), 60, 150)
     plans = [prudent.solve(model, 0.1, threads=threads) for threads in (1, 2, 3)]
@@ -120,7 +119,7 @@ def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):
 
     model = staged(np.random.default_rng(1), 60, 150)
     prudent.solve(model, 0.1, threads=1)
-    monkeypatch.setattr(prudent.engine.sweep.backends, "settle", settle)
+    monkeypatch.setattr(prudent.engine.sweep.tiles, "settle", settle)
     with pytest.raises(MemoryError, match="no room"):
         prudent.solve(model, 0.1, threads=2)
 

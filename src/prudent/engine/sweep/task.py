@@ -1,0 +1,171 @@
+"""What is to be swept, what a sweep is, and what it finds.
+
+A *backend* is one way to sweep: it settles budgets upwards, keeps the values that are still looked back to, and can be
+kept in a checkpoint and gone on with.  What does not fit a checkpoint is refused, whoever wrote it.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.values.worst_case import WorstCase
+from prudent.errors import PrudentError
+from prudent.kernels.sweep import Aims, Base, Room, Tables, Terms
+from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.limits import Arrays
+
+__all__ = ["BOTH", "BOUND", "EXCESS", "MISFIT", "PLAN", "TIE", "Backend", "Swept", "Task"]
+
+PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
+EXCESS = Terms(accrual=0.0, slope=1.0)
+
+TIE = 1e-11
+"""Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
+anyone would notice."""
+
+HUGE = 1e100
+"""A value that no table has."""
+
+MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be swept."""
+
+    prepared: Prepared
+    base: Base  # the values without budget
+    choice: IntArray  # a proper policy for no budget; where there is a plan, the one whose mean the base has
+    worst: WorstCase
+    aims: Aims
+    terms: Terms
+    most: int  # levels that can matter
+    keep: bool = False  # the values of all levels
+    threads: int = 1
+
+    @property
+    def first_choice(self) -> NDArray[Any]:
+        """The actions for no budget, by their numbers within their states: (1, n_states)."""
+        number = self.choice - self.prepared.action_start[:-1]
+        return np.asarray(number.astype(choice_type(self.prepared))[None])
+
+    def room(self) -> Room:
+        """Return room to solve cycles at no cost in."""
+        prepared = self.prepared
+        allowed, row = np.ones(prepared.n_actions, dtype=bool), np.empty(prepared.n_states)
+        return Room(np.empty(prepared.n_actions), allowed, self.choice.copy(), row)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep found, by budget: row 0 is for no budget."""
+
+    excess: FloatArray  # (n_levels,)  U of the start
+    low: FloatArray  # (n_levels,)  surely at most that
+    mean: FloatArray  # (n_levels,)  M of the start
+    choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
+    tables: Tables | None  # the values of all levels, if they were to be kept
+    stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
+    lost: float = np.nan  # at most so much is the policies' U above the least, relatively; if that is known
+
+
+@dataclass
+class Backend(ABC):
+    """One way to sweep, and how far it is."""
+
+    task: Task
+    done: int = 1  # levels settled
+    found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # U, surely below it, M of the start
+
+    batch: ClassVar[int]  # outcomes times levels between two looks at the clock and at Ctrl-C
+
+    def __post_init__(self) -> None:
+        self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.base]
+
+    @classmethod
+    @abstractmethod
+    def serves(cls, task: Task, levels: float) -> bool:
+        """Return whether a task is to be swept this way, through about so many levels."""
+
+    @classmethod
+    @abstractmethod
+    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
+        """Return the memory that the values of a sweep of so many levels take."""
+
+    @classmethod
+    def trial(cls, task: Task, levels: int) -> "Backend":
+        """Return a sweep whose first levels, up to twice so many, take as long each as later ones do."""
+        return cls(task)
+
+    @classmethod
+    def trial_bytes(cls, prepared: Prepared, levels: int) -> int:
+        """Return what such a trial takes beyond the tables of a sweep."""
+        return 0
+
+    @abstractmethod
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
+
+    @property
+    @abstractmethod
+    def choice(self) -> NDArray[Any]:
+        """The actions of the levels settled, (n_levels, n_states)."""
+
+    @abstractmethod
+    def packed(self) -> Arrays:
+        """Return what is needed to go on from here."""
+
+    @abstractmethod
+    def resume(self, kept: Arrays) -> None:
+        """Go on from what was packed, or from what was kept of a finished sweep."""
+
+    @property
+    def values(self) -> Tables | None:
+        """The values of all levels, if they were to be kept."""
+        return None
+
+    @property
+    def lost(self) -> float:
+        """What taking actions that tie has lost in U, relatively, rounding included; not a number if it is unknown."""
+        return np.nan
+
+    def _widen(self, last: int) -> None:
+        if last > self.found.shape[1]:
+            more = max(last - self.found.shape[1], self.found.shape[1])
+            self.found = np.concatenate([self.found, np.zeros((3, more))], axis=1)
+
+    def _check(self, kept: Arrays, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
+        """Refuse arrays that no sweep of this task has."""
+        prepared, done = self.task.prepared, kept_levels(kept)
+        shape = (done if self.task.aims.plan else 1, prepared.n_states)
+        wanted |= {"found": ((3, done), np.float64), "choice": (shape, choice_type(prepared))}
+        fits = kept.keys() == wanted.keys() and all(
+            kept[name].shape == shape and kept[name].dtype == kind for name, (shape, kind) in wanted.items()
+        )
+        if not fits or done < 1:
+            raise PrudentError(MISFIT)
+        count = np.maximum(np.diff(prepared.action_start), 1)
+        sane = [
+            (kept["choice"] >= 0).all() and (kept["choice"] < count).all(),
+            (kept["choice"][0] == self.task.first_choice[0]).all(),
+            *(((kept[n] >= 0) & (kept[n] <= HUGE)).all() for n, (_, kind) in wanted.items() if kind is np.float64),
+        ]
+        if not all(sane):
+            raise PrudentError(MISFIT)
+
+    def _chosen(self, kept: Arrays) -> IntArray:
+        """Return one action for each state, as it was kept."""
+        prepared, chosen = self.task.prepared, kept["chosen"]
+        first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
+        if not ((chosen >= first) & (chosen < first + count)).all():
+            raise PrudentError(MISFIT)
+        return chosen
+
+
+def kept_levels(kept: Arrays) -> int:
+    """Return how many levels a kept sweep has settled."""
+    return kept["found"].shape[-1] if "found" in kept and kept["found"].ndim else 0

@@ -1,0 +1,263 @@
+"""The sweep in tiles of many levels at once: models that are laid out for it, on all threads.
+
+Which models, and why that is right, is told in :mod:`prudent.engine.sweep.tile_layout`; which values are kept, in
+:mod:`prudent.engine.sweep.tile_window`.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import InitVar, dataclass, field, replace
+from threading import Condition
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.sweep.task import BOTH, MISFIT, TIE, Backend, Task, kept_levels
+from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
+from prudent.engine.sweep.tile_window import Window, tile_and_width
+from prudent.engine.values.bellman import costs_of, free_round, longest_stay
+from prudent.engine.values.worst_case import UNREACHED
+from prudent.errors import PrudentError
+from prudent.kernels.stretches import Free, Known, Scratch
+from prudent.kernels.sweep import Aims, Ends
+from prudent.kernels.tiles import settle
+from prudent.runtime.limits import Arrays
+
+__all__ = ["TileSweep"]
+
+PART = 1_000_000
+"""Outcomes times levels between two looks at how far the tile before has come: a few tenths of a millisecond."""
+
+MOST_PARTS = 64
+"""More are not needed to keep threads busy."""
+
+LEAST = 8
+"""So many parts for each thread, or it is not worth it."""
+
+SHORT = 128
+"""So many levels for each thread, or tiles would be too short."""
+
+AT_FIRST = 2**30
+"""States times levels that there is room for at first; beyond that, room grows as it is needed."""
+
+
+@dataclass
+class TileSweep(Backend):
+    """A sweep in tiles."""
+
+    tiling: Tiling = field(init=False)
+    layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # another one than the model's own
+    batch: ClassVar[int] = 1_000_000_000
+
+    @classmethod
+    def serves(cls, task: Task, levels: float) -> bool:
+        """Return whether a model can be laid out for tiles, and rounding would not be felt."""
+        found = None if task.keep else tiling_of(task.prepared)
+        if found is None or (found.free and task.aims.plan):
+            return False
+        if task.aims == BOTH and found.least > 0:
+            return bool(found.slip(np.array([min(levels, UNREACHED)]))[0] <= SURE)
+        return True
+
+    @classmethod
+    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
+        """Return the memory that the values take; 0 where a model is not laid out for tiles."""
+        tiling = None if keep else tiling_of(prepared)
+        if tiling is None:
+            return 0
+        tile, width = tile_and_width(tiling, levels)
+        carried = tiling.back * len(tiling.work.delay) if tiling.shares_rows else 0
+        return 16 * (tiling.rows * width + carried) + 8 * tiling.room * tile
+
+    @classmethod
+    def trial(cls, task: Task, levels: int) -> "TileSweep":
+        """Let all nodes count from the first level, as they do later on, where each has a row of its own."""
+        tiling = tiling_of(task.prepared)
+        if tiling is None or not tiling.wide:
+            return cls(task)
+        back = min(int(tiling.work.cost.max(initial=0)), 2 * levels + 1)
+        work = tiling.work._replace(delay=np.zeros_like(tiling.work.delay))
+        return cls(task, layout=replace(tiling, work=work, back=back))
+
+    @classmethod
+    def trial_bytes(cls, prepared: Prepared, levels: int) -> int:
+        """Return what a trial takes beyond the tables of a sweep: rows are as long as it has levels."""
+        tiling = tiling_of(prepared)
+        return 32 * tiling.rows * levels if tiling is not None and tiling.wide else 0
+
+    def __post_init__(self, layout: Tiling | None) -> None:
+        super().__post_init__()
+        found = layout or tiling_of(self.task.prepared)
+        assert found is not None, "it serves only models that are laid out for it"
+        self.tiling = found
+        task, work, prepared = self.task, self.tiling.work, self.task.prepared
+        self._window = Window(self.tiling, self.task.most, task.aims.plan)
+        self._windows = [self._window]  # one for each tile that is settled at the same time
+        self._end: int | None = None  # the end of all levels, once it is known
+        first = task.base.excess if task.aims.plan else task.base.low
+        self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
+        self._sure = 1.0
+        if task.aims == (True, True):
+            whole = task.base.excess > 0
+            self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
+        # What is not written to takes no memory, so there may as well be room.
+        rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
+        self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
+        self._choice[0] = task.first_choice[0]
+        arcs = free_round(prepared)
+        ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
+        self._free = Free(arcs, costs_of(prepared, arcs), ends, task.room())
+        tile = self._window.tile
+        self._scratch = [
+            Scratch(
+                np.empty(int(np.diff(work.action_start).max(initial=1)) * tile),
+                np.empty((tile if work.cyclic.any() else 1, self.tiling.room)),
+                np.empty(tile),
+                np.empty(tile),
+                np.zeros(tile, dtype=np.int64),
+                np.zeros(1),
+            )
+            for _ in range(task.threads)
+        ]
+
+    @property
+    def _lost_each(self) -> float:
+        """What one choice among actions that tie has lost at most, relatively."""
+        return max(float(scratch.lost[0]) for scratch in self._scratch)
+
+    @property
+    def lost(self) -> float:
+        """What taking actions that tie has lost in U, relatively, rounding included; unknown where there are cycles."""
+        if self.tiling.least > 0:
+            return np.nan
+        slip = float(self.tiling.slip(np.array([self.done]))[0])
+        return float((1 + self._lost_each) ** self.tiling.sums * (1 + slip) - 1)
+
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
+        self._end = last if final else None
+        self._widen(last)
+        self._make_room(last)
+        lanes = self._lanes(last - self.done)
+        tile = min(self._window.tile, -(-(last - self.done) // lanes))
+        tiles = [(first, min(first + tile, last)) for first in range(self.done, last, tile)]
+        if lanes > 1:
+            self._settle_side_by_side(tiles, lanes)
+        else:
+            groups = 0, len(self.tiling.work.group_start) - 1
+            for first, end in tiles:
+                self._window.reach(first, end)
+                self._settle(first, end, self._window, 0, groups)
+                self._note(first, end, self._window)
+        self.done = last
+
+    def _lanes(self, levels: int) -> int:
+        """Return how many tiles are worth settling at the same time: one where rows are not handed on."""
+        if not self.tiling.shares_rows:
+            return 1
+        work = int(self.tiling.weight[-1]) * levels // PART  # in parts
+        return int(max(min(self.task.threads, work // LEAST, levels // SHORT, self._window.fits), 1))
+
+    def _settle_side_by_side(self, tiles: list[tuple[int, int]], lanes: int) -> None:
+        """Settle tiles in threads: each follows the one before through the model, part by part.
+
+        A part needs what the same part of the tile before hands on; every sum has its order, so nothing changes.
+        """
+        while len(self._windows) < lanes:
+            self._windows.append(self._window.beside())
+        parts = self.tiling.parts(tiles[0][1] - tiles[0][0], PART, MOST_PARTS)
+        done, changed = [0] * len(tiles), Condition()  # parts of each tile
+
+        def work(lane: int) -> None:
+            window = self._windows[lane]
+            for i in range(lane, len(tiles), lanes):
+                window.reach(*tiles[i])
+                for n, groups in enumerate(parts):
+                    with changed:
+                        while i > 0 and done[i - 1] <= n:
+                            changed.wait()
+                    self._settle(*tiles[i], window, lane, groups)
+                    with changed:
+                        done[i] += 1
+                        changed.notify_all()
+                self._note(*tiles[i], window)
+
+        def run(lane: int) -> None:
+            try:
+                work(lane)
+            except BaseException:
+                with changed:  # let the others come to an end
+                    done[:] = [len(parts)] * len(tiles)
+                    changed.notify_all()
+                raise
+
+        with ThreadPoolExecutor(lanes, thread_name_prefix="prudent") as pool:  # its own: lanes wait for each other
+            for each in [pool.submit(run, lane) for lane in range(lanes)]:
+                each.result()
+
+    def _settle(self, first: int, end: int, window: Window, lane: int, groups: tuple[int, int]) -> None:
+        task, values = self.task, window.values(self._choice, first=first == 1, last=end == self._end)
+        about = self.tiling.work, self._known, task.terms, TIE, task.aims.plan, first, end, values
+        settle(*about, self._scratch[lane], self._free, *groups)
+
+    def _note(self, first: int, end: int, window: Window) -> None:
+        """Take down what a tile has found."""
+        aims, (excess, *mean) = self.task.aims, window.of_start(first, end)
+        self.found[0, first:end] = excess if aims.plan else 0.0
+        if aims.bound:
+            self.found[1, first:end] = excess * (self._sure * (1 - self.tiling.slip(np.arange(first, end))))
+        if aims.plan:
+            self.found[2, first:end] = mean[0]
+
+    def _make_room(self, last: int) -> None:
+        levels, n = self._choice.shape
+        if self.task.aims.plan and last > levels:
+            longer = np.zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
+            longer[:levels] = self._choice
+            self._choice = longer
+
+    @property
+    def choice(self) -> NDArray[Any]:
+        """The actions of the levels settled."""
+        return self._choice[: self.done if self.task.aims.plan else 1]
+
+    def packed(self) -> Arrays:
+        """Return what is needed to go on from here."""
+        excess, mean = self._window.kept
+        return {
+            "found": np.ascontiguousarray(self.found[:, : self.done]),
+            "choice": self.choice,
+            "excess": excess,
+            "mean": mean,
+            "origin": np.array([self._window.origin]),
+            "lost": np.array([self._lost_each]),
+            "chosen": self._free.room.chosen,
+        }
+
+    def resume(self, kept: Arrays) -> None:
+        """Go on from what was packed, or from what was kept of a finished sweep."""
+        done, wanted = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
+        finished = "origin" not in kept  # then only what it found was kept
+        if not finished:
+            excess, mean = self._window.lengths(kept["excess"].size)
+            wanted = {
+                "excess": ((excess,), np.float64),
+                "mean": ((mean,), np.float64),
+                "origin": ((1,), np.int64),
+                "lost": ((1,), np.float64),
+                "chosen": ((self.task.prepared.n_states,), np.int64),
+            }
+        self._check(kept, wanted)
+        if not finished:
+            origin = int(kept["origin"][0])
+            self._window.resume([kept["excess"], kept["mean"]], origin)
+            if not self.tiling.shares_rows:
+                if not max(done - self._window.width, 0) <= origin <= max(done - self.tiling.back, 0):
+                    raise PrudentError(MISFIT)
+            self._scratch[0].lost[0] = kept["lost"][0]
+            self._free = self._free._replace(room=self._free.room._replace(chosen=self._chosen(kept)))
+        else:
+            self._scratch[0].lost[0] = np.nan  # it was not kept
+        self._choice = kept["choice"]
+        self.done, self.found = done, kept["found"]

@@ -1,0 +1,61 @@
+"""A policy's own VaR, CVaR and mean, read off its distribution, with what they may err by."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.engine.values.bellman import path_rounding
+from prudent.engine.values.expected_cost import Expected
+from prudent.engine.values.worst_case import UNREACHED
+from prudent.errors import TooLarge
+from prudent.policies.chain import MISSING, forward_counting
+from prudent.policies.distribution import Distribution, mixture
+from prudent.policies.policy import BudgetPolicy, MixedPolicy
+
+__all__ = ["UNFOLLOWED", "OwnTail", "own_tail"]
+
+UNFOLLOWED = "the policy is too large to be followed: for what is unknown of it, simulate it"
+
+
+@dataclass(frozen=True)
+class OwnTail:
+    """A policy's own tail, from its distribution."""
+
+    var: float  # in the user's units; not a number if it is not known
+    cvar: float  # in levels; infinite if it is not known, from below where costs are rounded
+    mean: float  # in levels
+    upper: float  # what its CVaR surely is at most
+    steps: float  # at least the expected number of actions
+    slip: float  # the relative error allowed for in the upper bound
+    notes: tuple[str, ...] = ()
+
+
+def own_tail(
+    policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float, tolerance: float = MISSING
+) -> OwnTail:
+    """Follow a policy as far as ``most``, which its CVaR is at most, if that is known; VaR is never above that.
+
+    Or until no more than ``tolerance`` of its runs are under way.  Sums along a run err with its length.
+    """
+    prepared = policy.prepared
+    most = None if most is None else int(min(most, UNREACHED)) + 2
+    parts = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
+
+    def followed(charged: bool) -> tuple[Distribution, float]:
+        each = [(share, *forward_counting(part, tail, most, tolerance, charged, True)) for share, part in parts]
+        whole = mixture([(share, found) for share, found, _ in each]) if len(each) > 1 else each[0][1]
+        return whole, sum(share * steps for share, _, steps in each)
+
+    try:
+        found, steps = followed(charged=False)
+        charged = followed(charged=True)[0] if prepared.scale.rounded else found
+    except TooLarge:
+        return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
+    slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
+    upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)
+    if most is not None and np.isinf(upper):  # it was not: whoever kept the values lied
+        return own_tail(policy, tail, None, alpha)
+    if np.isinf(level):  # too many runs are still under way where following ends
+        return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
+    var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))
+    return OwnTail(var, min(found.cvar(alpha), upper), found.mean, upper, steps, slip)
