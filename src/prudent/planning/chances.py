@@ -6,21 +6,21 @@ by risking a trap, a model checker's number is larger.  Each budget has a best p
 ``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
 from prudent.methods.exceedance import exceeding
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.planning.forecast import prepare_for
-from prudent.planning.solve import compile_kernels
-from prudent.runtime.limits import Limits, Stopped
+from prudent.planning.bounds import Bracket
+from prudent.planning.driver import Job, begin, check_model
+from prudent.planning.refine import Stage, likely_step
 from prudent.runtime.tables import Shown, Table, frame, number, plain
 
 if TYPE_CHECKING:
@@ -141,35 +141,28 @@ def chances(
     >>> prudent.chances(prudent.domains.betting_game(), range(40, 101, 20)).chance.round(6).tolist()
     [0.311146, 0.488546, 0.822041, 1.0]
     """
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    check_model(model)
     if not isinstance(budgets, Iterable):
         raise PrudentError(f"budgets is {budgets!r}; it must be a sequence of numbers, such as [10, 20]")
     wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
-    step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
-    Limits.of(memory, time_limit, None, threads)  # what is wrong with them is said at once
-    compile_kernels("exact")
-    began, limits = time.perf_counter(), Limits.of(memory, time_limit, None, threads)
-    prepared = prepare_for(model, TAIL, step)
-    level = np.array(
-        [max(min(prepared.scale.level_within(budget), UNREACHED), -1) for budget in wanted], dtype=np.int64
-    )
+    job = begin(model, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads)
+    with job.stopping():
+        stage = job.refined(lambda prepared: _within(job, prepared, wanted), likely_step)
+    chance, lower, upper = stage.found
+    scale = stage.prepared.scale
+    return Chances(model, wanted, chance, lower, upper, scale.level_size if scale.rounded else None, job.seconds)
+
+
+def _within(job: Job, prepared: Prepared, budgets: FloatArray) -> Stage[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Return the chances of staying within budgets, with their bounds; no gap of them is asked for."""
+    level = np.array([max(min(prepared.scale.level_within(b), UNREACHED), -1) for b in budgets], dtype=np.int64)
     worst = int(least_worst_case(prepared).value[prepared.start])
     most = int(min(level.max(initial=0), worst))
-    with limits:
-        try:
-            found = exceeding(prepared, max(most, 0), limits)
-        except Stopped as stopped:
-            if stopped.reason == "interrupted":
-                raise KeyboardInterrupt from None
-            raise
+    found = exceeding(prepared, max(most, 0), job.limits)
     inside = np.clip(level, 0, most)
     some, sure = level >= 0, level >= worst  # less than the best of luck takes; what a plan never exceeds
     chance, lower, upper = (
         np.where(some, np.where(sure, 1.0, 1.0 - beyond[inside]), 0.0)
         for beyond in (found.chance, found.high, found.low)
     )
-    return Chances(
-        model, wanted, chance, lower, upper, prepared.scale.level_size if prepared.scale.rounded else None,
-        time.perf_counter() - began,
-    )  # fmt: skip
+    return Stage(prepared, (chance, lower, upper), Bracket(0.0, 0.0, 0.0), most, 0.0)

@@ -6,9 +6,8 @@ exploration for the smallest alpha holds all of them, and the actions of every b
 """
 
 import math
-import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +15,16 @@ import numpy as np
 
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
-from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.exact import Explored, solution_for
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, bracket, bracket_of
-from prudent.planning.forecast import prepare_for
+from prudent.planning.bounds import bracket
+from prudent.planning.driver import begin, check_model, explored, stage_of
 from prudent.planning.plan import plan_of
-from prudent.planning.refine import Stage
-from prudent.planning.solve import compile_kernels
 from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import Shown, Table, frame, number, plain
 
 if TYPE_CHECKING:
@@ -154,9 +150,8 @@ class Curve(Shown):
         'd'
         """
         alpha = self._check(alpha)
-        solution = solution_for(self._explored, alpha)
-        found: Bracket = bracket_of(self._explored.prepared, solution, alpha)
-        return plan_of(self.model, "exact", alpha, Stage(self._explored.prepared, solution, found, self.seconds))
+        stage = stage_of(self._explored.prepared, solution_for(self._explored, alpha), alpha, 0.0)
+        return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds))
 
     def to_dict(self, alphas: Iterable[float] | None = None) -> dict[str, Any]:
         """Return the points, or those at ``alphas``, as ``prudent curve --json`` prints them.
@@ -302,17 +297,8 @@ def curve(
     0.2286  8.3125  0  1.9000
     1.0000  1.9000  0  1.9000
     """
-    alpha_min = check_alpha(alpha_min, "alpha_min")
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
-    limits = Limits.of(memory, None, None, threads)
-    compile_kernels("exact")
-    began = time.perf_counter()
-    prepared = prepare_for(model, alpha_min, step)
-    with limits:
-        explored = explore(prepared, alpha_min, limits)
-    if explored.stopped == "interrupted":
-        raise KeyboardInterrupt
-    if explored.stopped:
-        raise Stopped(explored.stopped, f"the curve from alpha {alpha_min:g} on")
-    return Curve(model, alpha_min, time.perf_counter() - began, explored)
+    check_model(model)
+    job = begin(model, check_alpha(alpha_min, "alpha_min"), step=step, memory=memory, threads=threads)
+    with job.stopping():
+        stage = explored(job, f"the curve from alpha {job.alpha:g} on")
+    return Curve(model, job.alpha, job.seconds, stage.found)

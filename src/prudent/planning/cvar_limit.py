@@ -12,15 +12,14 @@ from prudent.methods.exact import explore, solution_for
 from prudent.methods.mean_cvar import Found, Weighing, least_mean_within
 from prudent.methods.mixture import Mixture, mixed_mean_within
 from prudent.methods.solution import Solution
-from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, Target, bracket_of
-from prudent.planning.forecast import prepare_for
+from prudent.planning.bounds import Bracket, Target, bracket_below
+from prudent.planning.driver import Job, stage_of
 from prudent.planning.plan import plan_of
-from prudent.planning.refine import Stage
+from prudent.planning.refine import Stage, likely_step
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy, MixedPolicy
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import Stopped
 
 __all__ = ["Cap", "cap_of", "limited", "solve_within"]
 
@@ -71,36 +70,64 @@ def cap_of(
     return Cap(slack, absolute_slack, max_cvar, bool(randomise))
 
 
-def solve_within(model: SSP, alpha: float, cap: Cap, target: Target, step: float | None, limits: Limits) -> Plan:
-    """Return the best plan found with a CVaR up to a limit."""
-    began = time.perf_counter()
-    prepared = prepare_for(model, alpha, step)
-    with limits:
-        explored = explore(prepared, alpha, limits)
-        optimum = solution_for(explored, alpha)
-        bracket = bracket_of(prepared, optimum, alpha)
-        if explored.stopped:
-            stage = Stage(prepared, optimum, bracket, time.perf_counter() - began)
-            plan = plan_of(model, "exact", alpha, stage, target, limits)
-            note = "stopped before the limit on CVaR could be made use of: this is a plan for the least CVaR"
-            return replace(plan, notes=(*plan.notes, note))
+@dataclass(frozen=True)
+class _Within:
+    """The best found within a limit."""
+
+    solution: Solution
+    optimum: Solution  # of least CVaR
+    bracket: Bracket  # on the optimal CVaR
+    limit: float  # on CVaR; not a number if there was no time to look for anything within it
+
+
+def solve_within(job: Job, cap: Cap) -> Plan:
+    """Return the best plan found with a CVaR up to a limit.
+
+    A gap that is asked for is one of the mean.  Part of that no step closes, since the best plan need not weigh mean
+    and CVaR against each other; so where none is asked for, steps are as fine as the optimal CVaR needs them.
+    """
+    with job.limits:
+        stage = job.refined(
+            lambda prepared: _attempt(job, prepared, cap), likely_step, one_question=False, may_stall=True
+        )
+    found = stage.found
+    solved = replace(stage.holding(found.solution, found.bracket), seconds=job.seconds)
+    plan = plan_of(job.model, "exact", job.alpha, solved, job.target, job.limits)
+    if np.isnan(found.limit):
+        note = "stopped before the limit on CVaR could be made use of: this is a plan for the least CVaR"
+        return replace(plan, notes=(*plan.notes, note))
+    plan = limited(plan, found.limit, job.target, interrupted=stage.stopped == "interrupted")
+    return replace(plan, notes=(*plan.notes, _bought(plan, found.optimum)))
+
+
+def _attempt(job: Job, prepared: Prepared, cap: Cap) -> Stage[_Within]:
+    began, explored = time.perf_counter(), explore(prepared, job.alpha, job.limits)
+    optimum = solution_for(explored, job.alpha)
+    safest = stage_of(prepared, optimum, job.alpha, began)
+    solution, limit = optimum, np.nan
+    if not explored.stopped:
         try:
-            weighing = Weighing(explored, alpha, limits)
-            limit, solution = _within(weighing, optimum, bracket, cap)
+            weighing = Weighing(explored, job.alpha, job.limits)
+            limit, solution = _within(weighing, optimum, safest.bracket, cap)
         except Stopped as stopped:  # the least CVaR is within every limit
-            limit = cap.limit(bracket.upper)
+            limit = cap.limit(safest.bracket.upper)
             solution = replace(optimum, expected_lower=explored.least, stopped=stopped.reason)
-    stage = Stage(prepared, solution, bracket, time.perf_counter() - began)
-    plan = plan_of(model, "exact", alpha, stage, target, limits)
-    plan = limited(plan, limit, target, interrupted=solution.stopped == "interrupted")
-    return replace(plan, notes=(*plan.notes, _bought(plan, optimum)))
+    asked = safest.bracket
+    if job.target.said:
+        lower, upper = bracket_below(prepared, solution.expected_lower), prepared.scale.in_units(solution.expected)
+        asked = Bracket(lower, upper, _size(prepared, upper))
+    found = _Within(solution, optimum, safest.bracket, limit)
+    return Stage(prepared, found, asked, safest.levels, time.perf_counter() - began, solution.stopped)
+
+
+def _size(prepared: Prepared, mean: float) -> float:
+    """Return what a relative gap of a mean is relative to."""
+    return max(abs(mean), mean - prepared.scale.in_units(0), prepared.scale.resolution)
 
 
 def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:
     """Return a plan as one with a limit on its CVaR, with the status that its bounds on the mean give it."""
-    scale = plan.policy.prepared.scale
-    size = max(abs(plan.expected), plan.expected - scale.in_units(0), scale.resolution)
-    mean = Bracket(plan.expected_lower, plan.expected, size)
+    mean = Bracket(plan.expected_lower, plan.expected, _size(plan.policy.prepared, plan.expected))
     return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=interrupted))
 
 

@@ -7,19 +7,16 @@ to one step, so the gap is about a step for each of its actions.
 
 from dataclasses import dataclass
 
-from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
-from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes
 from prudent.engine.sweep.task import BOTH, PLAN
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.sweep import Base
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Target
-from prudent.planning.refine import finest_of
+from prudent.planning.refine import likely_step
 
-__all__ = ["Forecast", "forecast", "prepare_for"]
+__all__ = ["Forecast", "forecast"]
 
 PER_OUTCOME = 250
 """Bytes for each outcome while a model is prepared, measured on a large one."""
@@ -48,25 +45,11 @@ class Forecast:
     gap: float  # between the bounds; 0 where costs are exact
 
 
-def likely_step(prepared: Prepared, alpha: float) -> float:
-    """Return about the step at which the bounds for alpha are as close as they are asked to be by default."""
-    least = least_expected_cost(prepared)
-    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
-    size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
-    largest = float(prepared.fine.max(initial=1)) * prepared.scale.lattice.step
-    step = min(0.8 * Target().width(size) / float(least.steps[prepared.start]), largest)
-    return nice_step(max(step, 2 * finest_of(prepared.model)))
-
-
-def prepare_for(model: SSP, alpha: float, step: float | None) -> Prepared:
-    """Prepare a model for one sweep: where no step is given and costs have none in common, with a likely one."""
-    prepared = prepare(model, step)
-    return prepare(model, likely_step(prepared, alpha)) if prepared.scale.rounded and step is None else prepared
-
-
 def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
     """Return about what a solve takes, for a step, or for the one that solve would end up with."""
-    prepared = prepare_for(model, alpha, step)
+    prepared = prepare(model, step)
+    if prepared.scale.rounded and step is None:
+        prepared = prepare(model, likely_step(prepared, alpha))
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     levels = likely_levels(prepared, least, worst, alpha)
     aims = PLAN if prepared.scale.rounded else BOTH

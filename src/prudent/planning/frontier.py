@@ -6,7 +6,6 @@ weight at which two neighbours are equally good either shows a better point betw
 other the least CVaR with the least expected cost.
 """
 
-import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,21 +14,18 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError, as_number
-from prudent.methods.exact import explore
-from prudent.methods.mean_cvar import CLOSED, Found, Weighing, beneath
+from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Target, bracket_below, bracket_of
+from prudent.planning.bounds import Target, bracket_below
 from prudent.planning.cvar_limit import limited
-from prudent.planning.forecast import prepare_for
+from prudent.planning.driver import begin, check_model, explored, stage_of
 from prudent.planning.objective import solution_of
 from prudent.planning.plan import plan_of
-from prudent.planning.refine import Stage
-from prudent.planning.solve import compile_kernels
 from prudent.policies.distribution import check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import Stopped
 from prudent.runtime.progress import Progress
 from prudent.runtime.tables import Shown, Table, at_least, frame, number, plain
 
@@ -114,9 +110,8 @@ class Frontier(Shown):
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -n <= i < n:
             raise PrudentError(f"i is {i!r}; there are {n} points: it must be a whole number from 0 to {n - 1}")
         point = self.points[i]
-        solution = solution_of(point.policy, self.alpha)
-        bracket = bracket_of(point.policy.prepared, solution, self.alpha)
-        plan = plan_of(self.model, "exact", self.alpha, Stage(point.policy.prepared, solution, bracket, self.seconds))
+        stage = stage_of(point.policy.prepared, solution_of(point.policy, self.alpha), self.alpha, 0.0)
+        plan = plan_of(self.model, "exact", self.alpha, replace(stage, seconds=self.seconds))
         limit = plan.upper if np.isfinite(plan.upper) else point.cvar
         least = min(max(self.least_expected(limit), plan.expected_lower), plan.expected)
         plan = replace(plan, lower=self.lower, expected_lower=least, notes=(*plan.notes, "a point of a frontier"))
@@ -236,23 +231,15 @@ def frontier(
     >>> prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
     <Frontier for figure-2, alpha 0.1: 2 points, expected 1.9 to 4.06, CVaR 14.5 to 10>
     """
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    check_model(model)
     alpha = check_alpha(alpha)
     tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
         raise PrudentError(f"most is {most!r}; it must be a whole number, at least 1")
-    limits = Limits.of(memory, None, None, threads)
-    compile_kernels("exact")
-    began = time.perf_counter()
-    prepared = prepare_for(model, alpha, step)
-    with limits:
-        try:
-            weighing = Weighing(explore(prepared, alpha, limits), alpha, limits)
-        except Stopped as stopped:
-            if stopped.reason == "interrupted":
-                raise KeyboardInterrupt from None
-            raise
+    job = begin(model, alpha, step=step, memory=memory, threads=threads)
+    with job.stopping():
+        stage = explored(job, TASK)
+        prepared, weighing = stage.prepared, Weighing(stage.found, alpha, job.limits)
         found = _undominated([weighing.cheapest, weighing.safest])
         enough = tolerance * (found[-1].expected - found[0].expected)
         closed: set[tuple[float, float]] = set()
@@ -285,7 +272,7 @@ def frontier(
         gap=gap * prepared.scale.level_size,
         status="interrupted" if weighing.stopped == "interrupted" else status,
         step=prepared.scale.step,
-        seconds=time.perf_counter() - began,
+        seconds=job.seconds,
         notes=notes,
     )
 

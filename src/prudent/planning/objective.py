@@ -15,11 +15,10 @@ from prudent.methods.mean_cvar import Weighing
 from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, ValueAtRisk
 from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case
-from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, Target, bracket_below, bracket_of
-from prudent.planning.forecast import prepare_for
+from prudent.planning.bounds import Bracket, bracket_below
+from prudent.planning.driver import Job, stage_of
 from prudent.planning.plan import plan_of
-from prudent.planning.refine import Stage
+from prudent.planning.refine import Stage, likely_step
 from prudent.policies.chain import backward
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
@@ -29,26 +28,25 @@ from prudent.runtime.limits import Limits, Stopped
 __all__ = ["solution_of", "solve_for"]
 
 
-def solve_for(
-    model: SSP, alpha: float, objective: Objective, target: Target, step: float | None, limits: Limits
-) -> Plan:
+def solve_for(job: Job, objective: Objective) -> Plan:
     """Return the plan that is best for another objective than CVaR."""
-    began = time.perf_counter()
-    prepared = prepare_for(model, alpha, step)
-    with limits:
-        try:
-            policy, achieved = _achieve(prepared, alpha, objective, limits)
-        except Stopped as stopped:
-            if stopped.reason == "interrupted":
-                raise KeyboardInterrupt from None
-            raise
-        solution = solution_of(policy, alpha)
-        stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.perf_counter() - began)
-    plan = plan_of(model, "exact", alpha, stage)
-    least = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
-    size = max(abs(achieved.lower), abs(achieved.upper), least)
-    status = target.status(Bracket(achieved.lower, achieved.upper, size), aims=True, interrupted=False)
-    return replace(plan, objective=achieved, status=status)
+
+    def attempt(prepared: Prepared) -> Stage[tuple[BudgetPolicy, Achieved]]:
+        began = time.perf_counter()
+        policy, achieved = _achieve(prepared, job.alpha, objective, job.limits)
+        least = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
+        size = max(abs(achieved.lower), abs(achieved.upper), least)
+        bracket = Bracket(achieved.lower, achieved.upper, size)
+        return Stage(prepared, (policy, achieved), bracket, policy.level, time.perf_counter() - began)
+
+    with job.stopping():
+        best = job.refined(attempt, likely_step, may_stall=True)
+        policy, achieved = best.found
+        stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.began)
+        stage = replace(stage, seconds=job.seconds, stopped=best.stopped)
+    plan = plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
+    status = job.target.status(best.bracket, aims=True, interrupted=best.stopped == "interrupted")
+    return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status)
 
 
 def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:

@@ -2,7 +2,6 @@
 
 import math
 
-from prudent.engine.prepared import Prepared
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below
@@ -18,15 +17,15 @@ def plan_of(
     model: SSP,
     method: str,
     alpha: float,
-    stage: Stage,
+    stage: Stage[Solution],
     target: Target | None = None,
     limits: Limits | None = None,
 ) -> Plan:
     """Return the plan that a solution is, in the user's units."""
-    prepared, solution, bracket = stage.prepared, stage.solution, stage.bracket
-    cvar, interrupted = prepared.scale.in_units(solution.cvar), solution.stopped == "interrupted"
+    prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
+    cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
     status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
-    if status == "optimal" and solution.stopped:  # in CVaR; budgets that were not looked at may have a lower mean
+    if status == "optimal" and stage.stopped:  # in CVaR; budgets that were not looked at may have a lower mean
         status = "interrupted" if interrupted else "within_gap"
     return Plan(
         model=model,
@@ -43,25 +42,26 @@ def plan_of(
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
-        notes=(*solution.notes, *_notes(prepared, solution, limits, status)),
+        notes=(*solution.notes, *_notes(stage, limits, status)),
     )
 
 
-def _notes(prepared: Prepared, solution: Solution, limits: Limits | None, status: str) -> list[str]:
-    notes, deviation = [], prepared.scale.deviation
+def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[str]:
+    prepared, stopped, notes = stage.prepared, stage.stopped, list[str]()
+    deviation = prepared.scale.deviation
     if prepared.scale.rounded:
         notes += [f"{note}, up for the plan, down for the lower bound" for note in prepared.scale.notes]
-        if not math.isnan(solution.cvar):
+        if not math.isnan(stage.found.cvar):
             notes.append(GROUPED)
-    elif status == "within_gap" and not solution.stopped and deviation > 0:
+    elif status == "within_gap" and not stopped and deviation > 0:
         notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
-    if solution.stopped == "memory" and limits is not None:
+    if stopped == "memory" and limits is not None:
         notes.append(
             f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more (memory=, --memory)"
         )
-    if solution.stopped == "digits":
+    if stopped == "digits":
         notes.append("a finer step would have no digits left in the costs")
-    if solution.stopped == "time" and limits is not None:
+    if stopped == "time" and limits is not None:
         limit = f"{limits.time_limit:g} seconds"
         notes.append(f"stopped for the time limit of {limit}: allow more (time_limit=, --time-limit)")
     return notes

@@ -1,11 +1,11 @@
-"""Costs without a common step: solve rounded, look at the gap, take a finer step, until it is what was asked for.
+"""Costs without a common step: which step to begin with, and which one next.
 
-The gap shrinks about as the step does, and the work grows as the step shrinks.  So a first, coarse step tells which
-one will do, and the coarse solve costs little beside the last.
+The gap between the bounds shrinks about as the step does, and the work grows as the step shrinks.  So a first, coarse
+step tells which one will do, and the coarse solve costs little beside the last.
 """
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -15,98 +15,84 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import likely_levels, sweep_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.methods.exact import exact
-from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, Target, bracket_of
+from prudent.planning.bounds import Bracket, Target
 from prudent.runtime.limits import Limits
 
-__all__ = ["Stage", "finest_of", "first_step", "refine", "solve_at"]
+__all__ = ["Found", "Stage", "coarse_step", "finer_step", "likely_step"]
+
+Found = TypeVar("Found")
+Other = TypeVar("Other")
 
 COARSE = 2000
 """About how many levels the first, coarse solve has."""
 
 AIM = 0.8
-"""The part of the gap asked for that the next step aims at."""
+"""The part of the gap asked for that a step aims at."""
 
 FINEST = 1 / 32
 """The most that one step is finer than the one before, as a factor."""
 
+FINER = 0.7
+"""The least that it is."""
+
 
 @dataclass(frozen=True)
-class Stage:
-    """One solve on costs rounded to one step."""
+class Stage(Generic[Found]):
+    """One attempt, on costs rounded to one step or on exact ones."""
 
     prepared: Prepared
-    solution: Solution
-    bracket: Bracket
+    found: Found
+    bracket: Bracket  # on what is looked for
+    levels: float  # about how many the sweep went through
     seconds: float
+    stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or nothing
+
+    def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
+        """Return the same for something else that was found in it."""
+        return Stage(self.prepared, found, bracket or self.bracket, self.levels, self.seconds, self.stopped)
 
 
-def solve_at(prepared: Prepared, alpha: float, limits: Limits) -> Stage:
-    """Solve on a prepared model."""
-    began = time.monotonic()
-    solution = exact(prepared, alpha, limits)
-    return Stage(prepared, solution, bracket_of(prepared, solution, alpha), time.monotonic() - began)
-
-
-def refine(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> Stage:
-    """Solve on finer and finer steps; return the stage of the best policy, with the best bounds of all of them."""
-    step = first_step(prepared, alpha)
-    best = None
-    while True:
-        try:
-            stage = solve_at(prepare(prepared.model, step), alpha, limits)
-        except KeyboardInterrupt:
-            if best is None:
-                raise
-            stopped = "interrupted"
-            break
-        best = stage if best is None else _better(best, stage)
-        stopped = stage.solution.stopped
-        if stopped or best.bracket.gap <= target.width(best.bracket.size):
-            break
-        finer, stopped = _finer(stage, target, limits)
-        if stopped:
-            break
-        step = finer
-    return replace(best, solution=replace(best.solution, stopped=stopped))
-
-
-def first_step(prepared: Prepared, alpha: float) -> float:
+def coarse_step(prepared: Prepared, alpha: float) -> float:
     """Return a coarse step to begin with."""
     levels = likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
-    largest = float(prepared.fine.max(initial=1)) * prepared.scale.lattice.step
-    return nice_step(max(levels * prepared.scale.level_size / COARSE, 1e-6 * largest, 2 * finest_of(prepared.model)))
+    least = max(levels * prepared.scale.level_size / COARSE, 1e-6 * _largest(prepared))
+    return nice_step(max(least, 2 * _finest(prepared.model)))
 
 
-def _better(before: Stage, after: Stage) -> Stage:
-    """Return the stage whose policy is surely better, with the better of both lower bounds."""
-    best = after if after.bracket.upper <= before.bracket.upper else before
-    lower = max(before.bracket.lower, after.bracket.lower)
-    return replace(best, bracket=replace(best.bracket, lower=lower))
+def likely_step(prepared: Prepared, alpha: float) -> float:
+    """Return about the step at which the bounds for alpha are as close as they are asked to be by default."""
+    least = least_expected_cost(prepared)
+    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+    size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
+    step = min(AIM * Target().width(size) / float(least.steps[prepared.start]), _largest(prepared))
+    return nice_step(max(step, 2 * _finest(prepared.model)))
 
 
-def _finer(stage: Stage, target: Target, limits: Limits) -> tuple[float, str]:
-    """Return the next step, or why there is none."""
-    prepared, step, bracket = stage.prepared, stage.prepared.scale.step, stage.bracket
+def finer_step(stage: Stage[Any], target: Target, limits: Limits) -> tuple[float, str]:
+    """Return the step after a stage, or its own and why there is none: "interrupted", "digits", "time", "memory"."""
+    prepared, bracket = stage.prepared, stage.bracket
+    step = prepared.scale.step
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
-    finer = nice_step(step * min(max(wanted, FINEST), 0.7))
+    finer = nice_step(step * min(max(wanted, FINEST), FINER))
     if limits.stop:
         return step, limits.stop
-    if finer < finest_of(prepared.model):
+    if finer < _finest(prepared.model):
         return step, "digits"
     if stage.seconds * step / finer > limits.left:  # what time is left for is perhaps still finer
         finer = nice_step(max(step * stage.seconds / max(limits.left, 1e-3), finer))
-        if finer > 0.7 * step:
+        if finer > FINER * step:
             return step, "time"
-    levels = prepared.scale.in_levels(bracket.upper if np.isfinite(bracket.upper) else bracket.lower)
-    need = sweep_bytes(prepare(prepared.model, finer), int(levels * step / finer))
-    if need > limits.memory:
+    if sweep_bytes(prepare(prepared.model, finer), int(stage.levels * step / finer)) > limits.memory:
         return step, "memory"
     return finer, ""
 
 
-def finest_of(model: SSP) -> float:
+def _largest(prepared: Prepared) -> float:
+    """Return the largest normalised cost, in the user's units."""
+    return float(prepared.fine.max(initial=1)) * prepared.scale.lattice.step
+
+
+def _finest(model: SSP) -> float:
     """Return the finest step that the costs have digits for."""
     return finest_step(model.cost, model.n_states + 1)

@@ -1,34 +1,34 @@
-"""One door: check -> prepare -> method -> plan."""
+"""``solve``: from a model to a plan.
+
+What is checked and how a solve is driven is told in :mod:`prudent.planning.driver`.
+"""
 
 import time
 from dataclasses import replace
-from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from prudent.engine.prepare import prepare
-from prudent.errors import Defect, PrudentError, as_number
-from prudent.io.checkpoint import Checkpoint
+from prudent.engine.prepared import Prepared
+from prudent.errors import PrudentError
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
+from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Target, bracket_of
+from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
+from prudent.planning.driver import Job, begin, check_model, stage_of
 from prudent.planning.objective import solve_for
 from prudent.planning.plan import plan_of
-from prudent.planning.refine import Stage, refine
+from prudent.planning.refine import Stage, coarse_step
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits
-from prudent.runtime.progress import announce
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
     from prudent.methods.registry import Run
 
-__all__ = ["compile_kernels", "solve"]
+__all__ = ["solve"]
 
 
 def solve(
@@ -103,35 +103,37 @@ def solve(
     >>> plan.status, round(plan.cvar, 9), round(plan.expected, 9), plan.policy("s1")
     ('optimal', 10.0, 4.06, 'd')
     """
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+    check_model(model)
     alpha = check_alpha(alpha)
     name, run = chosen(method)
     target = Target(gap, relative_gap)
-    step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
-    Limits.of(memory, time_limit, None, threads)  # what is wrong with them is said at once
-    keeper = None
-    if checkpoint is not None:
-        said = {"model": model.fingerprint, "alpha": alpha, "method": repr(method), "step": step}
-        keeper = Checkpoint(checkpoint, said)
     cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
     if objective is not None:
         _check_objective(objective, name, limited=cap is not None)
-    if keeper is not None and (cap is not None or objective is not None):
+    if checkpoint is not None and (cap is not None or objective is not None):
         raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
-    compile_kernels(name)
-    limits = Limits.of(memory, time_limit, keeper, threads)
+    job = begin(
+        model, alpha, method=name, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads,
+        checkpoint=checkpoint, said=method,
+    )  # fmt: skip
     if objective is not None:
-        return solve_for(model, alpha, objective, target, step, limits)
+        return solve_for(job, objective)
     if cap is not None:
-        return solve_within(model, alpha, cap, target, step, limits)
-    try:
-        plan, stopped = _solve(model, alpha, name, run, target, step, limits)
-    except Defect as defect:
-        raise (defect if keeper is None else keeper.blame(defect)) from None
-    if keeper is not None and not stopped:
-        keeper.close()
-    return plan
+        return solve_within(job, cap)
+    stage = _solve(job, name, run)
+    return plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
+
+
+def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
+    """Run a method; only ``exact`` aims at the optimal CVaR, so only it is worth a finer step."""
+
+    def attempt(prepared: Prepared) -> Stage[Solution]:
+        began = time.perf_counter()
+        return stage_of(prepared, run(prepared, job.alpha, job.limits), job.alpha, began)
+
+    if name == "exact":
+        return job.kept(lambda: job.refined(attempt, coarse_step))
+    return job.kept(lambda: attempt(prepare(job.model, job.step)))
 
 
 def _check_objective(objective: Objective, method: str, *, limited: bool) -> None:
@@ -143,32 +145,3 @@ def _check_objective(objective: Objective, method: str, *, limited: bool) -> Non
         raise PrudentError("objective excludes slack, absolute_slack and max_cvar; give one of them")
     if method != "exact":
         raise PrudentError(f"objective goes with method exact, not with {method}")
-
-
-def _solve(
-    model: SSP, alpha: float, method: str, run: "Run", target: Target, step: float | None, limits: Limits
-) -> tuple[Plan, str]:
-    """Return a plan, and why it was stopped early, if it was."""
-    began = time.perf_counter()
-    prepared = prepare(model, step)
-    if method == "exact" and prepared.scale.rounded and step is None:
-        stage = refine(prepared, alpha, target, limits)
-    else:
-        solution = run(prepared, alpha, limits)
-        stage = Stage(prepared, solution, bracket_of(prepared, solution, alpha), 0.0)
-    stage = replace(stage, seconds=time.perf_counter() - began)
-    return plan_of(model, method, alpha, stage, target, limits), stage.solution.stopped
-
-
-@cache
-def compile_kernels(method: str) -> None:
-    """Compile a method's kernels, or read them from the cache, before any clock runs; say so when it takes a while."""
-    from prudent.domains import figure_2
-    from prudent.kernels import compiled_before
-
-    if not compiled_before():
-        announce("compiling its kernels, once; this takes about half a minute")
-    limits = Limits.of(None, None)
-    _solve(figure_2(), 0.5, method, chosen(method)[1], Target(), None, limits)
-    if limits.interrupted:
-        raise KeyboardInterrupt

@@ -9,7 +9,7 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.errors import Defect
 from prudent.planning.bounds import bracket
-from prudent.planning.solve import compile_kernels
+from prudent.planning.driver import compile_kernels
 from prudent.runtime.limits import Limits
 
 

@@ -1,0 +1,187 @@
+"""One driver under every verb: check, limits, compile, clock, prepare, refine, stop.
+
+A verb begins a :class:`Job`, which checks what all of them take and starts the clock, and says how it attempts its task
+on a prepared model.  :meth:`Job.refined` makes one attempt where costs have a common step, or a step is given.  Else
+costs are rounded, and it makes attempts on finer and finer steps, until the bounds are as close as asked for.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from prudent.domains import figure_2
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import Prepared
+from prudent.errors import Defect, PrudentError, TooLarge, as_number
+from prudent.io.checkpoint import Checkpoint
+from prudent.kernels import compiled_before
+from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.registry import chosen
+from prudent.methods.solution import Solution
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import Bracket, Target, bracket_of
+from prudent.planning.refine import Found, Stage, finer_step, likely_step
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.progress import announce
+
+__all__ = ["Job", "begin", "check_model", "compile_kernels", "explored", "stage_of"]
+
+STALLED = 0.9
+"""Where a finer step leaves more of the gap than this, what is left of it does not come from rounding."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of a verb: what is asked for, within which limits, since when."""
+
+    model: SSP
+    alpha: float
+    step: float | None  # to round costs to, if the user gave one
+    target: Target
+    limits: Limits
+    began: float
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since the clock was started."""
+        return time.perf_counter() - self.began
+
+    def refined(
+        self,
+        attempt: Callable[[Prepared], Stage[Found]],
+        first_step: Callable[[Prepared, float], float],
+        *,
+        one_question: bool = True,
+        may_stall: bool = False,
+    ) -> Stage[Found]:
+        """Return the best of all attempts, with the best of their bounds.
+
+        With ``one_question`` false each step asks another question, and the last answer is returned.  With
+        ``may_stall`` not all of the gap comes from rounding, and attempts end when a finer step does not help.
+        """
+        prepared = prepare(self.model, self.step)
+        if self.step is not None or not prepared.scale.rounded:
+            return attempt(prepared)
+        step, best, stopped = first_step(prepared, self.alpha), None, ""
+        while True:
+            try:
+                stage = attempt(prepare(self.model, step))
+            except (KeyboardInterrupt, Stopped, TooLarge) as error:
+                if best is None:
+                    raise
+                stopped = "memory" if isinstance(error, TooLarge) else getattr(error, "reason", "interrupted")
+                break
+            stalled = may_stall and best is not None and stage.bracket.gap > STALLED * best.bracket.gap
+            best = stage if best is None or not one_question else _better(best, stage)
+            stopped = stage.stopped
+            if stopped or stalled or best.bracket.gap <= self.target.width(best.bracket.size):
+                break
+            step, stopped = finer_step(stage, self.target, self.limits)
+            if stopped:
+                break
+        return replace(best, stopped=stopped)
+
+    def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
+        """Do what keeps its place in the checkpoint, if there is one; remove that once it is finished."""
+        try:
+            stage = work()
+        except Defect as defect:
+            raise (defect if self.checkpoint is None else self.checkpoint.blame(defect)) from None
+        if self.checkpoint is not None and not stage.stopped:
+            self.checkpoint.close()
+        return stage
+
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Let Ctrl-C ask what goes on inside to stop; what cannot be used unfinished then ends as Ctrl-C does."""
+        with self.limits:
+            try:
+                yield
+            except Stopped as stopped:
+                if stopped.reason == "interrupted":
+                    raise KeyboardInterrupt from None
+                raise
+
+
+def begin(
+    model: SSP,
+    alpha: float,
+    *,
+    method: str = "exact",
+    target: Target | None = None,
+    step: float | None = None,
+    memory: int | float | str | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    said: object = None,
+) -> Job:
+    """Check what every verb takes, compile, and start the clock; model and alpha have been checked.
+
+    A checkpoint belongs to the model, alpha, the step and the method as it was ``said``.
+    """
+    if step is not None:
+        step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    limits, keeper = Limits.of(memory, time_limit, None, threads), None
+    if checkpoint is not None:
+        about = {"model": model.fingerprint, "alpha": alpha, "method": repr(said), "step": step}
+        keeper = Checkpoint(checkpoint, about)
+    compile_kernels(method)
+    limits = replace(limits, keeper=keeper, began=time.monotonic())  # compiling takes nobody's time
+    return Job(model, alpha, step, target or Target(), limits, time.perf_counter(), keeper)
+
+
+def check_model(model: SSP) -> None:
+    """Refuse what is not a model."""
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
+
+
+def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float) -> Stage[Solution]:
+    """Return a solution as an attempt at the optimal CVaR, begun at some time."""
+    bracket = bracket_of(prepared, solution, alpha)
+    levels = prepared.scale.in_levels(bracket.upper if np.isfinite(bracket.upper) else bracket.lower)
+    return Stage(prepared, solution, bracket, levels, time.perf_counter() - began, solution.stopped)
+
+
+def explored(job: Job, what: str) -> Stage[Explored]:
+    """Sweep the budgets as far as a job's alpha needs it, on a step for which the bounds are as close as asked for.
+
+    Raise where it is stopped; ``what`` is then said to take too long.
+    """
+
+    def attempt(prepared: Prepared) -> Stage[Explored]:
+        began = time.perf_counter()
+        found = explore(prepared, job.alpha, job.limits)
+        if found.stopped:
+            raise Stopped(found.stopped, what)
+        if not prepared.scale.rounded or job.step is not None:  # nobody looks at the bracket
+            return Stage(prepared, found, Bracket(0.0, 0.0, 0.0), 0.0, 0.0)
+        return stage_of(prepared, solution_for(found, job.alpha), job.alpha, began).holding(found)
+
+    return job.refined(attempt, likely_step)
+
+
+def _better(before: Stage[Any], after: Stage[Any]) -> Stage[Any]:
+    """Return the stage whose answer is surely better, with the better of both lower bounds."""
+    best = after if after.bracket.upper <= before.bracket.upper else before
+    lower = max(before.bracket.lower, after.bracket.lower)
+    return replace(best, bracket=replace(best.bracket, lower=lower))
+
+
+@cache
+def compile_kernels(method: str) -> None:
+    """Compile a method's kernels, or read them from the cache, before any clock runs; say so when it takes a while."""
+    if not compiled_before():
+        announce("compiling its kernels, once; this takes about half a minute")
+    limits, prepared = Limits.of(None, None), prepare(figure_2())
+    bracket_of(prepared, chosen(method)[1](prepared, 0.5, limits), 0.5)
+    if limits.interrupted:
+        raise KeyboardInterrupt
