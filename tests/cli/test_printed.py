@@ -89,7 +89,10 @@ def test_decisions_as_csv(model, plan, tmp_path):
         (["--decisions-csv", "table.txt"], "table.txt: decisions are written as .csv"),
         (["--decisions-csv", "none/table.csv"], "there is no folder none"),
         (["--max-cvar", "99", "--randomise", "--decisions-csv", "d.csv"], "leave out --randomise"),
-        (["--method", "cvar-wc", "--decisions-csv", "d.csv", "--save", "p.safetensors"], "is no table of it"),
+        (
+            ["--method", "cvar-wc", "--decisions-csv", "d.csv", "--save", "p.safetensors"],
+            "is no table; use method='exact'",
+        ),
     ],
 )
 def test_decisions_that_cannot_be_written_leave_nothing(options, message, tmp_path, monkeypatch):

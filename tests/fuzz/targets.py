@@ -22,7 +22,7 @@ import numpy as np
 
 import prudent
 from prudent.domains.navigation import autonomous_navigation, parse_traffic
-from prudent.engine.sweep import driver as budgets
+from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
 from prudent.io import plan as plan_file
 from prudent.io.json import model as json_model
@@ -335,7 +335,7 @@ def checkpoints() -> list[tuple[prudent.SSP, float, bytes]]:
             for levels in (0, 1, 3):
                 asked = iter(range(1000))
                 stop = property(lambda self, asked=asked, most=levels: "interrupted" if next(asked) >= most else "")
-                with mock.patch.object(Limits, "stop", stop), mock.patch.object(budgets, "BATCH", 10):
+                with mock.patch.object(Limits, "stop", stop), mock.patch.object(LevelSweep, "batch", 10):
                     prudent.solve(model, alpha, checkpoint=path)
                 if path.exists():
                     found.append((model, alpha, path.read_bytes()))

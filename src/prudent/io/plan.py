@@ -21,15 +21,16 @@ from numpy.typing import NDArray
 
 import prudent
 from prudent.engine.prepare import prepare
-from prudent.engine.prepared import Prepared, choice_type, restrict
+from prudent.engine.prepared import Prepared, restrict
 from prudent.errors import PrudentError, printable
 from prudent.io.sealed import Tensors, seal, unseal
-from prudent.methods.cvar_wc import pack_unrolled, unpack_unrolled
 from prudent.methods.objectives import Achieved
 from prudent.methods.registry import METHODS
 from prudent.models.graph import towards
 from prudent.models.ssp import SSP
-from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.mixed import MixedPolicy
+from prudent.policies.policy import BudgetPolicy
+from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import STATUS, Plan
 from prudent.runtime.atomic_files import read_bytes, write_bytes
 
@@ -56,19 +57,8 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 
-PLAIN = {"choice": (2, "iu")}
-UNROLLED = {
-    **PLAIN,
-    "node_state": (1, "iu"),
-    "node_memory": (1, "f"),
-    "node_acts": (1, "iu"),
-    "node_action": (1, "iu"),
-    "node_successor": (1, "iu"),
-    "start": (1, "iu"),
-}
-MIXED = {**PLAIN, "other": (2, "iu"), "share": (1, "f")}
-"""The tensors of a plan that remembers only the cost so far, of one that remembers more, and of one that draws one of
-two policies: dimensions and kinds."""
+KINDS = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
+"""The policies that a plan may have; their tensors tell them apart."""
 
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
@@ -81,12 +71,7 @@ def write(plan: Plan, path: Path) -> None:
 def content_of(plan: Plan) -> bytes:
     """Return the bytes of a plan's file."""
     policy = plan.policy
-    tensors = {"choice": policy.choice}
-    if isinstance(policy, UnrolledPolicy):
-        tensors = pack_unrolled(policy)
-    if isinstance(policy, MixedPolicy):
-        tensors |= {"other": policy.other, "share": np.array([policy.share])}
-    tensors = {name: _small(table) for name, table in tensors.items()}
+    tensors = {name: _small(table) for name, table in policy.packed().items()}
     content = {
         "version": VERSION,
         "prudent": prudent.__version__,
@@ -118,7 +103,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         raise PrudentError(f"{path}: is of version {_shown(version)}; this release reads version {VERSION}")
     try:
         _check_content(content)
-        _check_tensors(tensors)
+        kind = _kind(tensors)
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
     if content["fingerprint"] != model.fingerprint:
@@ -136,7 +121,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
             f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"
         )
     try:
-        policy = _policy(prepared, tensors, content["objective"])
+        policy = _policy(kind, prepared, tensors, content["objective"])
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
     return Plan(
@@ -183,45 +168,27 @@ def _check_content(content: dict[str, Any]) -> None:
         raise PrudentError("alpha is not above 0 and at most 1, step not above 0, or seconds below 0")
 
 
-def _check_tensors(tensors: Tensors) -> None:
-    """Refuse tensors of other names, dimensions and kinds than a plan's."""
-    wanted = UNROLLED if "node_state" in tensors else MIXED if "other" in tensors else PLAIN
-    if set(tensors) != set(wanted):
-        raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(wanted)}")
-    for name, (dimensions, kinds) in wanted.items():
+def _kind(tensors: Tensors) -> type[BudgetPolicy]:
+    """Return the kind of policy that tensors are of; refuse tensors that no policy has."""
+    kind = max(KINDS, key=lambda kind: len(set(kind.tensors) & set(tensors)))
+    if set(tensors) != set(kind.tensors):
+        raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(kind.tensors)}")
+    for name, (dimensions, kinds) in kind.tensors.items():
         table = tensors[name]
         if table.ndim != dimensions or table.dtype.kind not in kinds:
             raise PrudentError(f"tensor {name} has {table.ndim} dimensions of {table.dtype}")
+    return kind
 
 
-def _policy(prepared: Prepared, tensors: Tensors, objective: list[Any] | None) -> BudgetPolicy:
+def _policy(
+    kind: type[BudgetPolicy], prepared: Prepared, tensors: Tensors, objective: list[Any] | None
+) -> BudgetPolicy:
     """Return the policy; refuse one that plays what there is not, or that may never reach a goal."""
-    choice = _choice(prepared, tensors["choice"])
-    policy: BudgetPolicy
-    if "node_state" in tensors:
-        policy = unpack_unrolled(prepared, tensors)
-    elif "other" in tensors:
-        other, share = _choice(prepared, tensors["other"]), tensors["share"]
-        if len(share) != 1 or not 0 < share[0] < 1 or other.shape != choice.shape:
-            raise PrudentError("its two policies do not go together")
-        _check_proper(BudgetPolicy(prepared, other))
-        policy = MixedPolicy(prepared, choice, other=other, share=float(share[0]))
-    else:
-        counted = objective is not None and objective[0] in ("exceedance", "var")  # how often it is exceeded
-        policy = BudgetPolicy(prepared, choice, beyond=int(counted))
-    _check_proper(policy)
+    counted = objective is not None and objective[0] in ("exceedance", "var")  # how often it is exceeded
+    policy = kind.unpacked(prepared, tensors, int(counted))
+    for _, part in policy.parts:
+        _check_proper(part)
     return policy
-
-
-def _choice(prepared: Prepared, choice: NDArray[Any]) -> NDArray[Any]:
-    """Return a table of actions; refuse one that plays what there is not."""
-    if len(choice) == 0 or choice.shape[1] != prepared.n_states:
-        raise PrudentError(f"tensor choice has shape {choice.shape}; the prepared model has {prepared.n_states} states")
-    n_actions = np.diff(prepared.action_start)
-    wrong = (choice.min(axis=0) < 0) | (choice.max(axis=0) >= np.maximum(n_actions, 1))  # a goal's is 0
-    if wrong.any():
-        raise PrudentError(f"tensor choice has an action that prepared state {np.flatnonzero(wrong)[0]} has not")
-    return choice.astype(choice_type(prepared))
 
 
 def _check_proper(policy: BudgetPolicy) -> None:

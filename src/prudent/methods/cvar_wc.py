@@ -30,15 +30,14 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_c
 from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.game import Game, choose, improve
 from prudent.methods.solution import Solution
-from prudent.models.graph import towards
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
-from prudent.policies.policy import UnrolledPolicy
+from prudent.policies.unrolled import UnrolledPolicy
 from prudent.runtime.limits import Limits
 from prudent.runtime.progress import Progress
 
-__all__ = ["CvarWC", "GameValue", "chow_grid", "pack_unrolled", "solution", "unpack_unrolled", "unroll"]
+__all__ = ["CvarWC", "GameValue", "chow_grid", "solution", "unroll"]
 
 NODES = 200_000
 """The most pairs of state and y that a policy is unrolled into."""
@@ -166,7 +165,7 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
     slip = path_rounding(prepared, tail.steps)
     if found is not None and found.missing > 0:
         slip += found.missing / alpha * float((tail.upper - tail.value).max()) / max(cvar, 1.0)
-    start = int(policy.origin[prepared.start])
+    start = int(policy.plain_state[prepared.start])
     value = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
     return Solution(
         policy=policy,
@@ -213,7 +212,7 @@ def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choi
     for same in SAME_Y:
         pairs = _meet(prepared, game, alpha, zero, same)
         if pairs is not None:
-            return replace(_unrolled(prepared, *pairs, plain_choice), resolution=same)
+            return replace(UnrolledPolicy.of_nodes(prepared, *pairs, plain_choice), resolution=same)
     raise PrudentError(f"the policy meets more than {NODES:,} pairs of state and y; take fewer grid points")
 
 
@@ -251,108 +250,3 @@ def _meet(
         if len(state) > NODES:
             return None
     return np.array(state), np.array(y), np.concatenate(action), np.array(successor, dtype=np.int64)
-
-
-def _unrolled(
-    prepared: Prepared,
-    state: IntArray,
-    y: FloatArray,
-    action: IntArray,
-    successor: IntArray,
-    plain_choice: NDArray[Any],
-) -> UnrolledPolicy:
-    """Append pairs of state and y, each with its one action, to the plain states."""
-    n, acting = prepared.n_states, action >= 0
-    played = action[acting]
-    # Between grid points the game may prefer to stay for ever; such pairs are left for the plain state.
-    source = n + np.repeat(np.flatnonzero(acting), np.diff(prepared.outcome_start)[played])
-    plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
-    stuck = ~plain & (towards(source, successor, n + len(state), plain) < 0)
-    origin = np.append(np.arange(n), state)
-    successor = np.where(stuck[successor], origin[successor], successor)
-    size = np.diff(prepared.outcome_start)[played]
-    end = prepared.outcome_start[-1] + np.cumsum(size)
-    outcome = _outcomes(prepared, played)
-    unrolled = replace(
-        prepared,
-        start=prepared.start if stuck[n] else n,
-        action_start=np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting)),
-        outcome_start=np.append(prepared.outcome_start, end),
-        free_stop=np.append(
-            prepared.free_stop, end - size + (prepared.free_stop - prepared.outcome_start[:-1])[played]
-        ),
-        probability=np.append(prepared.probability, prepared.probability[outcome]),
-        successor=np.append(prepared.successor, successor),
-        cost=np.append(prepared.cost, prepared.cost[outcome]),
-        fine=np.append(prepared.fine, prepared.fine[outcome]),
-        model_action=np.append(prepared.model_action, prepared.model_action[played]),
-        plays=np.append(prepared.plays, prepared.plays[played]),
-    )
-    one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)
-    return UnrolledPolicy(
-        prepared=unrolled,
-        choice=np.ascontiguousarray(np.hstack([plain_choice.astype(np.int32), one])),
-        origin=origin,
-        memory=np.append(np.zeros(n), y),
-    )
-
-
-def pack_unrolled(policy: UnrolledPolicy) -> dict[str, NDArray[Any]]:
-    """Return the arrays from which an unrolled policy can be made again."""
-    unrolled = policy.prepared
-    n = int((policy.memory == 0).sum())  # the plain states come first; y is above 0 in the others
-    acting = np.diff(unrolled.action_start)[n:] > 0
-    first = unrolled.action_start[n]
-    return {
-        "choice": policy.choice[:, :n],
-        "node_state": policy.origin[n:],
-        "node_memory": policy.memory[n:],
-        "node_acts": acting.astype(np.int64),
-        "node_action": unrolled.model_action[first:],
-        "node_successor": unrolled.successor[unrolled.outcome_start[first] :],
-        "start": np.array([unrolled.start]),
-    }
-
-
-def unpack_unrolled(prepared: Prepared, tensors: dict[str, NDArray[Any]]) -> UnrolledPolicy:
-    """Make an unrolled policy again from its arrays and the prepared model; refuse arrays that do not fit it."""
-    n, n_nodes = prepared.n_states, len(tensors["node_state"])
-    state = _within(tensors, "node_state", 0, n, n_nodes)
-    memory = tensors["node_memory"].astype(np.float64)
-    if n_nodes == 0 or memory.shape != (n_nodes,) or not ((memory > 0) & (memory <= 1 + SAME_Y[0])).all():
-        raise PrudentError("node_memory is not above 0 and at most 1 for each of one or more nodes")
-    acting = _within(tensors, "node_acts", 0, 2, n_nodes) > 0
-    if not np.array_equal(acting, np.diff(prepared.action_start)[state] > 0):
-        raise PrudentError("node_acts is not 1 exactly where the node's state has actions")
-    played = _within(tensors, "node_action", -1, prepared.model.n_actions, int(acting.sum()))
-    rank = np.full(prepared.model.n_actions + 1, -1, dtype=np.int64)  # the last is that of -1, the first chance step
-    rank[prepared.model_action] = np.arange(prepared.n_actions)
-    action = np.full(n_nodes, -1, dtype=np.int64)
-    action[acting] = rank[played]
-    if (rank[played] < 0).any() or not np.array_equal(prepared.action_state[rank[played]], state[acting]):
-        raise PrudentError("node_action has an action that its node's state has not")
-    outcome = _outcomes(prepared, rank[played])
-    successor = _within(tensors, "node_successor", 0, n + n_nodes, len(outcome))
-    if not np.array_equal(np.append(np.arange(n), state)[successor], prepared.successor[outcome]):
-        raise PrudentError("node_successor leads to another state than the action does")
-    start = int(_within(tensors, "start", 0, n + n_nodes, 1)[0])
-    if start != prepared.start and (start != n or state[0] != prepared.start):
-        raise PrudentError(f"start is node {start}, which is not at the start")
-    policy = _unrolled(prepared, state, memory, action, successor, tensors["choice"])
-    return replace(policy, prepared=replace(policy.prepared, start=start))
-
-
-def _within(tensors: dict[str, NDArray[Any]], name: str, least: int, end: int, size: int) -> IntArray:
-    """Return a tensor of whole numbers from ``least`` up to, but not including, ``end``; refuse any other."""
-    table = tensors[name]
-    if table.shape != (size,):
-        raise PrudentError(f"{name} has {len(table)} entries, not {size}")
-    if size and not least <= int(table.min()) <= int(table.max()) < end:
-        raise PrudentError(f"{name} has entries from {table.min()} to {table.max()}, not from {least} to {end - 1}")
-    return table.astype(np.int64)
-
-
-def _outcomes(prepared: Prepared, action: IntArray) -> IntArray:
-    """Return the outcomes of some actions, one action after the other."""
-    size = np.diff(prepared.outcome_start)[action]
-    return np.repeat(prepared.outcome_start[action] - np.cumsum(size) + size, size) + np.arange(size.sum())

@@ -16,8 +16,9 @@ from prudent.planning.bounds import Bracket, Target, bracket_below
 from prudent.planning.driver import Job, stage_of
 from prudent.planning.plan import plan_of
 from prudent.planning.refine import Stage, likely_step
+from prudent.policies.mixed import MixedPolicy
 from prudent.policies.own_tail import own_tail
-from prudent.policies.policy import BudgetPolicy, MixedPolicy
+from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
 
@@ -186,7 +187,7 @@ def _bought(plan: Plan, optimum: Solution) -> str:
 
 def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
     """Return what a plan that randomises draws, in words."""
-    if not isinstance(policy, MixedPolicy) or not isinstance(found, Mixture):
+    if len(policy.parts) == 1 or not isinstance(found, Mixture):
         return ()
     parts = (found.first, found.share), (found.second, 1 - found.share)
     mean = prepared.scale.in_units

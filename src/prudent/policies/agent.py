@@ -124,7 +124,7 @@ class Agent:
         as_number("cost", cost, "a finite number", isfinite)
         if not isinstance(next_state, Hashable):
             raise PrudentError(f"next_state is {next_state!r}; it must be the name of a state")
-        if measured and not self._policy.takes_any_cost:
+        if measured and self._policy.remembers:
             raise PrudentError(
                 "this policy remembers more than the cost so far, by the costs that the model lists: give one of them, "
                 "without measured=True, or use method='exact'"
@@ -137,7 +137,7 @@ class Agent:
         listed, target = float(model.cost[nearest]), int(model.successor[nearest])
         known = bool(there) and abs(listed - cost) <= NEAR * max(scale.level_size, abs(listed))
         if not known and not (there and measured):
-            hint = "; measured=True takes it as it is" if there and self._policy.takes_any_cost else ""
+            hint = "; measured=True takes it as it is" if there and not self._policy.remembers else ""
             raise PrudentError(
                 f"action {model.action(a)!r} in state {self.state!r} cannot lead to {next_state!r} at cost {cost!r}; "
                 + (_costs_there(model.cost[there], cost) if there else _elsewhere(model, outcome))

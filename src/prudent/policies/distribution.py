@@ -247,6 +247,8 @@ class Distribution(Shown):
 
 def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
     """Return the distribution of a draw from one of several, each with its chance."""
+    if len(parts) == 1:
+        return parts[0][1]
     values, place = np.unique(np.concatenate([part.values for _, part in parts]), return_inverse=True)
     chance = np.concatenate([share * part.probabilities for share, part in parts])
     missing = sum(share * part.missing for share, part in parts)

@@ -18,7 +18,7 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.policies.chain import MISSING, backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
-from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.policy import BudgetPolicy
 
 __all__ = ["Policy", "evaluate", "restricted"]
 
@@ -52,10 +52,8 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
     check_model_and_policy(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
-    if isinstance(policy, MixedPolicy):
-        return mixture([(share, _evaluate_budget(part, tolerance)) for share, part in policy.parts])
     if isinstance(policy, BudgetPolicy):
-        return _evaluate_budget(policy, tolerance)
+        return mixture([(share, _evaluate_budget(part, tolerance)) for share, part in policy.parts])
     if isinstance(policy, Mapping):
         prepared = prepare(restricted(model, policy))
         return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance)
@@ -92,7 +90,7 @@ def _takes_two(function: Callable[..., object]) -> bool:
 def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
     tail = spent_budget(policy)
     result = forward(policy, tail, tolerance=tolerance)
-    if isinstance(policy, UnrolledPolicy):
+    if policy.remembers:
         return result
     return replace(result, mean=policy.prepared.scale.in_units(backward(policy, tail).mean))
 

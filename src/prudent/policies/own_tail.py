@@ -10,7 +10,7 @@ from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import TooLarge
 from prudent.policies.chain import MISSING, forward_counting
 from prudent.policies.distribution import Distribution, mixture
-from prudent.policies.policy import BudgetPolicy, MixedPolicy
+from prudent.policies.policy import BudgetPolicy
 
 __all__ = ["UNFOLLOWED", "OwnTail", "own_tail"]
 
@@ -39,12 +39,10 @@ def own_tail(
     """
     prepared = policy.prepared
     most = None if most is None else int(min(most, UNREACHED)) + 2
-    parts = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
 
     def followed(charged: bool) -> tuple[Distribution, float]:
-        each = [(share, *forward_counting(part, tail, most, tolerance, charged, True)) for share, part in parts]
-        whole = mixture([(share, found) for share, found, _ in each]) if len(each) > 1 else each[0][1]
-        return whole, sum(share * steps for share, _, steps in each)
+        each = [(share, *forward_counting(part, tail, most, tolerance, charged, True)) for share, part in policy.parts]
+        return mixture([(share, found) for share, found, _ in each]), sum(share * steps for share, _, steps in each)
 
     try:
         found, steps = followed(charged=False)

@@ -14,8 +14,9 @@ from prudent.models.graph import reachable
 from prudent.models.rows import FloatArray, IntArray, owner
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
+from prudent.policies.walk import Walk
 
-__all__ = ["BudgetPolicy", "MixedPolicy", "UnrolledPolicy"]
+__all__ = ["BudgetPolicy", "checked_choice"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +44,8 @@ class BudgetPolicy:
     prepared: Prepared
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its prepared state, in a small type
     beyond: int = field(default=0, kw_only=True)  # levels that are counted beyond the budget: the first one of excess
-    takes_any_cost: ClassVar[bool] = True  # whether state and cost so far tell what to play
+    remembers: ClassVar[bool] = False  # whether it looks at more than the state and the budget left
+    tensors: ClassVar[dict[str, tuple[int, str]]] = {"choice": (2, "iu")}  # in a file: dimensions and kinds
 
     @classmethod
     def of_states(cls, prepared: Prepared, action: IntArray) -> "BudgetPolicy":
@@ -86,6 +88,86 @@ class BudgetPolicy:
         mine = self.prepared.model
         if mine is not model and mine.fingerprint != model.fingerprint:
             raise PrudentError(f"the policy was made for {mine!r}, not for {model!r}; solve this one")
+
+    @property
+    def parts(self) -> "tuple[tuple[float, BudgetPolicy], ...]":
+        """The policies that one is drawn from at the start of a run, each with its chance: itself alone.
+
+        :meta private:
+        """
+        return ((1.0, self),)
+
+    @property
+    def plain_state(self) -> IntArray:
+        """The plain prepared state behind each of the policy's own states.
+
+        :meta private:
+        """
+        return np.arange(self.prepared.n_states)
+
+    def refuse_as(self, what: str) -> None:
+        """Refuse where state and budget left do not tell what is played: ``what`` the plan is not, or cannot be.
+
+        :meta private:
+        """
+
+    def packed(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays from which the policy can be made again; see ``tensors``.
+
+        :meta private:
+        """
+        return {"choice": self.choice}
+
+    @classmethod
+    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], beyond: int) -> "BudgetPolicy":
+        """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it.
+
+        :meta private:
+        """
+        return cls(prepared, checked_choice(prepared, packed["choice"]), beyond=beyond)
+
+    def walk(self) -> Walk:
+        """Return what simulated runs walk over.
+
+        :meta private:
+        """
+        prepared, model, scale = self.prepared, self.prepared.model, self.prepared.scale
+        state_of = prepared.members.state_of
+        table, offset, lookup = self.choice, prepared.action_start[state_of], prepared.model_action
+        column = np.where(model.is_goal, -1, state_of)
+        if len(prepared.members.inner_action):  # some states lead to others at no cost before they play what is chosen
+            table, offset, lookup = self.model_actions, np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
+            column = np.where(column < 0, -1, np.arange(model.n_states))
+        return Walk(
+            outcome_start=model.outcome_start,
+            probability=model.probability,
+            successor=model.successor,
+            charge=scale.charged(model.cost, model.outcome_state, model.successor),
+            cost=model.cost,
+            first_state=model.initial_state,
+            first_probability=model.initial_probability,
+            first_charge=scale.first_charge(model.initial_state),
+            level=self.level,
+            table=table,
+            column=column,
+            offset=offset,
+            lookup=lookup,
+        )
+
+    def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
+        """Return what walks cost that were charged so many levels and paid so much of the walk's own costs.
+
+        :meta private:
+        """
+        return paid if self.prepared.scale.rounded else self.prepared.scale.totals(charged)
+
+    def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
+        """Return a walk by its states, actions and costs in the user's words.
+
+        :meta private:
+        """
+        model = self.prepared.model
+        return tuple((model.state(s), model.action(a), float(model.cost[o])) for s, a, o in steps)
 
     def first_node(self, state: int) -> int:
         """Return the policy's own state at the start of a run in a model state.
@@ -200,90 +282,12 @@ class BudgetPolicy:
         return Agent(self, self.prepared.model.first(state))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class UnrolledPolicy(BudgetPolicy):
-    """A policy that remembers more than the cost so far; its memory is unrolled into states of its own.
-
-    ``prepared`` is the model of those states: the plain ones first, then pairs of a plain state and a memory,
-    each with the one action that the policy plays there.
-    """
-
-    origin: IntArray  # (n_states,)  the plain prepared state behind each
-    memory: FloatArray  # (n_states,)  what is remembered there; 0 for the plain states
-    resolution: float = 0.0  # memories closer than this count as one
-    takes_any_cost: ClassVar[bool] = False
-
-    def next_node(self, node: int, action: int, target: int, gain: int) -> int:
-        """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps."""
-        prepared, plain = self.prepared, int(self.prepared.members.state_of[target])
-        for o in range(int(prepared.outcome_start[action]), int(prepared.outcome_start[action + 1])):
-            after = int(prepared.successor[o])
-            if self.origin[after] == plain and prepared.fine[o] == gain:
-                return after
-        return node  # a free loop: nothing has changed
-
-    def first_node(self, state: int) -> int:
-        """Return the policy's own state at the start of a run in a model state."""
-        prepared, plain = self.prepared, int(self.prepared.members.state_of[state])
-        if self.origin[prepared.start] == plain:
-            return prepared.start
-        # The first chance step is an action of the start, with one outcome for each initial state.
-        gain = int(prepared.scale.luck[state]) - prepared.scale.start_luck
-        return self.next_node(prepared.start, int(prepared.action_start[prepared.start]), state, gain)
-
-    def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
-        """Refuse: state and cost so far do not tell what this policy plays."""
-        raise PrudentError("this policy remembers more than the cost so far; run it with policy.start()")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MixedPolicy(BudgetPolicy):
-    """One of two policies with the same budget, drawn at the start of a run.
-
-    Examples
-    --------
-    >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, max_cvar=12, randomise=True)
-    >>> [(round(chance, 6), policy("s1")) for chance, policy in plan.policy.parts]
-    [(0.555556, 'd'), (0.444444, 'c')]
-    """
-
-    other: NDArray[Any]  # (n_levels, n_states)  the choice of the second
-    share: float  # the chance of the first
-
-    @property
-    def parts(self) -> tuple[tuple[float, BudgetPolicy], ...]:
-        """The chance of each policy, and the policy."""
-        first, second = BudgetPolicy(self.prepared, self.choice), BudgetPolicy(self.prepared, self.other)
-        return (float(self.share), first), (1 - float(self.share), second)
-
-    def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
-        """Refuse: which of the two is played is drawn once, at the start."""
-        raise PrudentError("this policy draws one of two at the start: run it with policy.start(), or take its parts")
-
-    def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
-        """Return an agent at the start of a run, of the policy that the seed draws: another seed for each run.
-
-        Parameters
-        ----------
-        state : hashable, optional
-            The state that the run is in; only needed if there are several initial ones.
-        seed : int
-            What draws the policy.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, max_cvar=12, randomise=True)
-        >>> for seed in range(3):
-        ...     agent = plan.policy.start(seed=seed)
-        ...     agent.observe("s1", cost=0)
-        ...     print(agent.action)
-        c
-        d
-        d
-        """
-        if seed is None:
-            raise PrudentError("this policy draws one of two: give start(seed=), another number for each run")
-        drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random() >= self.share
-        return self.parts[int(drawn)][1].start(state)
+def checked_choice(prepared: Prepared, choice: NDArray[Any]) -> NDArray[Any]:
+    """Return a table of actions; refuse one that plays what there is not."""
+    if len(choice) == 0 or choice.shape[1] != prepared.n_states:
+        raise PrudentError(f"tensor choice has shape {choice.shape}; the prepared model has {prepared.n_states} states")
+    n_actions = np.diff(prepared.action_start)
+    wrong = (choice.min(axis=0) < 0) | (choice.max(axis=0) >= np.maximum(n_actions, 1))  # a goal's is 0
+    if wrong.any():
+        raise PrudentError(f"tensor choice has an action that prepared state {np.flatnonzero(wrong)[0]} has not")
+    return choice.astype(choice_type(prepared))

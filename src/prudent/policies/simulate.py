@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError
 from prudent.kernels.episodes import draw, draw_each, run_episodes
-from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
-from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.policy import BudgetPolicy
 from prudent.policies.runs import Path, Runs
+from prudent.policies.walk import Walk
 from prudent.runtime.limits import cores
 
 __all__ = ["simulate"]
@@ -73,8 +72,8 @@ def simulate(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise PrudentError(f"{name} is {value!r}; it must be a whole number, at least {least}")
     check_model_and_policy(model, policy)
-    if isinstance(policy, MixedPolicy):
-        return _simulate_mixed(policy, episodes, seed, threads, paths, max_steps)
+    if isinstance(policy, BudgetPolicy) and len(policy.parts) > 1:
+        return _simulate_drawn(policy, episodes, seed, threads, paths, max_steps)
     if isinstance(policy, BudgetPolicy):
         return _simulate_table(policy, episodes, seed, threads, paths, max_steps)
     if isinstance(policy, Mapping):
@@ -87,12 +86,12 @@ def simulate(
     return _simulate_function(model, policy, episodes, seed, paths, max_steps)
 
 
-def _simulate_mixed(
-    policy: MixedPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
+def _simulate_drawn(
+    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
 ) -> Runs:
     """Draw the policy of each run, then let each play all of its runs."""
     drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0]))).random(episodes)
-    second = drawn >= policy.share
+    second = drawn >= policy.parts[0][0]
     costs, shown = np.empty(episodes), list[Path]([()] * min(paths, episodes))
     for turn, (_, part) in enumerate(policy.parts):
         which = np.flatnonzero(second == bool(turn))
@@ -111,74 +110,10 @@ def _endless(model: SSP, max_steps: int) -> PrudentError:
     return PrudentError(f"a run of {model.name} took more than {max_steps:,} actions; raise max_steps= to let it")
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """What the kernel walks over: the model itself, or the states that a policy with a memory is unrolled into."""
-
-    outcome_start: IntArray
-    probability: FloatArray
-    successor: IntArray
-    charge: IntArray  # (n_outcomes,)  in levels
-    cost: FloatArray  # (n_outcomes,)
-    first_state: IntArray
-    first_probability: FloatArray
-    first_charge: IntArray
-    level: int
-    table: NDArray[Any]  # (n_levels, n_columns)
-    column: IntArray  # (n_states,)  of the table; -1 in goals
-    offset: IntArray  # (n_states,)  what to add to the table's entry
-    lookup: IntArray  # the action that the sum stands for
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return what the kernel takes, in its order."""
-        return tuple(getattr(self, item.name) for item in fields(self))
-
-
-def _walk(policy: BudgetPolicy) -> _Walk:
-    prepared, model = policy.prepared, policy.prepared.model
-    if isinstance(policy, UnrolledPolicy):
-        acts = np.diff(prepared.action_start) > 0
-        return _Walk(
-            outcome_start=prepared.outcome_start,
-            probability=prepared.probability,
-            successor=prepared.successor,
-            charge=prepared.cost,
-            cost=prepared.left_out,
-            first_state=np.array([prepared.start]),
-            first_probability=np.ones(1),
-            first_charge=np.zeros(1, dtype=np.int64),
-            level=policy.level,
-            table=policy.choice,
-            column=np.where(acts, np.arange(prepared.n_states), -1),
-            offset=prepared.action_start[:-1],
-            lookup=np.arange(prepared.n_actions),
-        )
-    table, offset, lookup = policy.choice, prepared.action_start[prepared.members.state_of], prepared.model_action
-    column = np.where(model.is_goal, -1, prepared.members.state_of)
-    if len(prepared.members.inner_action):  # some states lead to others at no cost before they play what is chosen
-        table, offset, lookup = policy.model_actions, np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
-        column = np.where(column < 0, -1, np.arange(model.n_states))
-    return _Walk(
-        outcome_start=model.outcome_start,
-        probability=model.probability,
-        successor=model.successor,
-        charge=prepared.scale.charged(model.cost, model.outcome_state, model.successor),
-        cost=model.cost,
-        first_state=model.initial_state,
-        first_probability=model.initial_probability,
-        first_charge=prepared.scale.first_charge(model.initial_state),
-        level=policy.level,
-        table=table,
-        column=column,
-        offset=offset,
-        lookup=lookup,
-    )
-
-
 def _simulate_table(
     policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
 ) -> Runs:
-    prepared, walk = policy.prepared, _walk(policy)
+    walk = policy.walk()
     total, paid = np.empty(episodes, dtype=np.int64), np.empty(episodes)
     streams = np.random.SeedSequence(seed).spawn(-(-episodes // CHUNK))
 
@@ -189,17 +124,12 @@ def _simulate_table(
 
     with ThreadPoolExecutor(threads or cores()) as pool:
         if not all(pool.map(run, range(len(streams)))):
-            raise _endless(prepared.model, max_steps)
-    shown = tuple(_named(policy, steps) for steps in _replayed(walk, streams, min(paths, episodes)))
-    costs = prepared.scale.totals(total)
-    if prepared.scale.rounded and isinstance(policy, UnrolledPolicy):
-        costs = costs + paid * prepared.scale.level_size
-    elif prepared.scale.rounded:
-        costs = paid
-    return Runs(costs, seed, shown)
+            raise _endless(policy.prepared.model, max_steps)
+    shown = tuple(policy.named(steps) for steps in _replayed(walk, streams, min(paths, episodes)))
+    return Runs(policy.walked(total, paid), seed, shown)
 
 
-def _replayed(walk: _Walk, streams: list[np.random.SeedSequence], n: int) -> Iterator[list[tuple[int, int, int]]]:
+def _replayed(walk: Walk, streams: list[np.random.SeedSequence], n: int) -> Iterator[list[tuple[int, int, int]]]:
     """Yield the first runs again, as (state, action, outcome), from the same random numbers."""
     for i in range(n):
         if i % CHUNK == 0:
@@ -212,23 +142,6 @@ def _replayed(walk: _Walk, streams: list[np.random.SeedSequence], n: int) -> Ite
             steps.append((s, a, o))
             charged, s = charged + int(walk.charge[o]), int(walk.successor[o])
         yield steps
-
-
-def _named(policy: BudgetPolicy, steps: list[tuple[int, int, int]]) -> Path:
-    prepared, model = policy.prepared, policy.prepared.model
-    if not isinstance(policy, UnrolledPolicy):
-        return tuple((model.state(s), model.action(a), float(model.cost[o])) for s, a, o in steps)
-    # A member stands for its free cycle; the first chance step has no state of the model.
-    member = np.full(prepared.n_states, -1, dtype=np.int64)
-    member[prepared.members.state_of[prepared.members.state_of >= 0]] = np.flatnonzero(prepared.members.state_of >= 0)
-    path = []
-    for s, a, o in steps:
-        here, there = member[policy.origin[s]], member[policy.origin[prepared.successor[o]]]
-        if here >= 0:
-            gain = int(prepared.fine[o]) - int(prepared.scale.luck[there]) + int(prepared.scale.luck[here])
-            played = model.action(int(prepared.model_action[a]))
-            path.append((model.state(int(here)), played, float(prepared.scale.lattice.value(gain))))
-    return tuple(path)
 
 
 def _simulate_function(

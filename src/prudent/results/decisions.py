@@ -14,7 +14,7 @@ from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.forwards import occupy
 from prudent.models.rows import IntArray
-from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.tables import Shown, Table, csv_text, frame, plain
 
@@ -221,7 +221,7 @@ def check_csv_path(path: str | PathLike[str]) -> None:
 
 def decisions_of(policy: BudgetPolicy) -> Decisions:
     """Return the decisions that a run of the policy can meet."""
-    _refuse_memory(policy)
+    policy.refuse_as("is no table")
     prepared, model = policy.prepared, policy.prepared.model
     arcs = free_round(prepared)
     seen = np.zeros(policy.choice.shape, dtype=bool)
@@ -241,7 +241,7 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
 
 def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
     """Return the decisions in a state for every cost so far, from the least that any policy's run can have spent."""
-    _refuse_memory(policy)
+    policy.refuse_as("is no table")
     prepared, index = policy.prepared, policy.prepared.model.index(state)
     if prepared.model.is_goal[index]:
         raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
@@ -267,10 +267,3 @@ def _rows(policy: BudgetPolicy, state: int, level: IntArray, least: int, action:
         if prepared.scale.rounded:  # a level stands for what rounds up to it
             begin = float(prepared.scale.totals(np.maximum(used[i] - 1, 0), state))
         yield Decision(model.state(state), begin, end, model.action(int(action[i])))
-
-
-def _refuse_memory(policy: BudgetPolicy) -> None:
-    if isinstance(policy, UnrolledPolicy):
-        raise PrudentError("a plan that remembers more than the cost so far is no table of it; use method='exact'")
-    if isinstance(policy, MixedPolicy):
-        raise PrudentError("a plan that draws one of two policies is no table; take those of policy.parts")

@@ -10,10 +10,10 @@ from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.task import PLAN, TIE
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.errors import PrudentError, printable
+from prudent.errors import printable
 from prudent.kernels.sweep import Base
 from prudent.models.rows import FloatArray, IntArray
-from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 from prudent.runtime.tables import Shown, Table, frame, plain
 
@@ -132,12 +132,7 @@ class Explainer:
     """Weighs actions; the values it needs are computed anew, since a plan keeps only its actions."""
 
     def __init__(self, policy: BudgetPolicy) -> None:
-        if isinstance(policy, UnrolledPolicy):
-            raise PrudentError(
-                "a plan that remembers more than the cost so far cannot be explained; use method='exact'"
-            )
-        if isinstance(policy, MixedPolicy):
-            raise PrudentError("a plan that draws one of two policies cannot be explained; solve without randomise=")
+        policy.refuse_as("cannot be explained")
         prepared = policy.prepared
         self.policy = policy
         self.worst = least_worst_case(prepared)

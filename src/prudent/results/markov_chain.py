@@ -12,7 +12,8 @@ import numpy as np
 
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
-from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.policy import BudgetPolicy
+from prudent.policies.unrolled import UnrolledPolicy
 from prudent.runtime.limits import Limits
 
 __all__ = ["chain_of"]
@@ -35,8 +36,7 @@ class _Walk(NamedTuple):
 def chain_of(policy: BudgetPolicy) -> SSP:
     """Return the chain of a policy; one that draws does so in the first chance step."""
     model = policy.prepared.model
-    drawn = policy.parts if isinstance(policy, MixedPolicy) else ((1.0, policy),)
-    parts = [(share, part) for share, part in drawn if share > 0]
+    parts = [(share, part) for share, part in policy.parts if share > 0]
     walks = [_remembering(part) if isinstance(part, UnrolledPolicy) else _walk(part) for _, part in parts]
     offset = np.cumsum([0] + [len(walk.state) for walk in walks])[:-1].tolist()
     names: list[Hashable] = []
@@ -179,7 +179,7 @@ def _names(policy: BudgetPolicy, walk: _Walk) -> list[Hashable]:
                 names, goal, walk.left.tolist(), (policy.whole - spent).tolist(), strict=True
             )
         ]
-    if isinstance(policy, UnrolledPolicy):
+    if policy.remembers:
         memory = walk.memory.tolist()
         names = [
             name if done else f"{name}, memory {kept:.12g}"

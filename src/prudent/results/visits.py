@@ -13,7 +13,7 @@ from prudent.models.graph import towards
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.chain import MISSING, followed
-from prudent.policies.policy import BudgetPolicy, MixedPolicy, UnrolledPolicy
+from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.tables import Shown, Table, frame, plain
 
 if TYPE_CHECKING:
@@ -127,22 +127,24 @@ class Visits(Shown):
 
 def visits_of(policy: BudgetPolicy) -> Visits:
     """Return how often a policy plays each action of its model."""
-    if isinstance(policy, MixedPolicy):
-        (share, first), (other, second) = policy.parts
-        return Visits(policy.prepared.model, share * visits_of(first).played + other * visits_of(second).played)
+    played = [share * _played(part) for share, part in policy.parts]
+    return Visits(policy.prepared.model, sum(played[1:], start=played[0]))
+
+
+def _played(policy: BudgetPolicy) -> FloatArray:
+    """Return how often each action of the model is played."""
     prepared = policy.prepared
     model, played = prepared.model, times_played(policy) * prepared.plays
     _refuse_free_cycles(policy, played)
     taken = np.flatnonzero((prepared.model_action >= 0) & (played > 0))  # the first chance step is nobody's action
     count = np.bincount(prepared.model_action[taken], weights=played[taken], minlength=model.n_actions)
-    return Visits(model, count.astype(np.float64))
+    return count.astype(np.float64)
 
 
 def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
     """Refuse where states were collapsed: the moves among them, at no cost, are not followed."""
     prepared, model = policy.prepared, policy.prepared.model
-    plain_state = policy.origin if isinstance(policy, UnrolledPolicy) else np.arange(prepared.n_states)
-    state_of = prepared.members.state_of
+    plain_state, state_of = policy.plain_state, prepared.members.state_of
     count = np.bincount(state_of[state_of >= 0], minlength=int(plain_state.max()) + 1)
     shared = np.flatnonzero((count[plain_state[prepared.action_state]] > 1) & (played > 0))
     if len(shared):

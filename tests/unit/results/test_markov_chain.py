@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prudent
-from prudent.policies.policy import MixedPolicy
+from prudent.policies.mixed import MixedPolicy
 from strategies import cases, examples, noisy_table, solved
 
 METHODS = ("exact", "expected", "worst-case", "cvar-wc", "cvar-ev")

@@ -1,0 +1,216 @@
+"""A policy that remembers more than the cost so far, its memory unrolled into states of its own."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared
+from prudent.errors import PrudentError
+from prudent.models.graph import towards
+from prudent.models.rows import FloatArray, IntArray, ranges
+from prudent.policies.policy import BudgetPolicy, checked_choice
+from prudent.policies.walk import Walk
+
+__all__ = ["UnrolledPolicy"]
+
+MOST = 1 + 1e-12
+"""The largest memory: 1, to rounding."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnrolledPolicy(BudgetPolicy):
+    """A policy that remembers more than the cost so far; its memory is unrolled into states of its own.
+
+    ``prepared`` is the model of those states: the plain ones first, then pairs of a plain state and a memory,
+    each with the one action that the policy plays there.
+    """
+
+    origin: IntArray  # (n_states,)  the plain prepared state behind each
+    memory: FloatArray  # (n_states,)  what is remembered there; 0 for the plain states
+    resolution: float = 0.0  # memories closer than this count as one
+    remembers: ClassVar[bool] = True
+    tensors: ClassVar[dict[str, tuple[int, str]]] = {
+        **BudgetPolicy.tensors,
+        "node_state": (1, "iu"),
+        "node_memory": (1, "f"),
+        "node_acts": (1, "iu"),
+        "node_action": (1, "iu"),
+        "node_successor": (1, "iu"),
+        "start": (1, "iu"),
+    }
+
+    @property
+    def plain_state(self) -> IntArray:
+        """The plain prepared state behind each of the policy's own states."""
+        return self.origin
+
+    def next_node(self, node: int, action: int, target: int, gain: int) -> int:
+        """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps."""
+        prepared, plain = self.prepared, int(self.prepared.members.state_of[target])
+        for o in range(int(prepared.outcome_start[action]), int(prepared.outcome_start[action + 1])):
+            after = int(prepared.successor[o])
+            if self.origin[after] == plain and prepared.fine[o] == gain:
+                return after
+        return node  # a free loop: nothing has changed
+
+    def first_node(self, state: int) -> int:
+        """Return the policy's own state at the start of a run in a model state."""
+        prepared, plain = self.prepared, int(self.prepared.members.state_of[state])
+        if self.origin[prepared.start] == plain:
+            return prepared.start
+        # The first chance step is an action of the start, with one outcome for each initial state.
+        gain = int(prepared.scale.luck[state]) - prepared.scale.start_luck
+        return self.next_node(prepared.start, int(prepared.action_start[prepared.start]), state, gain)
+
+    def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
+        """Refuse: state and cost so far do not tell what this policy plays."""
+        raise PrudentError("this policy remembers more than the cost so far; run it with policy.start()")
+
+    @classmethod
+    def of_nodes(
+        cls,
+        prepared: Prepared,
+        state: IntArray,
+        memory: FloatArray,
+        action: IntArray,
+        successor: IntArray,
+        plain_choice: NDArray[Any],
+    ) -> "UnrolledPolicy":
+        """Append pairs of state and memory, each with its one action, to the plain states.
+
+        ``plain_choice`` gives, by budget left and plain state, the action's number within the state.
+        """
+        n, acting = prepared.n_states, action >= 0
+        played = action[acting]
+        # Between grid points the game may prefer to stay for ever; such pairs are left for the plain state.
+        source = n + np.repeat(np.flatnonzero(acting), np.diff(prepared.outcome_start)[played])
+        plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
+        stuck = ~plain & (towards(source, successor, n + len(state), plain) < 0)
+        plain_state = np.append(np.arange(n), state)
+        successor = np.where(stuck[successor], plain_state[successor], successor)
+        size = np.diff(prepared.outcome_start)[played]
+        end = prepared.outcome_start[-1] + np.cumsum(size)
+        outcome = ranges(prepared.outcome_start, played)
+        unrolled = replace(
+            prepared,
+            start=prepared.start if stuck[n] else n,
+            action_start=np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting)),
+            outcome_start=np.append(prepared.outcome_start, end),
+            free_stop=np.append(
+                prepared.free_stop, end - size + (prepared.free_stop - prepared.outcome_start[:-1])[played]
+            ),
+            probability=np.append(prepared.probability, prepared.probability[outcome]),
+            successor=np.append(prepared.successor, successor),
+            cost=np.append(prepared.cost, prepared.cost[outcome]),
+            fine=np.append(prepared.fine, prepared.fine[outcome]),
+            model_action=np.append(prepared.model_action, prepared.model_action[played]),
+            plays=np.append(prepared.plays, prepared.plays[played]),
+        )
+        one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)
+        return cls(
+            prepared=unrolled,
+            choice=np.ascontiguousarray(np.hstack([plain_choice.astype(np.int32), one])),
+            origin=plain_state,
+            memory=np.append(np.zeros(n), memory),
+        )
+
+    def refuse_as(self, what: str) -> None:
+        """Refuse: it looks at more than the state and the budget left."""
+        raise PrudentError(f"a plan that remembers more than the cost so far {what}; use method='exact'")
+
+    def packed(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays from which the policy can be made again."""
+        unrolled = self.prepared
+        n = int((self.memory == 0).sum())  # the plain states come first; y is above 0 in the others
+        acting = np.diff(unrolled.action_start)[n:] > 0
+        first = unrolled.action_start[n]
+        return {
+            "choice": self.choice[:, :n],
+            "node_state": self.origin[n:],
+            "node_memory": self.memory[n:],
+            "node_acts": acting.astype(np.int64),
+            "node_action": unrolled.model_action[first:],
+            "node_successor": unrolled.successor[unrolled.outcome_start[first] :],
+            "start": np.array([unrolled.start]),
+        }
+
+    @classmethod
+    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], beyond: int) -> "UnrolledPolicy":
+        """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it."""
+        n, n_nodes = prepared.n_states, len(packed["node_state"])
+        state = _within(packed, "node_state", 0, n, n_nodes)
+        memory = packed["node_memory"].astype(np.float64)
+        if n_nodes == 0 or memory.shape != (n_nodes,) or not ((memory > 0) & (memory <= MOST)).all():
+            raise PrudentError("node_memory is not above 0 and at most 1 for each of one or more nodes")
+        acting = _within(packed, "node_acts", 0, 2, n_nodes) > 0
+        if not np.array_equal(acting, np.diff(prepared.action_start)[state] > 0):
+            raise PrudentError("node_acts is not 1 exactly where the node's state has actions")
+        played = _within(packed, "node_action", -1, prepared.model.n_actions, int(acting.sum()))
+        rank = np.full(prepared.model.n_actions + 1, -1, dtype=np.int64)  # the last is for the first chance step
+        rank[prepared.model_action] = np.arange(prepared.n_actions)
+        action = np.full(n_nodes, -1, dtype=np.int64)
+        action[acting] = rank[played]
+        if (rank[played] < 0).any() or not np.array_equal(prepared.action_state[rank[played]], state[acting]):
+            raise PrudentError("node_action has an action that its node's state has not")
+        outcome = ranges(prepared.outcome_start, rank[played])
+        successor = _within(packed, "node_successor", 0, n + n_nodes, len(outcome))
+        if not np.array_equal(np.append(np.arange(n), state)[successor], prepared.successor[outcome]):
+            raise PrudentError("node_successor leads to another state than the action does")
+        start = int(_within(packed, "start", 0, n + n_nodes, 1)[0])
+        if start != prepared.start and (start != n or state[0] != prepared.start):
+            raise PrudentError(f"start is node {start}, which is not at the start")
+        choice = checked_choice(prepared, packed["choice"])
+        policy = cls.of_nodes(prepared, state, memory, action, successor, choice)
+        return replace(policy, prepared=replace(policy.prepared, start=start))
+
+    def walk(self) -> Walk:
+        """Return what simulated runs walk over: the policy's own states, and what rounding leaves out of costs."""
+        prepared = self.prepared
+        return Walk(
+            outcome_start=prepared.outcome_start,
+            probability=prepared.probability,
+            successor=prepared.successor,
+            charge=prepared.cost,
+            cost=prepared.left_out,
+            first_state=np.array([prepared.start]),
+            first_probability=np.ones(1),
+            first_charge=np.zeros(1, dtype=np.int64),
+            level=self.level,
+            table=self.choice,
+            column=np.where(prepared.is_goal, -1, np.arange(prepared.n_states)),
+            offset=prepared.action_start[:-1],
+            lookup=np.arange(prepared.n_actions),
+        )
+
+    def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
+        """Return what walks cost: what they were charged, and what rounding left out."""
+        scale = self.prepared.scale
+        return scale.totals(charged) + paid * scale.level_size if scale.rounded else scale.totals(charged)
+
+    def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
+        """Return a walk by its states, actions and costs in the user's words."""
+        prepared, model = self.prepared, self.prepared.model
+        # A member stands for its free cycle; the first chance step has no state of the model.
+        state_of, member = prepared.members.state_of, np.full(prepared.n_states, -1, dtype=np.int64)
+        member[state_of[state_of >= 0]] = np.flatnonzero(state_of >= 0)
+        path = []
+        for s, a, o in steps:
+            here, there = member[self.origin[s]], member[self.origin[prepared.successor[o]]]
+            if here >= 0:
+                gain = int(prepared.fine[o]) - int(prepared.scale.luck[there]) + int(prepared.scale.luck[here])
+                played = model.action(int(prepared.model_action[a]))
+                path.append((model.state(int(here)), played, float(prepared.scale.lattice.value(gain))))
+        return tuple(path)
+
+
+def _within(packed: dict[str, NDArray[Any]], name: str, least: int, end: int, size: int) -> IntArray:
+    """Return a tensor of whole numbers from ``least`` up to, but not including, ``end``; refuse any other."""
+    table = packed[name]
+    if table.shape != (size,):
+        raise PrudentError(f"{name} has {len(table)} entries, not {size}")
+    if size and not least <= int(table.min()) <= int(table.max()) < end:
+        raise PrudentError(f"{name} has entries from {table.min()} to {table.max()}, not from {least} to {end - 1}")
+    return table.astype(np.int64)
