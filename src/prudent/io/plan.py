@@ -57,7 +57,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 
-KINDS = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
+KINDS: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
 """The policies that a plan may have; their tensors tell them apart."""
 
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
