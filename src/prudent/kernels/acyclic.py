@@ -52,10 +52,10 @@ def worst_ahead(backwards, action_start, outcome_start, successor, cost, worst, 
 
 
 @njit(cache=True)
-def errors_ahead(backwards, action_start, outcome_start, probability, successor, gap, slip, unit, choice):
+def errors_ahead(backwards, action_start, outcome_start, probability, successor, gap, error, unit, choice):
     """Return how far values may be above the least ones, and below those of the choice; and the choice's steps.
 
-    ``gap`` is what an action costs beyond the value of its state, up to ``slip``.  Sums are rounded up, by ``unit``
+    ``gap`` is what an action costs beyond the value of its state, up to ``error``.  Sums are rounded up, by ``unit``
     relative to their terms.
     """
     n = len(backwards)
@@ -65,15 +65,15 @@ def errors_ahead(backwards, action_start, outcome_start, probability, successor,
             ahead = 0.0
             for o in range(outcome_start[a], outcome_start[a + 1]):
                 ahead += probability[o] * above[successor[o]]
-            size = slip[a] + abs(gap[a]) + ahead
-            above[s] = max(above[s], slip[a] - gap[a] + ahead + unit[a] * size)
+            size = error[a] + abs(gap[a]) + ahead
+            above[s] = max(above[s], error[a] - gap[a] + ahead + unit[a] * size)
         if action_start[s] < action_start[s + 1]:
             a = choice[s]
             ahead, further = 0.0, 1.0
             for o in range(outcome_start[a], outcome_start[a + 1]):
                 ahead += probability[o] * below[successor[o]]
                 further += probability[o] * steps[successor[o]]
-            size = slip[a] + abs(gap[a]) + ahead
-            below[s] = max(slip[a] + gap[a] + ahead + unit[a] * size, 0.0)
+            size = error[a] + abs(gap[a]) + ahead
+            below[s] = max(error[a] + gap[a] + ahead + unit[a] * size, 0.0)
             steps[s] = further
     return above, below, steps

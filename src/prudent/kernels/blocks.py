@@ -1,4 +1,4 @@
-"""One round of Bellman's equation, solved block by block.
+"""Bellman's equations, solved block by block.
 
 For given action costs ``k`` and chances ``p`` of moving on,
 
@@ -27,18 +27,18 @@ PASSES = 20
 """Passes of value iteration between two exact evaluations."""
 
 
-class Round(NamedTuple):
-    """The arcs of one round, and room to work in."""
+class Arcs(NamedTuple):
+    """The arcs of Bellman's equations by block, and a workspace."""
 
     block_start: np.ndarray  # (n_blocks + 1,)
     block_state: np.ndarray  # (n_states,)  states by block, successors' blocks first
-    place: np.ndarray  # (n_states,)  where in its block a state stands
+    rank: np.ndarray  # (n_states,)  where in its block a state stands
     action_start: np.ndarray  # (n_states + 1,)
     inner_start: np.ndarray  # (n_actions,)  inner outcomes of a: inner_start[a]:inner_stop[a]
     inner_stop: np.ndarray  # (n_actions,)
     probability: np.ndarray  # (n_outcomes,)
     successor: np.ndarray  # (n_outcomes,)
-    leave: np.ndarray  # (n_actions,)  the chance that an action ends the round
+    leave: np.ndarray  # (n_actions,)  the chance that an action leaves these arcs
     dense: np.ndarray  # (largest block, largest block)
     work: np.ndarray  # (3, largest block)
 
@@ -80,7 +80,7 @@ def visits(p, stay, mass, size):
 
 @njit(cache=True)
 def place_block(arcs, first, last, k, choice, value):
-    """Write a block's arcs under ``choice`` into the dense room, what lies outside folded into constants."""
+    """Write a block's arcs under ``choice`` into the dense matrix, what lies outside folded into constants."""
     size = last - first
     dense, out, rhs = arcs.dense, arcs.work[0], arcs.work[2]
     for i in range(size):
@@ -90,7 +90,7 @@ def place_block(arcs, first, last, k, choice, value):
         rhs[i] = k[a]
         for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
             t = arcs.successor[o]
-            j = arcs.place[t]
+            j = arcs.rank[t]
             if j < size and arcs.block_state[first + j] == t:
                 dense[i, j] += arcs.probability[o]
             else:

@@ -7,18 +7,18 @@ from prudent.kernels.blocks import eliminate, place_block, visits
 
 
 @njit(cache=True)
-def distribute(arcs, costs, choice, level, tolerance, shift, first, mass, total, chosen, k, row, played):
+def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, total, chosen, k, row, played):
     """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way).
 
     To ``played[a]`` is added how often the action is played on the way, on average.
 
     ``mass[0, s, t % window]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives what ends
-    there.  Where they have a second layer, it is that mass times the mean of what ``shift`` adds up to on the way.
+    there.  Where they have a second layer, it is that mass times the mean of what ``left_out`` adds up to on the way.
     Stops when the budget is gone and no more than ``tolerance`` is under way, or ``total`` is full.
     """
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
-    inner_start, home, work = arcs.inner_start, arcs.place, arcs.work
+    inner_start, home, work = arcs.inner_start, arcs.rank, arcs.work
     layers, _, window = mass.shape
     pause = window // 8 + 1  # adding up what is under way takes as long as so many levels
     n_blocks = len(block_start) - 1
@@ -68,7 +68,7 @@ def distribute(arcs, costs, choice, level, tolerance, shift, first, mass, total,
                         there = there - window if there >= window else there
                         mass[0, r, there] += m * p
                         if layers > 1:
-                            mass[1, r, there] += p * (mass[1, s, here] + m * shift[o])
+                            mass[1, r, there] += p * (mass[1, s, here] + m * left_out[o])
                 for layer in range(layers):
                     mass[layer, s, here] = 0.0
         ended += total[0, t]

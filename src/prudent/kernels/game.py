@@ -136,11 +136,11 @@ def choose(game, state, y, used, z, spread, action):
 @njit(cache=True)
 def at(row, c, width):
     """Return a row of values on a grid of equal ``width`` at ``c``, linear in between, level beyond its end."""
-    place = c / width
-    j = int(place)
+    at = c / width
+    j = int(at)
     if j >= len(row) - 1:
         return row[len(row) - 1]
-    return row[j] + (place - j) * (row[j + 1] - row[j])
+    return row[j] + (at - j) * (row[j + 1] - row[j])
 
 
 @njit(cache=True)

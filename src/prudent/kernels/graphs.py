@@ -15,11 +15,11 @@ UNREACHED = 2**62
 @njit(cache=True)
 def sorted_by(row, row_start):
     """Return the items in the order of their rows, those of one row as they come; rows begin at ``row_start``."""
-    place = row_start.copy()
+    next_item = row_start.copy()
     order = np.empty(len(row), dtype=np.int64)
     for i in range(len(row)):
-        order[place[row[i]]] = i
-        place[row[i]] += 1
+        order[next_item[row[i]]] = i
+        next_item[row[i]] += 1
     return order
 
 

@@ -19,7 +19,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
     for q in range(work.queue_start[group], work.queue_start[group + 1]):
         a = work.queue[q]
         s = work.action_node[a]
-        place = work.place[s] + a - action_start[s]
+        at = work.scratch[s] + a - action_start[s]
         # Of U, as long as there may be excess.
         b = max(first - delay[s], 1)
         n = max(min(last - delay[s], worst[s] if work.block_of[s] < 0 else NEVER) - b, 0)
@@ -28,7 +28,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
             t, rest = successor[o], b - cost[o]
             add_outcome(k, 0, n, probability[o], base[t], terms.slope, rest, excesses, row[t], worst[t])
         for i in range(n):
-            ready[b + delay[s] - first + i, place] = k[i]
+            ready[b + delay[s] - first + i, at] = k[i]
         # Of M, where there need be none.
         b = max(first - delay[s], worst[s], action_worst[a], 1)
         n = min(last - delay[s], calm[s]) - b
@@ -38,7 +38,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
                 t, rest = successor[o], b - cost[o]
                 add_outcome(k, 0, n, probability[o], base_mean[t], 0.0, rest, means, row[t], NEVER)
             for i in range(n):
-                ready[b + delay[s] - first + i, place] = k[i]
+                ready[b + delay[s] - first + i, at] = k[i]
     for level in range(first, last):
         line = level - first
         skipped = 0
@@ -54,17 +54,17 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
             b, start, stop = level - delay[s], action_start[s], action_start[s + 1]
             if b <= 0:
                 continue
-            place, safe = work.place[s] - start, b >= worst[s]
+            at, safe = work.scratch[s] - start, b >= worst[s]
             least = 0.0 if safe else np.inf
             for a in range(start, start if safe else stop):
-                total = ready[line, place + a]
+                total = ready[line, at + a]
                 for o in range(outcome_start[a], late_stop[a]):
                     t, rest = successor[o], b - cost[o]
                     after = base[t] - terms.slope * rest
                     if rest > 0:
                         after = excesses[row[t] + rest]
                     total += probability[o] * after
-                ready[line, place + a] = total
+                ready[line, at + a] = total
                 least = min(least, total)
             excesses[row[s] + b] = least
             if not plan:
@@ -73,8 +73,8 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
             if b >= calm[s]:
                 best, stop = base_mean[s], start
             for a in range(start, stop):
-                if action_worst[a] <= b if safe else ready[line, place + a] <= limit:
-                    total = ready[line, place + a] if safe else mean_cost[a]
+                if action_worst[a] <= b if safe else ready[line, at + a] <= limit:
+                    total = ready[line, at + a] if safe else mean_cost[a]
                     for o in range(outcome_start[a], late_stop[a] if safe else outcome_start[a + 1]):
                         t, rest = successor[o], b - cost[o]
                         after = base_mean[t]
@@ -90,7 +90,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
 @njit(cache=True, nogil=True, fastmath=FAST)
 def settle_free(work, terms, level, line, values, base, ready, free, g):
     """Find what is surely below U in the nodes of a cycle at no cost, at one level."""
-    arcs, (k, allowed, chosen, value) = free.arcs, free.room
+    arcs, (k, allowed, chosen, value) = free.arcs, free.workspace
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
     row, excesses = values.row, values.excess
@@ -100,7 +100,7 @@ def settle_free(work, terms, level, line, values, base, ready, free, g):
     for i in range(g, g + work.block_size[g]):
         s = work.group_node[i]
         for a in range(action_start[s], action_start[s + 1]):
-            total = ready[line, work.place[s] + a - action_start[s]]
+            total = ready[line, work.scratch[s] + a - action_start[s]]
             for o in range(outcome_start[a], late_stop[a]):
                 t, rest = successor[o], b - cost[o]
                 if cost[o] == 0:

@@ -5,16 +5,16 @@ from numba import njit
 
 
 @njit(cache=True)
-def follow_pairs(forwards, arcs, shift, choice, budget, start, room, most, layers, played):
+def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most, layers, played):
     """Return the levels at which runs end and the mass that ends there, by layer; nothing where pairs are too many.
 
     ``forwards`` lists the states so that successors come later, ``arcs`` is (action_start, outcome_start, probability,
     successor, cost).  Each state has a list of pairs, linked by ``after``: levels spent, and mass as in
-    :func:`prudent.kernels.forwards.distribute`.  There may be ``room`` pairs at the same time, and ``most`` in all.
+    :func:`prudent.kernels.forwards.distribute`.  There may be ``capacity`` pairs at the same time, and ``most`` in all.
     """
     action_start, outcome_start, probability, successor, cost = arcs
-    level, after = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    mass = np.empty((layers, room))
+    level, after = np.empty(capacity, dtype=np.int64), np.empty(capacity, dtype=np.int64)
+    mass = np.empty((layers, capacity))
     head = np.full(len(forwards), -1, dtype=np.int64)
     free, used, made = -1, 1, 0
     level[0], after[0], head[start] = 0, -1, 0
@@ -28,7 +28,7 @@ def follow_pairs(forwards, arcs, shift, choice, budget, start, room, most, layer
         last = head[s]
         while after[last] >= 0:
             last = after[last]
-        after[last], free = free, head[s]  # room for others
+        after[last], free = free, head[s]  # to be used again
         order = np.argsort(spent)
         i = 0
         while i < len(order):
@@ -46,14 +46,14 @@ def follow_pairs(forwards, arcs, shift, choice, budget, start, room, most, layer
             for o in range(outcome_start[a], outcome_start[a + 1]):
                 if free >= 0:
                     new, free = free, after[free]
-                elif used < room:
+                elif used < capacity:
                     new, used = used, used + 1
                 else:
                     return none
                 r, p = successor[o], probability[o]
                 level[new], mass[0, new] = t + cost[o], m * p
                 if layers > 1:
-                    mass[1, new] = p * (moved + m * shift[o])
+                    mass[1, new] = p * (moved + m * left_out[o])
                 after[new], head[r] = head[r], new
     goal = -1  # the lists of all goals as one
     for s in forwards:

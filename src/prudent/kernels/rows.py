@@ -44,7 +44,7 @@ def policy_rows(arcs, first, last, order, choice):
         gone, moved = arcs.leave[a], 0.0
         for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
             t = arcs.successor[o]
-            j = arcs.place[t]
+            j = arcs.rank[t]
             if t == s:
                 continue
             if j < size and arcs.block_state[first + j] == t:
@@ -73,7 +73,7 @@ def policy_constants(arcs, first, last, order, k, choice, value):
         rhs[i] = k[a]
         for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
             t = arcs.successor[o]
-            j = arcs.place[t]
+            j = arcs.rank[t]
             if not (j < size and arcs.block_state[first + j] == t):
                 rhs[i] += arcs.probability[o] * value[t]
     return rhs

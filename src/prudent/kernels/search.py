@@ -27,7 +27,7 @@ def successors_first(arc_start, target):
         return order, True
     if up:
         return n - 1 - order, True
-    place = arc_start[:-1].copy()  # the next arc to follow
+    next_arc = arc_start[:-1].copy()  # the next arc to follow
     entered, listed = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
     path = np.empty(n, dtype=np.int64)
     found = 0
@@ -38,15 +38,15 @@ def successors_first(arc_start, target):
         entered[root] = True
         while depth > 0:
             i = path[depth - 1]
-            while place[i] < arc_start[i + 1] and listed[target[place[i]]]:
-                place[i] += 1
-            if place[i] == arc_start[i + 1]:
+            while next_arc[i] < arc_start[i + 1] and listed[target[next_arc[i]]]:
+                next_arc[i] += 1
+            if next_arc[i] == arc_start[i + 1]:
                 listed[i] = True
                 order[found] = i
                 found += 1
                 depth -= 1
                 continue
-            t = target[place[i]]
+            t = target[next_arc[i]]
             if entered[t]:  # and not listed: it is on the path
                 return order, False
             entered[t] = True

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import Round
-from prudent.kernels.sweep import Costs, Ends, Room
+from prudent.kernels.blocks import Arcs
+from prudent.kernels.sweep import Costs, Ends, Workspace
 
 
 class Work(NamedTuple):
@@ -26,21 +26,21 @@ class Work(NamedTuple):
     cost: np.ndarray  # (n_outcomes,)
     mean_cost: np.ndarray  # (n_actions,)
     delay: np.ndarray  # (n_nodes,)  the least cost from the start
-    place: np.ndarray  # (n_nodes,)  where its actions begin in the scratch that its group shares
+    scratch: np.ndarray  # (n_nodes,)  where its actions begin in the scratch that its group shares
     queue_start: np.ndarray  # (n_groups + 1,)
     queue: np.ndarray  # (n_actions,)  the actions of each group, by where they lead, for the cache's sake
     action_node: np.ndarray  # (n_actions,)
     block_size: np.ndarray  # (n_nodes,)  by place in a group: how many nodes from here on form a cycle at no cost
-    block_of: np.ndarray  # (n_nodes,)  the number of that cycle in the round at no cost, -1 for nodes on none
+    block_of: np.ndarray  # (n_nodes,)  the number of that cycle among the free arcs, -1 for nodes on none
 
 
 class Free(NamedTuple):
     """What cycles at no cost need: they are solved as equations, level by level, for a lower bound only."""
 
-    arcs: Round
+    arcs: Arcs
     costs: Costs
     ends: Ends
-    room: Room
+    workspace: Workspace
 
 
 class Known(NamedTuple):
@@ -69,7 +69,7 @@ class Values(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to work in, for one thread."""
+    """Workspace to work in, for one thread."""
 
     k: np.ndarray  # (most actions in a node * tile,)  U if an action is played
     ready: np.ndarray  # (tile, most actions in a group)  the part of it that is known beforehand

@@ -63,8 +63,8 @@ class Terms(NamedTuple):
     slope: float  # for each unit of cost beyond the budget
 
 
-class Room(NamedTuple):
-    """Room to work in."""
+class Workspace(NamedTuple):
+    """Workspace to work in."""
 
     k: np.ndarray  # (n_actions,)
     allowed: np.ndarray  # (n_actions,)
@@ -92,9 +92,9 @@ def following(probability, successor, cost, first, last, b, table, base, slope):
 
 
 @njit(cache=True)
-def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, room):
+def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, workspace):
     """Both objectives in a block of states with free cycles among them."""
-    k, allowed, chosen, row = room
+    k, allowed, chosen, row = workspace
     probability, successor, cost = arcs.probability, arcs.successor, costs.cost
     for plan in (False, True):  # what is surely below U, then U itself
         if not (aims.plan if plan else aims.bound):
@@ -178,7 +178,7 @@ def lower_block(arcs, costs, ends, b, begin, end, k, low):
 
 
 @njit(cache=True)
-def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start, found, room):
+def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start, found, workspace):
     """Settle the budgets ``first:last``, those before being settled; note the values of ``start`` in ``found``.
 
     ``found`` has a row each for U, what is surely below it, and M, and a column for each budget.
@@ -187,13 +187,20 @@ def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start,
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
     mean_cost, rounding, worst, action_worst = costs.mean_cost, costs.rounding, ends.worst, ends.action_worst
-    excess, lows, mean, choice, k, chosen = tables.excess, tables.low, tables.mean, tables.choice, room.k, room.chosen
+    excess, lows, mean, choice, k, chosen = (
+        tables.excess,
+        tables.low,
+        tables.mean,
+        tables.choice,
+        workspace.k,
+        workspace.chosen,
+    )
     base_excess, base_low, base_mean = base.excess, base.low, base.mean
     for b in range(first, last):
         for block in range(len(block_start) - 1):
             begin, end = block_start[block], block_start[block + 1]
             if end - begin > 1:
-                settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, room)
+                settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, workspace)
                 continue
             # A state whose free outcomes lead to states that are settled already.
             s = block_state[begin]

@@ -155,7 +155,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Sol
     else:
         own = own_tail(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
     cvar, mean, upper = own.cvar, own.mean, own.upper
-    if own.notes or own.slip > SECOND:  # too large to be followed, or runs so long that sums err
+    if own.notes or own.error > SECOND:  # too large to be followed, or runs so long that sums err
         values = explored.values_of(policy)
         upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
         cvar, mean = min(cvar, w + values.excess / alpha), values.mean

@@ -32,7 +32,7 @@ from prudent.runtime.limits import Limits, Stopped
 
 __all__ = ["Exceeding", "exceeding"]
 
-BEYOND = Terms(accrual=0.0, slope=0.0)
+CHANCE = Terms(accrual=0.0, slope=0.0)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Exceeding:
 
     def policy(self, budget: int) -> BudgetPolicy:
         """Return the policy for a budget; none is left when a level more than it is charged."""
-        return BudgetPolicy(self.prepared, self.choice[: budget + 2].copy(), beyond=1)
+        return BudgetPolicy(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
 
     def value_at_risk(self, alpha: float) -> tuple[int, int]:
         """Return the least VaR found, and what the least VaR surely is at least."""
@@ -64,7 +64,7 @@ def exceeding(prepared: Prepared, most: int, limits: Limits) -> Exceeding:
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
     base = Base(one, one, expected.value)
-    swept = bounded_sweep(prepared, base, ends, limits, most=most + 1, terms=BEYOND, beyond=1.0)
+    swept = bounded_sweep(prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0)
     if swept.stopped:
         raise Stopped(swept.stopped, "sweeping the budgets")
     chance = swept.excess[1:]

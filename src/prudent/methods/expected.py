@@ -28,7 +28,7 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     lower = float(surely_expected(prepared, least)[prepared.start])
     # Once no more than alpha of the runs, or half of them, are under way, what is left of the tail is in the values.
     own = own_tail(policy, least, None, alpha, tolerance=min(alpha, 0.5))
-    if own.notes or own.slip > SECOND:
+    if own.notes or own.error > SECOND:
         alone = exact(restrict(prepared, least.choice), alpha, limits, bounded=False)
         return replace(
             alone, policy=policy, lower=lower, expected_lower=lower, worst=true_worst_case(prepared), steps=np.nan

@@ -156,7 +156,7 @@ def least_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
     return best, max(float(beneath(np.array(bound), weight, sure)) for weight, bound in weighing.lines)
 
 
-def beneath(bound: FloatArray, slope: float, room: float | FloatArray) -> FloatArray:
-    """Return ``bound - slope * room``, rounded down by more than it can err."""
-    less = slope * np.asarray(room)
+def beneath(bound: FloatArray, slope: float, allowed: float | FloatArray) -> FloatArray:
+    """Return ``bound - slope * allowed``, rounded down by more than it can err."""
+    less = slope * np.asarray(allowed)
     return bound - less - 8 * UNIT * (np.abs(bound) + np.abs(less))

@@ -77,14 +77,14 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
     ``sure`` is the cap, rounded up by more than it can be wrong: that is what the bound is for.
     """
     alpha, levels = weighing.alpha, np.arange(weighing.most + 1)
-    room: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # what the excess may be
+    allowed: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # what the excess may be
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
     bound = np.full(len(levels), weighing.explored.least)
-    hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # what rounding may do to the room
-    bound[(room < -hair) | (touched[0].excess > room + hair)] = np.inf
+    hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # what rounding may do to the allowed
+    bound[(allowed < -hair) | (touched[0].excess > allowed + hair)] = np.inf
     steeper = 1.0
     for _ in range(most):
-        value, first, second = _mixed(touched, room, hair)
+        value, first, second = _mixed(touched, allowed, hair)
         w = int(np.argmin(bound))
         if value[w] - bound[w] <= CLOSED * abs(value[w]) or value.min() - bound[w] <= CLOSED * abs(bound[w]):
             break
@@ -92,7 +92,7 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
         fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
         slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
         if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
-            # Nothing to mix, as where there is no room at all: excess has to weigh more.
+            # Nothing to mix, as where there is no allowed at all: excess has to weigh more.
             slope = steeper = steeper * STEEPER
             if slope > STEEPEST:
                 break
@@ -102,14 +102,14 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
             weighing.stopped = stopped.reason
             break
         bound = np.where(
-            np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, room + alpha * (sure - cap)))
+            np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, allowed + alpha * (sure - cap)))
         )
-    value, first, second = _mixed(touched, room, hair)
+    value, first, second = _mixed(touched, allowed, hair)
     w = int(np.argmin(value))
     least = float(bound.min())
     if weighing.prepared.scale.rounded:
         least = _surely(weighing, [each.slope for each in touched[2:]], sure)
-    return _mixture(weighing, touched[first[w]], touched[second[w]], w, float(room[w]), least)
+    return _mixture(weighing, touched[first[w]], touched[second[w]], w, float(allowed[w]), least)
 
 
 def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
@@ -130,16 +130,16 @@ def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
 
 
 def _mixed(
-    touched: list[_Touched], room: FloatArray, hair: FloatArray
+    touched: list[_Touched], allowed: FloatArray, hair: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for every w, the least mean of mixtures within the room, and which two points are mixed."""
-    value = np.full(len(room), np.inf)
-    first, second = np.zeros(len(room), dtype=np.int64), np.zeros(len(room), dtype=np.int64)
+    """Return, for every w, the least mean of mixtures within the allowed, and which two points are mixed."""
+    value = np.full(len(allowed), np.inf)
+    first, second = np.zeros(len(allowed), dtype=np.int64), np.zeros(len(allowed), dtype=np.int64)
     for i, one in enumerate(touched):
-        fits = (one.excess <= room + hair) & (room >= -hair)
+        fits = (one.excess <= allowed + hair) & (allowed >= -hair)
         for j, other in enumerate(touched):
             width = other.excess - one.excess
-            share = np.where(width > 0, (other.excess - room) / np.where(width > 0, width, 1.0), 1.0)
+            share = np.where(width > 0, (other.excess - allowed) / np.where(width > 0, width, 1.0), 1.0)
             share = np.clip(share, 0.0, 1.0)
             mean = np.where(fits, share * one.mean + (1 - share) * other.mean, np.inf)
             better = mean < value
@@ -151,13 +151,13 @@ def _mixed(
     return value, first, second
 
 
-def _mixture(weighing: Weighing, one: _Touched, other: _Touched, w: int, room: float, bound: float) -> Mixture:
+def _mixture(weighing: Weighing, one: _Touched, other: _Touched, w: int, allowed: float, bound: float) -> Mixture:
     found = [
         Found(float(each.mean[w]), w + float(each.excess[w]) / weighing.alpha, each.choice[: w + 1], w)
         for each in (one, other)
     ]
     width = float(other.excess[w] - one.excess[w])
-    share = min(max((float(other.excess[w]) - room) / width, 0.0), 1.0) if width > 0 else 1.0
+    share = min(max((float(other.excess[w]) - allowed) / width, 0.0), 1.0) if width > 0 else 1.0
     return Mixture(found[0], found[1], share, bound)
 
 

@@ -131,7 +131,7 @@ def chances(
     budgets : numbers
         In any order.
     step : float, optional
-        Round costs to multiples of this; the bounds enclose what that changes.
+        Arcs costs to multiples of this; the bounds enclose what that changes.
     memory, time_limit, threads
         As in :func:`prudent.solve`; what runs out of them is refused.
 

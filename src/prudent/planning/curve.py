@@ -281,7 +281,7 @@ def curve(
     alpha_min : float
         The smallest alpha; the work is that of solving for it.
     step : float, optional
-        Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
+        Arcs the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
         the bounds at ``alpha_min`` to be about a thousandth apart.
     memory, threads : optional
         The most memory to use for tables, and how many threads; see :func:`prudent.solve`.

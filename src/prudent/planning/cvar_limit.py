@@ -144,14 +144,14 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
         )
     # Counted from best luck, which may be far from 0, a limit has lost digits.
     hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.scale.in_units(0))) / prepared.scale.level_size)
-    room = max(prepared.scale.in_levels(limit) - hair, safest.cvar)
+    allowed = max(prepared.scale.in_levels(limit) - hair, safest.cvar)
     sure = max(prepared.scale.in_levels(limit), safest.cvar) + hair
     found: Found | Mixture
     if cap.randomise:
-        found = mixed_mean_within(weighing, room, sure, WEIGHTS)
+        found = mixed_mean_within(weighing, allowed, sure, WEIGHTS)
         policy, bound = _mixed_policy(prepared, found), found.bound
     else:
-        found, bound = least_mean_within(weighing, room, sure, WEIGHTS)
+        found, bound = least_mean_within(weighing, allowed, sure, WEIGHTS)
         policy = BudgetPolicy(prepared, found.choice)
     own = own_tail(policy, explored.expected, found.cvar, weighing.alpha)
     return limit, replace(

@@ -221,7 +221,7 @@ def frontier(
     most : int
         The most weights to try; ``gap`` says how much may have been missed.
     step : float, optional
-        Round the costs to multiples of this; costs without a common step are rounded in any case.
+        Arcs the costs to multiples of this; costs without a common step are rounded in any case.
     memory, threads : optional
         The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
 

@@ -12,7 +12,7 @@ from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
-from prudent.engine.values.bellman import costs_of, free_round, full_round, solve_round
+from prudent.engine.values.bellman import all_arcs, costs_of, free_arcs, solve_bellman
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import TooLarge
@@ -44,7 +44,7 @@ MISSING = 1e-13
 WORK = 2_000_000_000
 """States times levels after which it stops anyway."""
 
-ROOM = 200_000_000
+NUMBERS = 200_000_000
 """The most states times levels under way at once."""
 
 LEVELS = 20_000_000
@@ -101,26 +101,26 @@ def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
     choice = prepared.action_start[:-1] + policy.choice[0]
     played = np.zeros(prepared.n_actions, dtype=bool)
     played[choice[np.diff(prepared.action_start) > 0]] = True
-    return 1.01 * solve_round(full_round(prepared), prepared.plays, played, choice, finest=1e-3)
+    return 1.01 * solve_bellman(all_arcs(prepared), prepared.plays, played, choice, finest=1e-3)
 
 
 def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
     prepared, tiling = policy.prepared, tiling_of(policy.prepared)
     if tiling is not None and tiling.least == 0:
         return _backward_in_tiles(policy, tiling, base, mean_cost)
-    arcs = free_round(prepared)
+    arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
     window = window_of(prepared, policy.level)
     tables = np.empty((3, prepared.n_states, window))
     found = np.empty((3, policy.level + 1))
     found[:, 0] = base[:, prepared.start]
-    room, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
+    numbers, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
     row = np.empty(prepared.n_states)
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
     with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
         for first in range(1, policy.level + 1, rows):
             last = min(first + rows, policy.level + 1)
-            follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, room, chosen, row)
+            follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, numbers, chosen, row)
             progress.at(last)
     return found
 
@@ -144,7 +144,7 @@ def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, m
             progress.at(last)
     whole = base[0] > 0
     ratio = float((base[1][whole] / base[0][whole]).max(initial=1.0))
-    found[1, 1:] = found[0, 1:] * (ratio * (1 + tiling.slip(np.arange(1, levels))))
+    found[1, 1:] = found[0, 1:] * (ratio * (1 + tiling.error(np.arange(1, levels))))
     return found
 
 
@@ -256,17 +256,17 @@ def followed(
     """
     prepared = policy.prepared
     window = _largest_played(policy) + 1
-    room = layers * window * prepared.n_states
+    numbers = layers * window * prepared.n_states
     # Level by level, rounded costs are charged no further than is asked for.
-    worth = ROOM if prepared.scale.rounded else FEW
-    if room > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, room)) is not None:
+    worth = NUMBERS if prepared.scale.rounded else FEW
+    if numbers > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, numbers)) is not None:
         return found
-    if room > ROOM:
+    if numbers > NUMBERS:
         raise TooLarge(
-            f"following the policy takes room for {room:,} numbers; {ROOM:,} are the most: use prudent.simulate"
+            f"following the policy takes room for {numbers:,} numbers; {NUMBERS:,} are the most: use prudent.simulate"
         )
-    Limits.of(None, None).check(8 * room, "following the policy", "use prudent.simulate")
-    arcs = free_round(prepared)
+    Limits.of(None, None).check(8 * numbers, "following the policy", "use prudent.simulate")
+    arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)
     mass = np.zeros((layers, prepared.n_states, window))
     mass[0, prepared.start, 0] = 1.0
@@ -288,13 +288,13 @@ def followed(
 
 
 def _followed_by_pairs(
-    policy: BudgetPolicy, layers: int, room: int
+    policy: BudgetPolicy, layers: int, numbers: int
 ) -> tuple[FloatArray, int, float, FloatArray, FloatArray] | None:
     """Return what :func:`followed` does, to the end, where runs meet but few states and levels; else None."""
     prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
     arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
-    most = min(STEPS, room // 8) if room <= ROOM else STEPS  # else level by level is as fast
-    about = prepared.left_out, policy.choice, policy.level, prepared.start, min(room, PAIRS), most, layers, played
+    most = min(STEPS, numbers // 8) if numbers <= NUMBERS else STEPS  # else level by level is as fast
+    about = prepared.left_out, policy.choice, policy.level, prepared.start, min(numbers, PAIRS), most, layers, played
     spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about)
     if len(spent) == 0 or spent.max() >= LEVELS:
         return None

@@ -181,7 +181,7 @@ def _evaluate_function(
                 "the policy may never reach a goal: mend it, or raise tolerance="
             )
         for state, mass in _visits(model, moves, arrived).items():
-            outcome, charge, shift = moves[state]
+            outcome, charge, rest = moves[state]
             if len(outcome) == 0:
                 ended[level] = ended.get(level, np.zeros(2)) + mass
                 gone += mass[0]
@@ -191,7 +191,7 @@ def _evaluate_function(
                 if after not in waiting:
                     waiting[after] = {}
                     heapq.heappush(queue, after)
-                moved = model.probability[outcome[i]] * np.array([mass[0], mass[1] + mass[0] * shift[i]])
+                moved = model.probability[outcome[i]] * np.array([mass[0], mass[1] + mass[0] * rest[i]])
                 waiting[after][target] = waiting[after].get(target, np.zeros(2)) + moved
         left = 1.0 - gone
         if left <= 2 * tolerance + 1e-12:  # the difference has lost its digits: add up what is under way
@@ -220,7 +220,7 @@ class _Moves(NamedTuple):
 
     outcome: IntArray
     charge: IntArray  # in levels
-    shift: FloatArray  # what rounding left out, in levels
+    left_out: FloatArray  # what rounding left out, in levels
 
 
 def _outcomes(

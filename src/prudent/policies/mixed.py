@@ -46,13 +46,13 @@ class MixedPolicy(BudgetPolicy):
         return {**super().packed(), "other": self.other, "share": np.array([self.share])}
 
     @classmethod
-    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], beyond: int) -> "MixedPolicy":
+    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "MixedPolicy":
         """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it."""
         choice, other = (checked_choice(prepared, packed[name]) for name in ("choice", "other"))
         share = packed["share"]
         if len(share) != 1 or not 0 < share[0] < 1 or other.shape != choice.shape:
             raise PrudentError("its two policies do not go together")
-        return cls(prepared, choice, beyond=beyond, other=other, share=float(share[0]))
+        return cls(prepared, choice, past_budget=past_budget, other=other, share=float(share[0]))
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Refuse: which of the two is played is drawn once, at the start."""

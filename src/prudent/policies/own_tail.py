@@ -26,7 +26,7 @@ class OwnTail:
     mean: float  # in levels
     upper: float  # what its CVaR surely is at most
     steps: float  # at least the expected number of actions
-    slip: float  # the relative error allowed for in the upper bound
+    error: float  # the relative error allowed for in the upper bound
     notes: tuple[str, ...] = ()
 
 
@@ -49,11 +49,11 @@ def own_tail(
         charged = followed(charged=True)[0] if prepared.scale.rounded else found
     except TooLarge:
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
-    slip = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
-    upper, level = charged.cvar(alpha) * (1 + slip), found.var(alpha)
+    error = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
+    upper, level = charged.cvar(alpha) * (1 + error), found.var(alpha)
     if most is not None and np.isinf(upper):  # it was not: whoever kept the values lied
         return own_tail(policy, tail, None, alpha)
     if np.isinf(level):  # too many runs are still under way where following ends
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))
-    return OwnTail(var, min(found.cvar(alpha), upper), found.mean, upper, steps, slip)
+    return OwnTail(var, min(found.cvar(alpha), upper), found.mean, upper, steps, error)

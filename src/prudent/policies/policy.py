@@ -43,7 +43,7 @@ class BudgetPolicy:
 
     prepared: Prepared
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its prepared state, in a small type
-    beyond: int = field(default=0, kw_only=True)  # levels that are counted beyond the budget: the first one of excess
+    past_budget: int = field(default=0, kw_only=True)  # levels that are counted past the budget
     remembers: ClassVar[bool] = False  # whether it looks at more than the state and the budget left
     tensors: ClassVar[dict[str, tuple[int, str]]] = {"choice": (2, "iu")}  # in a file: dimensions and kinds
 
@@ -74,7 +74,7 @@ class BudgetPolicy:
 
         :meta private:
         """
-        return self.prepared.scale.in_units(self.level - (self.beyond if self.level > 0 else 0))
+        return self.prepared.scale.in_units(self.level - (self.past_budget if self.level > 0 else 0))
 
     def __repr__(self) -> str:
         budget = "no budget" if self.budget is None else f"budget {self.budget:g}, {self.level + 1:,} levels"
@@ -119,12 +119,12 @@ class BudgetPolicy:
         return {"choice": self.choice}
 
     @classmethod
-    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], beyond: int) -> "BudgetPolicy":
+    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "BudgetPolicy":
         """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it.
 
         :meta private:
         """
-        return cls(prepared, checked_choice(prepared, packed["choice"]), beyond=beyond)
+        return cls(prepared, checked_choice(prepared, packed["choice"]), past_budget=past_budget)
 
     def walk(self) -> Walk:
         """Return what simulated runs walk over.

@@ -138,7 +138,7 @@ class UnrolledPolicy(BudgetPolicy):
         }
 
     @classmethod
-    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], beyond: int) -> "UnrolledPolicy":
+    def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "UnrolledPolicy":
         """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it."""
         n, n_nodes = prepared.n_states, len(packed["node_state"])
         state = _within(packed, "node_state", 0, n, n_nodes)

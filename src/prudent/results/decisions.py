@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.values.bellman import costs_of, free_round
+from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.forwards import occupy
@@ -223,7 +223,7 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
     """Return the decisions that a run of the policy can meet."""
     policy.refuse_as("is no table")
     prepared, model = policy.prepared, policy.prepared.model
-    arcs = free_round(prepared)
+    arcs = free_arcs(prepared)
     seen = np.zeros(policy.choice.shape, dtype=bool)
     least = np.full(prepared.n_states, UNREACHED, dtype=np.int64)
     occupy(arcs, costs_of(prepared, arcs), policy.choice, prepared.start, seen, least)

@@ -77,8 +77,9 @@ def _walk(policy: BudgetPolicy) -> _Walk:
     """Follow a policy that looks at the state and the budget left; as many places at once as are known."""
     model, prepared = policy.prepared.model, policy.prepared
     n, is_goal = model.n_states, model.is_goal
-    room = 12 * len(policy.choice) * n
-    Limits.of(None, None).check(room, "the chain of the policy", "plan with a coarser step= (--step)")
+    Limits.of(None, None).check(
+        12 * len(policy.choice) * n, "the chain of the policy", "plan with a coarser step= (--step)"
+    )
     table, charge = policy.model_actions, prepared.scale.charged(model.cost, model.outcome_state, model.successor)
     place = np.full(len(policy.choice) * n, -1, dtype=np.int64)
     state, left, weight = _begin(policy)

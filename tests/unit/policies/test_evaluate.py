@@ -28,7 +28,7 @@ def agree(plan):
     whole, played = prudent.evaluate(plan.model, plan.policy), plan.visits().played
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prudent.policies.chain.FEW", 0)
-        patch.setattr("prudent.policies.chain.ROOM", 0)  # or be refused
+        patch.setattr("prudent.policies.chain.NUMBERS", 0)  # or be refused
         found = prudent.evaluate(plan.model, plan.policy)
         assert plan.visits().played == pytest.approx(played, abs=1e-13)
     assert found.values == pytest.approx(whole.values, rel=1e-14, abs=1e-14)
@@ -54,7 +54,7 @@ def test_a_policy_that_meets_too_many_pairs_is_refused(monkeypatch):
     for limit in ("PAIRS", "STEPS"):
         with monkeypatch.context() as patch:
             patch.setattr("prudent.policies.chain.FEW", 0)
-            patch.setattr("prudent.policies.chain.ROOM", 0)
+            patch.setattr("prudent.policies.chain.NUMBERS", 0)
             patch.setattr(f"prudent.policies.chain.{limit}", 10)
             with pytest.raises(prudent.PrudentError, match="following the policy takes room"):
                 prudent.evaluate(model, policy)

@@ -31,12 +31,12 @@ def bounded_sweep(
     alpha: float | None = None,
     most: int = UNREACHED,
     terms: Terms = EXCESS,
-    beyond: float | None = None,
+    exhausted: float | None = None,
     bounded: bool = True,
 ) -> Swept:
     """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``.
 
-    Without budget the policy of least expected cost is played.  The first objective then is ``beyond`` if that is
+    Without budget the policy of least expected cost is played.  The first objective then is ``exhausted`` if that is
     given, which the base says too, else made of the terms.  With ``bounded`` false and rounded costs there is no bound.
     """
     choice = least_expected_cost(prepared).choice
@@ -44,7 +44,7 @@ def bounded_sweep(
         return budget_sweep(prepared, base, choice, worst, limits, alpha=alpha, most=most, aims=BOTH, terms=terms)
     low, stopped = np.zeros(1), ""
     if bounded:
-        low, stopped = surely_above(prepared, limits, alpha=alpha, most=most, terms=terms, beyond=beyond)
+        low, stopped = surely_above(prepared, limits, alpha=alpha, most=most, terms=terms, exhausted=exhausted)
         if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
             limits = replace(limits, keeper=None)
     swept = budget_sweep(prepared, base, choice, worst, limits, alpha=alpha, most=most, aims=PLAN, terms=terms)
@@ -58,11 +58,11 @@ def surely_above(
     alpha: float | None = None,
     most: int = UNREACHED,
     terms: Terms = EXCESS,
-    beyond: float | None = None,
+    exhausted: float | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep costs rounded down, to where no larger budget can be optimal for alpha, or to ``most``.
 
-    Without budget the first objective is made of the terms and V, unless it is ``beyond``, whatever the state.
+    Without budget the first objective is made of the terms and V, unless it is ``exhausted``, whatever the state.
     Return what the first objective surely is at least, for the budgets from 0 up, and why it was stopped, if it was.
     """
     down = prepare(prepared.model, prepared.scale.step, down=True)
@@ -74,8 +74,8 @@ def surely_above(
     low[down.start] = min(low[down.start], least[prepared.start])
     # Limits from the right: row b stands for a budget just above b - 1, which is gone only at b charged.
     low = ((terms.accrual + terms.slope) * low + terms.slope) * (1 - 4 * UNIT)
-    if beyond is not None:
-        low = np.full(down.n_states, beyond)
+    if exhausted is not None:
+        low = np.full(down.n_states, exhausted)
     worst = least_worst_case(down)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
     if terms.accrual > 0:

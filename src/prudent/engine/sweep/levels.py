@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.task import TIE, Backend, Task, kept_levels
-from prudent.engine.values.bellman import costs_of, free_round, longest_stay
+from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.sweep import Aims, Ends, Room, Tables, sweep
+from prudent.kernels.sweep import Aims, Ends, Tables, Workspace, sweep
 from prudent.runtime.limits import Arrays
 
 __all__ = ["LevelSweep", "window_of"]
@@ -34,7 +34,7 @@ class LevelSweep(Backend):
 
     parts: list[NDArray[Any]] = field(default_factory=list)  # the actions of the levels settled
     tables: Tables = field(init=False)  # grows with the levels, as far as a level looks back
-    room: Room = field(init=False)
+    workspace: Workspace = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,9 +42,9 @@ class LevelSweep(Backend):
         wanted, unused = self._wanted, np.zeros((1, 1))
         rows = [first[:, None].copy() if used else unused for first, used in zip(task.base, wanted, strict=True)]
         self.tables = Tables(rows[0], rows[1], rows[2], np.empty((0, prepared.n_states), dtype=choice_type(prepared)))
-        self.room = task.room()
+        self.workspace = task.workspace()
         self.parts = [task.first_choice]
-        arcs = free_round(prepared)
+        arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
         self._arguments = arcs, costs_of(prepared, arcs), ends, task.terms
 
@@ -83,13 +83,13 @@ class LevelSweep(Backend):
         part = np.empty((last - self.done if task.aims.plan else 0, n), dtype=kind)
         tables = self.tables._replace(choice=part)
         start = task.prepared.start
-        sweep(*self._arguments, TIE, task.aims, self.done, last, task.base, tables, start, self.found, self.room)
+        sweep(*self._arguments, TIE, task.aims, self.done, last, task.base, tables, start, self.found, self.workspace)
         if task.aims.plan:
             self.parts.append(part)
         self.done = last
 
     def _reach(self, last: int) -> None:
-        """Make room for the levels before ``last``, as far as a level looks back; none has been used again so far."""
+        """Let the tables hold the levels before ``last``, as far as a level looks back; so far they hold all."""
         window = min(self._furthest, last - 1) + 1
         longer = list(self.tables)
         for i, (table, used) in enumerate(zip(self.tables[:3], self._wanted, strict=True)):
@@ -107,7 +107,7 @@ class LevelSweep(Backend):
         """Return what is needed to go on from here."""
         names = {"excess": self.tables.excess, "low": self.tables.low, "mean": self.tables.mean}
         found = np.ascontiguousarray(self.found[:, : self.done])
-        return {"found": found, "choice": self.choice, **names, "chosen": self.room.chosen}
+        return {"found": found, "choice": self.choice, **names, "chosen": self.workspace.chosen}
 
     def resume(self, kept: Arrays) -> None:
         """Go on from what was packed, or from what was kept of a finished sweep."""
@@ -120,5 +120,5 @@ class LevelSweep(Backend):
         self._check(kept, wanted)
         if not finished:
             self.tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
-            self.room = self.room._replace(chosen=self._chosen(kept))
+            self.workspace = self.workspace._replace(chosen=self._chosen(kept))
         self.done, self.found, self.parts = done, kept["found"], [kept["choice"]]

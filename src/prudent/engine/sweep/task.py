@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.values.worst_case import WorstCase
 from prudent.errors import PrudentError
-from prudent.kernels.sweep import Aims, Base, Room, Tables, Terms
+from prudent.kernels.sweep import Aims, Base, Tables, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 
@@ -53,11 +53,11 @@ class Task:
         number = self.choice - self.prepared.action_start[:-1]
         return np.asarray(number.astype(choice_type(self.prepared))[None])
 
-    def room(self) -> Room:
-        """Return room to solve cycles at no cost in."""
+    def workspace(self) -> Workspace:
+        """Return a workspace for solving cycles at no cost."""
         prepared = self.prepared
         allowed, row = np.ones(prepared.n_actions, dtype=bool), np.empty(prepared.n_states)
-        return Room(np.empty(prepared.n_actions), allowed, self.choice.copy(), row)
+        return Workspace(np.empty(prepared.n_actions), allowed, self.choice.copy(), row)
 
 
 @dataclass(frozen=True)

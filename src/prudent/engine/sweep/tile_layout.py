@@ -36,8 +36,8 @@ FEW = 3
 SURE = 1e-11
 """What rounding may take off a lower bound; where it might be more, the sweep goes level by level."""
 
-ROOM = 2**27
-"""The most bytes of room for the actions of one group."""
+MOST_SCRATCH = 2**27
+"""The most bytes of scratch for the actions of one group."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Tiling:
     row: IntArray  # (n_nodes,)  where each node's values are, while they are needed
     rows: int
     shares_rows: bool  # whether nodes hand their rows on to others; else each has its own
-    room: int  # rows of scratch
+    scratch_rows: int  # rows of scratch
     back: int  # how many levels back an outcome looks at most
     sums: int  # at most so many sums along a run within a tile, or within the least cost of a step of a cycle
     least: int  # that least cost; 0 without cycles
@@ -85,7 +85,7 @@ class Tiling:
         cuts = np.searchsorted(self.weight, np.linspace(0, self.weight[-1], count + 1)[1:-1])
         return list(pairwise([0, *cuts.tolist(), len(self.weight) - 1]))
 
-    def slip(self, levels: IntArray) -> FloatArray:
+    def error(self, levels: IntArray) -> FloatArray:
         """Return the relative error of values after so many levels."""
         runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
         return np.asarray(runs, dtype=np.float64) * (2 * self.sums * float(rounding(self.prepared).max(initial=0.0)))
@@ -212,8 +212,8 @@ def _cyclic(
     late = inner | (cyclic[group_of[source]] & (back == 0))
     late |= (np.diff(prepared.free_blocks[0]) > 1)[prepared.free_blocks[2]][source] & (nodes.cost == 0)
     actions = np.bincount(group_of, weights=np.diff(nodes.action_start), minlength=len(size))
-    room = int(actions.max())
-    if 8 * room * tile > ROOM:
+    rows = int(actions.max())
+    if 8 * rows * tile > MOST_SCRATCH:
         return np.inf, None
     takes = (len(late) - late.sum()) * (0.2 + 10 / tile) + 3.0 * late.sum() + 2.0 * actions[cyclic].sum()
     # Groups by layer; within a group, successors at the same level first.
@@ -260,8 +260,8 @@ def _tiling(
     delay = nodes.delay(prepared)
     actions = np.diff(nodes.action_start)[group_node]
     before = np.cumsum(actions) - actions  # rows of scratch are shared within a group
-    place = np.zeros(n, dtype=np.int64)
-    place[group_node] = before - np.repeat(before[group_start[:-1]], np.diff(group_start))
+    scratch = np.zeros(n, dtype=np.int64)
+    scratch[group_node] = before - np.repeat(before[group_start[:-1]], np.diff(group_start))
     action_node = owner(nodes.action_start)
     group_of = np.empty(n, dtype=np.int64)
     group_of[group_node] = owner(group_start)
@@ -292,7 +292,7 @@ def _tiling(
             cost=nodes.cost,
             mean_cost=nodes.mean_cost,
             delay=delay,
-            place=place,
+            scratch=scratch,
             queue_start=starts(group_of[action_node], len(cyclic)),
             queue=queue,
             action_node=action_node,
@@ -304,7 +304,7 @@ def _tiling(
         row=np.arange(n),
         rows=n,
         shares_rows=False,
-        room=int((place + np.diff(nodes.action_start)).max(initial=1)),
+        scratch_rows=int((scratch + np.diff(nodes.action_start)).max(initial=1)),
         back=int(back.max(initial=0)),
         sums=sums,
         least=least,

@@ -71,7 +71,7 @@ class Window:
         return other
 
     def reach(self, first: int, end: int) -> None:
-        """Make room for the levels ``first:end``, those before being settled."""
+        """Let the tables reach the levels ``first:end``, those before being settled."""
         tiling = self.tiling
         if tiling.shares_rows:
             self.origin = first - tiling.back
@@ -125,11 +125,11 @@ class Window:
 
 def tile_and_width(tiling: Tiling, most: int) -> tuple[int, int]:
     """Return how long tiles are to be, and how many levels tables hold in the end."""
-    room = TABLES // (16 * tiling.rows) - tiling.back
+    fits = TABLES // (16 * tiling.rows) - tiling.back
     if tiling.shares_rows:
-        tile = min(tiling.tile, max(room, SHORTEST), most + 1)
+        tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
         return tile, apart(tiling.back + tile)
-    tile = min(tiling.tile, max(room // 2, SHORTEST), most + 1)
+    tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
     return tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
 
 

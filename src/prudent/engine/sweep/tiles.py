@@ -16,7 +16,7 @@ from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.task import BOTH, MISFIT, TIE, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window, tile_and_width
-from prudent.engine.values.bellman import costs_of, free_round, longest_stay
+from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.stretches import Free, Known, Scratch
@@ -39,7 +39,7 @@ SHORT = 128
 """So many levels for each thread, or tiles would be too short."""
 
 AT_FIRST = 2**30
-"""States times levels that there is room for at first; beyond that, room grows as it is needed."""
+"""States times levels that the table of actions holds at first; it grows as it is needed."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class TileSweep(Backend):
         if found is None or (found.free and task.aims.plan):
             return False
         if task.aims == BOTH and found.least > 0:
-            return bool(found.slip(np.array([min(levels, UNREACHED)]))[0] <= SURE)
+            return bool(found.error(np.array([min(levels, UNREACHED)]))[0] <= SURE)
         return True
 
     @classmethod
@@ -68,7 +68,7 @@ class TileSweep(Backend):
             return 0
         tile, width = tile_and_width(tiling, levels)
         carried = tiling.back * len(tiling.work.delay) if tiling.shares_rows else 0
-        return 16 * (tiling.rows * width + carried) + 8 * tiling.room * tile
+        return 16 * (tiling.rows * width + carried) + 8 * tiling.scratch_rows * tile
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "TileSweep":
@@ -101,18 +101,18 @@ class TileSweep(Backend):
         if task.aims == (True, True):
             whole = task.base.excess > 0
             self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
-        # What is not written to takes no memory, so there may as well be room.
+        # What is not written to takes no memory, so the table may as well be long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
         self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
         self._choice[0] = task.first_choice[0]
-        arcs = free_round(prepared)
+        arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        self._free = Free(arcs, costs_of(prepared, arcs), ends, task.room())
+        self._free = Free(arcs, costs_of(prepared, arcs), ends, task.workspace())
         tile = self._window.tile
         self._scratch = [
             Scratch(
                 np.empty(int(np.diff(work.action_start).max(initial=1)) * tile),
-                np.empty((tile if work.cyclic.any() else 1, self.tiling.room)),
+                np.empty((tile if work.cyclic.any() else 1, self.tiling.scratch_rows)),
                 np.empty(tile),
                 np.empty(tile),
                 np.zeros(tile, dtype=np.int64),
@@ -131,14 +131,14 @@ class TileSweep(Backend):
         """What taking actions that tie has lost in U, relatively, rounding included; unknown where there are cycles."""
         if self.tiling.least > 0:
             return np.nan
-        slip = float(self.tiling.slip(np.array([self.done]))[0])
-        return float((1 + self._lost_each) ** self.tiling.sums * (1 + slip) - 1)
+        error = float(self.tiling.error(np.array([self.done]))[0])
+        return float((1 + self._lost_each) ** self.tiling.sums * (1 + error) - 1)
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
         self._end = last if final else None
         self._widen(last)
-        self._make_room(last)
+        self._lengthen(last)
         lanes = self._lanes(last - self.done)
         tile = min(self._window.tile, -(-(last - self.done) // lanes))
         tiles = [(first, min(first + tile, last)) for first in range(self.done, last, tile)]
@@ -206,11 +206,11 @@ class TileSweep(Backend):
         aims, (excess, *mean) = self.task.aims, window.of_start(first, end)
         self.found[0, first:end] = excess if aims.plan else 0.0
         if aims.bound:
-            self.found[1, first:end] = excess * (self._sure * (1 - self.tiling.slip(np.arange(first, end))))
+            self.found[1, first:end] = excess * (self._sure * (1 - self.tiling.error(np.arange(first, end))))
         if aims.plan:
             self.found[2, first:end] = mean[0]
 
-    def _make_room(self, last: int) -> None:
+    def _lengthen(self, last: int) -> None:
         levels, n = self._choice.shape
         if self.task.aims.plan and last > levels:
             longer = np.zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
@@ -232,7 +232,7 @@ class TileSweep(Backend):
             "mean": mean,
             "origin": np.array([self._window.origin]),
             "lost": np.array([self._lost_each]),
-            "chosen": self._free.room.chosen,
+            "chosen": self._free.workspace.chosen,
         }
 
     def resume(self, kept: Arrays) -> None:
@@ -256,7 +256,7 @@ class TileSweep(Backend):
                 if not max(done - self._window.width, 0) <= origin <= max(done - self.tiling.back, 0):
                     raise PrudentError(MISFIT)
             self._scratch[0].lost[0] = kept["lost"][0]
-            self._free = self._free._replace(room=self._free.room._replace(chosen=self._chosen(kept)))
+            self._free = self._free._replace(workspace=self._free.workspace._replace(chosen=self._chosen(kept)))
         else:
             self._scratch[0].lost[0] = np.nan  # it was not kept
         self._choice = kept["choice"]

@@ -1,4 +1,4 @@
-"""Bellman rounds on a prepared model: over all its arcs, or over those at no cost."""
+"""Bellman's equations of a prepared model: along all its arcs, or along those at no cost."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
 from prudent.errors import TooLarge
-from prudent.kernels.blocks import Round, solve_blocks
+from prudent.kernels.blocks import Arcs, solve_blocks
 from prudent.kernels.counting import chance_from
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
@@ -15,58 +15,58 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "UNIT",
+    "all_arcs",
     "block_rounding",
     "costs_of",
-    "free_round",
-    "full_round",
+    "free_arcs",
     "large_blocks",
     "longest_stay",
     "path_rounding",
     "rounding",
-    "solve_round",
+    "solve_bellman",
 ]
 
 DENSE = 256
 """Blocks up to this size are solved by dense elimination in the kernel, larger ones as values/large.py says."""
 
 LARGEST_FREE = 4096
-"""The largest block of the zero-cost graph; its dense room takes 128 MB."""
+"""The largest block of the zero-cost graph; its dense matrix takes 128 MB."""
 
 
-def full_round(prepared: Prepared) -> Round:
-    """Return the round over all arcs: one step of the model."""
-    return _with_room(_full_arcs(prepared), DENSE)
+def all_arcs(prepared: Prepared) -> Arcs:
+    """Return all arcs: one step of the model."""
+    return _with_workspace(_all(prepared), DENSE)
 
 
-def free_round(prepared: Prepared) -> Round:
-    """Return the round over arcs at no cost: one level of the budget."""
-    return _with_room(_free_arcs(prepared), LARGEST_FREE)
-
-
-@once
-def _full_arcs(prepared: Prepared) -> Round:
-    return _round(prepared, prepared.blocks, prepared.outcome_start[1:].copy())
+def free_arcs(prepared: Prepared) -> Arcs:
+    """Return the arcs at no cost: one level of the budget."""
+    return _with_workspace(_free(prepared), LARGEST_FREE)
 
 
 @once
-def _free_arcs(prepared: Prepared) -> Round:
+def _all(prepared: Prepared) -> Arcs:
+    return _arcs(prepared, prepared.blocks, prepared.outcome_start[1:].copy())
+
+
+@once
+def _free(prepared: Prepared) -> Arcs:
     size = int(np.diff(prepared.free_blocks[0]).max())
     if size > LARGEST_FREE:
         raise TooLarge(
             f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; "
             f"at most {LARGEST_FREE:,} are supported"
         )
-    return _round(prepared, prepared.free_blocks, prepared.free_stop)
+    return _arcs(prepared, prepared.free_blocks, prepared.free_stop)
 
 
-def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Round:
+def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
     block_start, block_state, block_of = blocks
-    place = np.empty(prepared.n_states, dtype=np.int64)
-    place[block_state] = np.arange(prepared.n_states) - block_start[block_of[block_state]]
-    return Round(
+    rank = np.empty(prepared.n_states, dtype=np.int64)
+    rank[block_state] = np.arange(prepared.n_states) - block_start[block_of[block_state]]
+    return Arcs(
         block_start=block_start,
         block_state=block_state,
-        place=place,
+        rank=rank,
         action_start=prepared.action_start,
         inner_start=prepared.outcome_start[:-1].copy(),
         inner_stop=inner_stop,
@@ -78,11 +78,11 @@ def _round(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Round:
     )
 
 
-def _with_room(arcs: Round, most: int) -> Round:
-    """Return a round with room of its own to work in, for blocks up to a size."""
+def _with_workspace(arcs: Arcs, most: int) -> Arcs:
+    """Return arcs with a workspace of their own, for blocks up to a size."""
     size = np.diff(arcs.block_start)
-    room = int(size[size <= most].max(initial=1))
-    return arcs._replace(dense=np.empty((room, room)), work=np.empty((3, room)))
+    largest = int(size[size <= most].max(initial=1))
+    return arcs._replace(dense=np.empty((largest, largest)), work=np.empty((3, largest)))
 
 
 @once
@@ -95,7 +95,7 @@ def rounding(prepared: Prepared) -> FloatArray:
     return (4 * np.diff(prepared.outcome_start) + 8) * UNIT
 
 
-def block_rounding(prepared: Prepared, arcs: Round) -> FloatArray:
+def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
     """Return per block the relative error of evaluating a policy there by elimination.
 
     A value is a ratio of sums of products of at most as many chances as the block has states, so relative errors
@@ -105,7 +105,7 @@ def block_rounding(prepared: Prepared, arcs: Round) -> FloatArray:
     return np.asarray(4.0 * size**3 * UNIT + 2 * size * rounding(prepared).max(initial=0.0))
 
 
-def costs_of(prepared: Prepared, arcs: Round) -> Costs:
+def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
     """Return the costs for a kernel."""
     return Costs(
         outcome_start=prepared.outcome_start,
@@ -121,15 +121,15 @@ def path_rounding(prepared: Prepared, steps: FloatArray) -> float:
     return 4 * float(rounding(prepared).max(initial=0.0)) * (10 + float(steps.max(initial=0.0)))
 
 
-def longest_stay(prepared: Prepared, arcs: Round) -> FloatArray:
-    """Return per state a bound on the expected number of steps in the free round, under any policy.
+def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
+    """Return per state a bound on the expected number of steps along free arcs, under any policy.
 
     Infinite where rounding does not let it be sure.
     """
     if (np.diff(arcs.block_start) == 1).all():
         return np.full(prepared.n_states, np.inf)  # not needed
     everything, one = np.ones(prepared.n_actions, dtype=bool), np.ones(prepared.n_actions)
-    steps = solve_round(arcs, one, everything, arcs.action_start[:-1].copy(), sense=-1.0)
+    steps = solve_bellman(arcs, one, everything, arcs.action_start[:-1].copy(), sense=-1.0)
     inner = np.arange(len(prepared.cost)) < arcs.inner_stop[prepared.outcome_action]
     state, action = prepared.outcome_state[inner], prepared.outcome_action[inner]
     fall = prepared.probability[inner] * (steps[state] - steps[prepared.successor[inner]])
@@ -140,8 +140,8 @@ def longest_stay(prepared: Prepared, arcs: Round) -> FloatArray:
     return 2 * steps if sure.all() else np.full(prepared.n_states, np.inf)
 
 
-def solve_round(
-    arcs: Round,
+def solve_bellman(
+    arcs: Arcs,
     k: FloatArray,
     allowed: BoolArray,
     choice: IntArray,
@@ -150,12 +150,12 @@ def solve_round(
     large: Iterable[LargeBlock] | None = None,
     finest: float = FINE,
 ) -> FloatArray:
-    """Solve a round for action costs ``k``; improve ``choice`` (proper on entry) in place, return the values.
+    """Solve Bellman's equations for action costs ``k``; return the values, and improve a proper ``choice`` in place.
 
-    The residuals of blocks that do not fit into the dense room are brought down to ``finest``, relative to the sums
+    The residuals of blocks that do not fit into the dense matrix are brought down to ``finest``, relative to the sums
     they come from; ``large`` lists those blocks, where they are known from before.
     """
-    value = np.zeros(len(arcs.place))
+    value = np.zeros(len(arcs.rank))
     done = 0
     for block in large_blocks(arcs) if large is None else large:
         solve_blocks(arcs, done, block.number, k, allowed, sense, choice, value)
@@ -165,6 +165,6 @@ def solve_round(
     return value
 
 
-def large_blocks(arcs: Round) -> list[LargeBlock]:
-    """Return the blocks that do not fit into the dense room of a round."""
+def large_blocks(arcs: Arcs) -> list[LargeBlock]:
+    """Return the blocks that do not fit into the dense matrix."""
     return [LargeBlock(arcs, block) for block in np.flatnonzero(np.diff(arcs.block_start) > len(arcs.dense)).tolist()]

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared, once
-from prudent.engine.values.bellman import full_round, large_blocks, rounding, solve_round
+from prudent.engine.values.bellman import all_arcs, large_blocks, rounding, solve_bellman
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
-from prudent.kernels.blocks import Round, action_gaps, take_better
+from prudent.kernels.blocks import Arcs, action_gaps, take_better
 from prudent.models.graph import end_components, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
@@ -63,7 +63,7 @@ class _Refined:
     high: FloatArray  # (n_states,)
     low: FloatArray  # (n_states,)
     gap: FloatArray  # (n_actions,)
-    slip: FloatArray  # (n_actions,)  the rounding error of the gap
+    error: FloatArray  # (n_actions,)  the rounding error of the gap
     size: FloatArray  # (n_actions,)  what the gap is summed from
 
     def plus(self, change: FloatArray, *, up: bool) -> FloatArray:
@@ -99,7 +99,7 @@ class _Equations:
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
-        self.arcs: Round = full_round(prepared)
+        self.arcs: Arcs = all_arcs(prepared)
         self.large: list[LargeBlock] = large_blocks(self.arcs)
         self.acting: BoolArray = np.diff(prepared.action_start) > 0
         self.unit: FloatArray = rounding(prepared)
@@ -108,7 +108,7 @@ class _Equations:
         everything = np.ones(self.prepared.n_actions, dtype=bool)
         acyclic = self.prepared.acyclic  # then every policy is proper, and each choice is made when its turn comes
         choice = self.prepared.action_start[:-1].copy() if acyclic else proper_choice(self.prepared)
-        value = solve_round(self.arcs, self.prepared.mean_cost, everything, choice, large=self.large)
+        value = solve_bellman(self.arcs, self.prepared.mean_cost, everything, choice, large=self.large)
         refined = self._refine(value, choice)
         if acyclic:
             lower, upper, steps = self._ahead(refined, choice)
@@ -124,7 +124,7 @@ class _Equations:
 
     def _policy(self, k: FloatArray, choice: IntArray, finest: float) -> FloatArray:
         """Return the totals that a policy meets of what its actions cost, of either sign."""
-        return solve_round(self.arcs, k, self._played(choice), choice.copy(), large=self.large, finest=finest)
+        return solve_bellman(self.arcs, k, self._played(choice), choice.copy(), large=self.large, finest=finest)
 
     def _at(self, high: FloatArray, low: FloatArray) -> _Refined:
         gap, size = action_gaps(self.arcs, self.prepared.action_state, self.prepared.mean_cost, high, low)
@@ -136,10 +136,10 @@ class _Equations:
         for _ in range(REFINEMENTS):
             played = choice[self.acting]
             lack = np.abs(now.gap[played])
-            far = float(np.divide(lack, now.slip[played], out=np.zeros_like(lack), where=lack > 0).max(initial=0.0))
+            far = float(np.divide(lack, now.error[played], out=np.zeros_like(lack), where=lack > 0).max(initial=0.0))
             if far <= 1:
                 kept, kept_choice = now, choice.copy()
-                if not take_better(self.arcs, now.gap, 2 * now.slip, choice):
+                if not take_better(self.arcs, now.gap, 2 * now.error, choice):
                     return now
             elif not far < before / 2:
                 break
@@ -157,7 +157,7 @@ class _Equations:
         """Return bounds and steps in one pass."""
         rows = self.prepared.action_start, self.prepared.outcome_start, self.prepared.probability
         above, below, steps = errors_ahead(
-            self.prepared.blocks[1], *rows, self.prepared.successor, refined.gap, refined.slip, self.unit, choice
+            self.prepared.blocks[1], *rows, self.prepared.successor, refined.gap, refined.error, self.unit, choice
         )
         return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True), steps
 
@@ -180,7 +180,7 @@ class _Equations:
             usable = usable | late
             if (short is needed or late.any()) and self._may_stay(usable):
                 return None
-            more = solve_round(
+            more = solve_bellman(
                 self.arcs, np.maximum(short, 0.0), usable, choice, sense=sense, large=self.large, finest=ROUGHLY
             )
             if not (np.isfinite(more).all() and (more >= 0).all()):
@@ -194,13 +194,13 @@ class _Equations:
 
     def _supersolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
         played = self._played(choice)
-        total = self._total(np.where(played, refined.gap + refined.slip, -np.inf), played, choice, 1.0)
+        total = self._total(np.where(played, refined.gap + refined.error, -np.inf), played, choice, 1.0)
         return np.where(self.acting, np.inf, 0.0) if total is None else refined.plus(2 * total, up=True)
 
     def _subsolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
         near = self._played(choice)
         for theta in 1e-3 / 30.0 ** np.arange(8):
-            total = self._total(refined.slip - refined.gap, near | (refined.gap <= theta * refined.size), choice, -1.0)
+            total = self._total(refined.error - refined.gap, near | (refined.gap <= theta * refined.size), choice, -1.0)
             if total is not None:
                 return np.maximum(refined.plus(-2 * total, up=False), 0.0)
         return np.zeros(self.prepared.n_states)

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import breadth_first_order, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
-from prudent.kernels.blocks import ROUNDS, Round, solve_block
+from prudent.kernels.blocks import ROUNDS, Arcs, solve_block
 from prudent.kernels.rows import (
     Rows,
     apply_rows,
@@ -65,9 +65,9 @@ Step = Callable[[FloatArray, float], FloatArray]
 
 
 class LargeBlock:
-    """One large block of a round; remembers the policy it evaluated last, and what served to evaluate it."""
+    """One large block; remembers the policy it evaluated last, and what served to evaluate it."""
 
-    def __init__(self, arcs: Round, block: int) -> None:
+    def __init__(self, arcs: Arcs, block: int) -> None:
         self.arcs, self.number = arcs, block
         self.first, self.last = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
         self.state = arcs.block_state[self.first : self.last]

@@ -165,7 +165,7 @@ def test_a_large_mesh_is_narrow_and_soon_done(leave, monkeypatch):
 
 def test_what_would_fill_up_is_not_factorised():
     prepared = prepare(mesh(30_000, 0.02))
-    arcs = rounds.full_round(prepared)
+    arcs = rounds.all_arcs(prepared)
     (block,) = rounds.large_blocks(arcs)
     block._take(prepared.action_start[:-1].copy(), np.zeros(prepared.n_states))
     assert large._factor(block.rows, large.WORK) is None
