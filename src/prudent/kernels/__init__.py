@@ -1,15 +1,30 @@
 """The compiled loops: arrays in, arrays out, no Python objects.
 
 Only modules in this package import numba, and they import nothing else but numpy and each other.  Arrays
-that belong together travel in named tuples.  Results of compilation are kept in numba's cache.
+that belong together travel in named tuples.  Results of compilation are kept in numba's cache.  It does not notice
+when a kernel is compiled into another one and changes, or a tuple's name does; so what is older than any of the sources
+is dropped when the package is imported.
 """
 
+import contextlib
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["compile_for_cycles", "compiled_before"]
+__all__ = ["compile_for_cycles", "compiled_before", "drop_stale"]
+
+
+def drop_stale(folder: Path) -> None:
+    """Remove what numba compiled from the sources in a folder before the newest of them was written."""
+    with contextlib.suppress(OSError):  # where it cannot be removed, it was not written either
+        newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+        for compiled in (folder / "__pycache__").glob("*.nb[ci]"):
+            if compiled.stat().st_mtime < newest:
+                compiled.unlink(missing_ok=True)
+
+
+drop_stale(Path(__file__).parent)
 
 
 def compiled_before() -> bool:
