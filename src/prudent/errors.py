@@ -3,10 +3,11 @@
 A message names the argument or file, the place, the value found and the remedy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Real
 
-__all__ = ["Defect", "ModelError", "PrudentError", "TooLarge", "as_number", "must_be_one", "printable"]
+__all__ = ["Defect", "ModelError", "PrudentError", "TooLarge", "as_number", "must_be_one", "naming", "printable"]
 
 CLOSE = 0.05
 """How far from 1 a sum of probabilities may be to look like one of rounded numbers."""
@@ -67,6 +68,17 @@ class Defect(AssertionError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}; this is a defect of Prudent: please report it with the model and the call")
+
+
+@contextmanager
+def naming(place: object) -> Iterator[None]:
+    """Put a place, such as the path of a file, in front of whatever is refused inside."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError([f"{place}: {problem}" for problem in error.problems]) from None
+    except PrudentError as error:
+        raise PrudentError(f"{place}: {error}") from None
 
 
 def as_number(name: str, value: object, wanted: str, good: Callable[[float], bool]) -> float:

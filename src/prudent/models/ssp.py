@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
 
-__all__ = ["SSP", "FloatArray", "IntArray", "owner", "starts"]
+__all__ = ["SSP", "FloatArray", "IntArray", "offsets", "owner", "starts"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -36,7 +36,12 @@ def owner(start: IntArray) -> IntArray:
 
 def starts(row: IntArray, n_rows: int) -> IntArray:
     """Return where each row starts in a list sorted by row (the inverse of :func:`owner`)."""
-    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
+    return offsets(np.bincount(row, minlength=n_rows))
+
+
+def offsets(size: ArrayLike) -> IntArray:
+    """Return where each row starts, and where the last ends, given how many items each has."""
+    return np.append(0, np.cumsum(size, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

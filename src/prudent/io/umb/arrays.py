@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError, printable
-from prudent.io.json.parts import checked, document, shown
-from prudent.models.ssp import FloatArray, IntArray
+from prudent.errors import PrudentError, naming, printable
+from prudent.io.json.document import checked, document, shown, utf8
+from prudent.models.ssp import FloatArray, IntArray, offsets
 
 __all__ = ["Arrays", "bit_array", "string_arrays"]
 
@@ -33,12 +33,8 @@ class Arrays:
         self.members = members
         if "index.json" not in members:
             raise PrudentError("has no index.json; is it a UMB file?")
-        try:
-            self.index = checked(document(str(members["index.json"], "utf-8")), dict, "the document")
-        except UnicodeDecodeError as error:
-            raise PrudentError(f"index.json: is not UTF-8 text: {error.reason} at byte {error.start}") from None
-        except PrudentError as error:
-            raise PrudentError(f"index.json: {error}") from None
+        with naming("index.json"):
+            self.index = checked(document(utf8(members["index.json"])), dict, "the document")
 
     def count(self, section: Mapping[str, Any], name: str) -> int:
         """Return a number of things that the index declares."""
@@ -169,5 +165,5 @@ def string_arrays(folder: str, strings: list[str], what: str) -> dict[str, bytes
         raw = [text.encode() for text in strings]
     except UnicodeEncodeError as error:
         raise PrudentError(f"{what} {error.object!r} is not Unicode text, as names in UMB files are") from None
-    start = np.concatenate([[0], np.cumsum([len(each) for each in raw], dtype=np.int64)])
+    start = offsets(list(map(len, raw)))
     return {f"{folder}/string-mapping.bin": start.astype("<u8").tobytes(), f"{folder}/strings.bin": b"".join(raw)}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
-from prudent.io.json.parts import checked, shown
+from prudent.io.json.document import checked, shown
 from prudent.io.umb.arrays import Arrays
 from prudent.models.ssp import IntArray
 
