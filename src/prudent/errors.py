@@ -5,9 +5,19 @@ A message names the argument or file, the place, the value found and the remedy.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Real
 
-__all__ = ["Defect", "ModelError", "PrudentError", "TooLarge", "as_number", "must_be_one", "naming", "printable"]
+__all__ = [
+    "Defect",
+    "ModelError",
+    "PrudentError",
+    "TooLarge",
+    "as_number",
+    "must_be_one",
+    "naming",
+    "printable",
+    "whole_number",
+]
 
 CLOSE = 0.05
 """How far from 1 a sum of probabilities may be to look like one of rounded numbers."""
@@ -91,4 +101,13 @@ def as_number(name: str, value: object, wanted: str, good: Callable[[float], boo
             pass
     if not good(number):
         raise PrudentError(f"{name} is {value!r}; it must be {wanted}")
+    return number
+
+
+def whole_number(name: str, value: object, least: int, most: int | None = None, what: str = "a whole number") -> int:
+    """Return an argument as an int within limits, or refuse it."""
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
+    if number < least or (most is not None and number > most):
+        limits = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise PrudentError(f"{name} is {value!r}; it must be {what}, {limits}")
     return number

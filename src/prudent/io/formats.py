@@ -13,7 +13,7 @@ from prudent.io.json import write as json_write
 from prudent.io.storm import files as storm
 from prudent.io.umb import read as umb_read
 from prudent.io.umb import write as umb_write
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, check_model
 from prudent.runtime.atomic_files import check_place
 
 if TYPE_CHECKING:
@@ -146,8 +146,7 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
     """
     from prudent.io import plan as plan_file
 
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; load_plan takes the path, then the model")
+    check_model(model, "load_plan takes the path, then the model")
     check_plan_path(path)
     return plan_file.read(Path(path), model)
 

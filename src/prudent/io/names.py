@@ -2,20 +2,16 @@
 
 from itertools import pairwise
 
-import numpy as np
-
 from prudent.errors import PrudentError
-from prudent.models.ssp import SSP, owner
+from prudent.models.ssp import SSP
 
 __all__ = ["first_twin", "written_names"]
 
 
 def written_names(model: SSP) -> tuple[list[str], list[str]]:
     """Return the names of the states and of the actions as strings; refuse names that coincide as such."""
-    state = [str(model.state(s)) for s in range(model.n_states)]
+    state, action = (list(map(str, names)) for names in model.names)
     _refuse_twins(state, "states")
-    within = np.arange(model.n_actions) - model.action_start[owner(model.action_start)]
-    action = list(map(str, within.tolist() if model.action_names is None else model.action_names))
     for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):
         _refuse_twins(action[first:last], "actions of state", state[s])
     return state, action

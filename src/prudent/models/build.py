@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.ssp import SHOWN, SSP, FloatArray, IntArray
+from prudent.models.ssp import SHOWN, SSP, FloatArray, IntArray, offsets
 from prudent.runtime.progress import Progress
 
 __all__ = ["build", "from_arrays", "merge_outcomes"]
@@ -108,8 +108,8 @@ def build(
     if problems:
         raise ModelError(problems[:SHOWN])
     return SSP(
-        action_start=_starts(action_count),
-        outcome_start=_starts(outcome_count),
+        action_start=offsets(action_count),
+        outcome_start=offsets(outcome_count),
         probability=np.array(probability),
         successor=np.array(successor, dtype=np.int64),
         cost=np.array(cost),
@@ -256,7 +256,3 @@ def _goals(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
         return None if goals is None else set(goals)
     except TypeError:
         raise PrudentError(f"goals is {goals!r}; it must be a collection of states") from None
-
-
-def _starts(count: list[int]) -> Any:
-    return np.concatenate([[0], np.cumsum(count, dtype=np.int64)]).astype(np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
 
-__all__ = ["SSP", "FloatArray", "IntArray", "offsets", "owner", "starts"]
+__all__ = ["SSP", "FloatArray", "IntArray", "check_model", "offsets", "owner", "starts"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -27,6 +27,12 @@ SUM_TOLERANCE = 1e-9
 
 SHOWN = 20
 """How many places one kind of problem names at most."""
+
+
+def check_model(model: object, remedy: str = "make one with prudent.build, from_arrays or load") -> None:
+    """Refuse an argument that is not a model."""
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; {remedy}")
 
 
 def owner(start: IntArray) -> IntArray:
@@ -116,6 +122,17 @@ class SSP:
     def is_goal(self) -> NDArray[np.bool_]:
         """Whether a state is a goal, i.e. has no actions."""
         return np.asarray(np.diff(self.action_start) == 0)
+
+    @property
+    def names(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+        """The names of all states and of all actions: where there are none, their numbers.
+
+        :meta private:
+        """
+        action = self.action_names
+        if action is None:
+            action = (np.arange(self.n_actions) - self.action_start[owner(self.action_start)]).tolist()
+        return range(self.n_states) if self.state_names is None else self.state_names, action
 
     def state(self, index: int) -> Hashable:
         """Return the name of a state.
@@ -241,17 +258,14 @@ class SSP:
             array = getattr(self, item.name)
             digest.update(f"{item.name}:{len(array)};".encode())
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
-        state_name = range(self.n_states) if self.state_names is None else self.state_names
-        within = np.arange(self.n_actions) - self.action_start[owner(self.action_start)]
-        action_name = within.tolist() if self.action_names is None else self.action_names
-        for kind, names in ((b"s%d:%b", state_name), (b"a%d:%b", action_name)):
+        for kind, names in zip((b"s%d:%b", b"a%d:%b"), self.names, strict=True):
             texts = (str(name).encode("utf-8", "surrogatepass") for name in names)
             digest.update(b"".join([kind % (len(text), text) for text in texts]))
         return digest.hexdigest()
 
     @cached_property
     def _state_index(self) -> dict[Hashable, int]:
-        return {self.state(index): index for index in range(self.n_states)}
+        return {name: index for index, name in enumerate(self.names[0])}
 
     def __repr__(self) -> str:
         return f"<SSP {self.name}: {self.n_states:,} states, {self.n_actions:,} actions, {self.n_outcomes:,} outcomes>"
