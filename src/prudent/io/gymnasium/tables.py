@@ -1,6 +1,6 @@
 """From the table of a Gymnasium environment to a model, and from a model to an environment."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -123,8 +123,7 @@ def from_gymnasium(
     inner, limit = _looked_through(env)
     title = name or getattr(getattr(env, "spec", None), "id", None) or type(inner).__name__
     first = _initial(inner, title) if initial is None else _given(initial)
-    table = _reached(inner.P, list(first), title)
-    ends = {target for _, _, _, target, _, done in _transitions(table) if done}
+    table, ends = _reached(inner.P, list(first), title)
     if not ends:
         raise PrudentError(f"no transition of {title} that a run can take terminates; a model needs an end to its runs")
     both = frozenset(ends & table.keys())
@@ -215,16 +214,10 @@ def _given(initial: Hashable | Mapping[Any, float]) -> dict[Hashable, float]:
         raise PrudentError(f"initial is {initial!r}; it must be a state, or {{state: probability}}") from None
 
 
-def _transitions(table: Table) -> Iterator[tuple[Hashable, Hashable, float, Hashable, Any, bool]]:
-    for state, options in table.items():
-        for action, outcomes in options.items():
-            for outcome in outcomes:
-                yield state, action, *outcome
-
-
-def _reached(table: Any, first: list[Hashable], title: str) -> Table:
-    """Return the part of a table that runs can get to, checked: states with their actions, possible outcomes alone."""
+def _reached(table: Any, first: list[Hashable], title: str) -> tuple[Table, set[Hashable]]:
+    """Return the part of a table that runs can get to, possible outcomes alone, and where runs end."""
     found: Table = {state: {} for state in first}
+    ends = set()
     queue = list(found)
     for state in queue:  # grows while it is read
         try:
@@ -250,7 +243,9 @@ def _reached(table: Any, first: list[Hashable], title: str) -> Table:
                     ) from None
                 if possible:
                     kept.append((p, target, reward, ended))
-                    if not ended and target not in found:
+                    if ended:
+                        ends.add(target)
+                    elif target not in found:
                         found[target] = {}  # known, to be read when its turn comes
                         queue.append(target)
         if not found[state]:
@@ -258,4 +253,4 @@ def _reached(table: Any, first: list[Hashable], title: str) -> Table:
                 f"state {state!r} of {title} has no actions in P, and no run ends there; a transition that ends a run "
                 "must be marked as terminated"
             )
-    return found
+    return found, ends
