@@ -3,9 +3,9 @@
 from itertools import pairwise
 
 from prudent.errors import PrudentError
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, repeated
 
-__all__ = ["first_twin", "written_names"]
+__all__ = ["written_names"]
 
 
 def written_names(model: SSP) -> tuple[list[str], list[str]]:
@@ -18,18 +18,6 @@ def written_names(model: SSP) -> tuple[list[str], list[str]]:
 
 
 def _refuse_twins(names: list[str], what: str, whose: str | None = None) -> None:
-    if len(set(names)) < len(names):
+    for name in repeated(names)[:1]:
         what = what if whose is None else f"{what} {whose!r}"
-        raise PrudentError(
-            f"two {what} are both written {first_twin(names)!r}; names in a file are strings and must differ"
-        )
-
-
-def first_twin(names: list[str]) -> str | None:
-    """Return the first name that comes a second time."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+        raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")

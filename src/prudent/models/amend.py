@@ -14,6 +14,8 @@ from prudent.models.ssp import SSP, IntArray, check_model, offsets, owner, start
 
 __all__ = ["amend"]
 
+FINITE = ("a finite number", math.isfinite)
+
 
 def amend(
     model: SSP, *, dead_end_cost: float | None = None, horizon: int | None = None, horizon_cost: float | None = None
@@ -42,7 +44,7 @@ def amend(
     """
     check_model(model)
     if dead_end_cost is not None:
-        model = _with_way_out(model, _price("dead_end_cost", dead_end_cost))
+        model = _with_way_out(model, as_number("dead_end_cost", dead_end_cost, *FINITE))
     if horizon is None:
         if horizon_cost is not None:
             raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= with it")
@@ -50,11 +52,7 @@ def amend(
     n_steps = whole_number("horizon", horizon, 1, what="a whole number of actions")
     if horizon_cost is None:
         raise PrudentError("horizon= needs horizon_cost=, the price for not finishing in time")
-    return _unrolled(model, n_steps, _price("horizon_cost", horizon_cost))
-
-
-def _price(name: str, value: float) -> float:
-    return as_number(name, value, "a finite number", math.isfinite)
+    return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
 
 
 def _with_way_out(model: SSP, price: float) -> SSP:

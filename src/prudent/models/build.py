@@ -164,11 +164,8 @@ def from_arrays(
     if goals is not None:
         wanted, is_goal = _goals(goals) or set(), model.is_goal
         if wanted != set(np.flatnonzero(is_goal).tolist()):
-            every = chain.from_iterable(
-                _goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(is_goal.tolist())
-            )
-            problems = list(every)[:SHOWN]
-            if problems:
+            each = (_goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(is_goal.tolist()))
+            if problems := list(chain.from_iterable(each))[:SHOWN]:
                 raise ModelError(problems)
     return model
 
@@ -211,25 +208,22 @@ def _options(actions: Successors, state: Hashable) -> Mapping[Any, Outcomes]:
 
 def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:
     merged: dict[tuple[Hashable, float], float] = {}
+    probability, price = 0.0, 0.0
     try:
         for probability, target, price in outcomes:
-            try:
-                if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
-                    raise TypeError
-                key, chance = (target, float(price)), float(probability)
-                if not 0.0 <= chance <= LARGEST:  # before it is added to others
-                    where = f"state {state!r}, action {action!r}"
-                    raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1")
-            except (TypeError, ValueError, OverflowError):
-                where = f"state {state!r}, action {action!r}"
-                _number(price, f"cost at {where}")
-                _number(probability, f"probability at {where}")
-                raise
+            if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
+                raise TypeError
+            key, chance = (target, float(price)), float(probability)
+            if not 0.0 <= chance <= LARGEST:  # before it is added to others
+                raise OverflowError
             merged[key] = merged.get(key, 0.0) + chance
     except PrudentError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         where = f"state {state!r}, action {action!r}"
+        _number(price, f"cost at {where}")
+        if not 0.0 <= _number(probability, f"probability at {where}") <= LARGEST:
+            raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1") from None
         raise PrudentError(f"outcomes of {where} must be (probability, next_state, cost): {error}") from None
     return merged
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
 
-__all__ = ["SSP", "FloatArray", "IntArray", "check_model", "offsets", "owner", "starts"]
+__all__ = ["SSP", "FloatArray", "IntArray", "check_model", "offsets", "owner", "repeated", "row_of", "starts"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -38,6 +38,11 @@ def check_model(model: object, remedy: str = "make one with prudent.build, from_
 def owner(start: IntArray) -> IntArray:
     """Return, for each item of a compressed row structure, the row it belongs to."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def row_of(start: IntArray, item: int) -> int:
+    """Return the row that one item of a compressed row structure belongs to."""
+    return int(np.searchsorted(start, item, side="right")) - 1
 
 
 def starts(row: IntArray, n_rows: int) -> IntArray:
@@ -174,7 +179,14 @@ class SSP:
         >>> model.state(model.state_of_action(action)), model.action(action), model.cost[costly].item()
         ('s1', 'c', 20.0)
         """
-        return int(np.searchsorted(self.action_start, index, side="right")) - 1
+        return row_of(self.action_start, index)
+
+    def place(self, action: int) -> str:
+        """Return how messages name an action.
+
+        :meta private:
+        """
+        return f"state {self.state(self.state_of_action(action))!r}, action {self.action(action)!r}"
 
     def index(self, state: Hashable) -> int:
         """Return the number of the state with this name.
@@ -325,41 +337,48 @@ def _structure_problems(model: SSP) -> Iterator[str]:
 
 def _content_problems(model: SSP) -> Iterator[str]:
     """Problems that a place can be named for."""
+    yield from _name_problems(model)
+    yield from _outcome_problems(model)
+    if not model.is_goal.any():
+        yield "the model has no goal; give at least one state without actions"
+    yield from _initial_problems(model)
 
-    def action_of(outcome: int) -> int:
-        return int(np.searchsorted(model.outcome_start, outcome, side="right")) - 1
+
+def _name_problems(model: SSP) -> Iterator[str]:
+    if model.state_names is not None:
+        yield from (f"state name {name!r} is given twice; names must differ" for name in repeated(model.state_names))
+    if model.action_names is not None:
+        given, start = model.action_names, model.action_start.tolist()
+        if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
+            for state, name in repeated(list(zip(owner(model.action_start).tolist(), given, strict=True))):
+                yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
+
+
+def _outcome_problems(model: SSP) -> Iterator[str]:
+    p, c, size = model.probability, model.cost, np.diff(model.outcome_start)
 
     def places(wrong: NDArray[np.bool_]) -> list[int]:
         return [int(index) for index in np.flatnonzero(wrong)[:SHOWN]]
 
-    def at(action: int) -> str:
-        return f"state {model.state(model.state_of_action(action))!r}, action {model.action(action)!r}"
+    def at(outcome: int) -> str:
+        return model.place(row_of(model.outcome_start, outcome))
 
-    if model.state_names is not None:
-        yield from (f"state name {name!r} is given twice; names must differ" for name in _repeated(model.state_names))
-    if model.action_names is not None:
-        given, start = model.action_names, model.action_start.tolist()
-        if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
-            for state, name in _repeated(list(zip(owner(model.action_start).tolist(), given, strict=True))):
-                yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
-
-    for action in places(np.diff(model.outcome_start) == 0):
-        yield f"{at(action)} has no outcomes; give at least one (probability, next state, cost)"
-    p, c = model.probability, model.cost
+    for action in places(size == 0):
+        yield f"{model.place(action)} has no outcomes; give at least one (probability, next state, cost)"
     bad = ~((p >= 0) & (p <= 1 + SUM_TOLERANCE))
     for o in places(bad):
-        yield f"{at(action_of(o))} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
+        yield f"{at(o)} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
     for o in places(~np.isfinite(c)):
-        yield f"{at(action_of(o))} has an outcome of cost {c[o]}; costs are finite numbers"
+        yield f"{at(o)} has an outcome of cost {c[o]}; costs are finite numbers"
     for o in places((model.successor < 0) | (model.successor >= model.n_states)):
-        yield f"{at(action_of(o))} leads to state number {model.successor[o]}; the model has {model.n_states} states"
-    if not bad.any() and (np.diff(model.outcome_start) > 0).all() and model.n_actions:
+        yield f"{at(o)} leads to state number {model.successor[o]}; the model has {model.n_states} states"
+    if not bad.any() and (size > 0).all() and model.n_actions:
         total = np.add.reduceat(p, model.outcome_start[:-1])
         for action in places(np.abs(total - 1) > SUM_TOLERANCE):
-            yield f"probabilities of {at(action)} {must_be_one(total[action])}"
-    if not model.is_goal.any():
-        yield "the model has no goal; give at least one state without actions"
+            yield f"probabilities of {model.place(action)} {must_be_one(total[action])}"
 
+
+def _initial_problems(model: SSP) -> Iterator[str]:
     q, first = model.initial_probability, model.initial_state
     for state in first[(first < 0) | (first >= model.n_states)]:
         yield f"the initial state is number {state}; the model has {model.n_states} states"
@@ -371,7 +390,8 @@ def _content_problems(model: SSP) -> Iterator[str]:
         yield "an initial state is given twice; add its probabilities up"
 
 
-def _repeated(names: Sequence[Any]) -> list[Any]:
+def repeated(names: Sequence[Any]) -> list[Any]:
+    """Return the first names that come again."""
     if len(set(names)) == len(names):
         return []
     seen: set[Any] = set()

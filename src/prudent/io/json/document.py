@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from prudent.errors import PrudentError
-from prudent.io.names import first_twin
+from prudent.models.ssp import repeated
 
 __all__ = ["checked", "document", "shown", "utf8"]
 
@@ -78,7 +78,7 @@ def shown(value: Any) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise PrudentError(f"an object has the field {first_twin([name for name, _ in pairs])!r} twice")
+        raise PrudentError(f"an object has the field {repeated([name for name, _ in pairs])[0]!r} twice")
     return found
 
 

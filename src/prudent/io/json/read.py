@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError, naming, printable
-from prudent.io.inflate import inflated
+from prudent.io.inflate import refuse_bomb
 from prudent.io.json.document import checked, document, shown, utf8
 from prudent.io.json.write import FORMAT, VERSION
 from prudent.models.ssp import SSP, SUM_TOLERANCE, offsets, starts
@@ -44,6 +44,9 @@ LISTED, LONGEST = 100, 500
 
 NAMES, LETTERS, HINTS = 500, 40, 5
 """A wrong name is compared with at most so many others, if it is this short, and only the first few are: it is slow."""
+
+PIECE = 2**20
+"""How many bytes are inflated at once."""
 
 DOCUMENT = ("format", "version", "initial", "goals", "transitions")
 TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
@@ -70,8 +73,12 @@ def parse(raw: bytes, path: Path) -> SSP:
 def _gunzipped(raw: bytes) -> bytearray:
     """Return the content of a gzipped file, inflated as far as allowed."""
     try:
+        content = bytearray()
         with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
-            return inflated(file, len(raw), "inflate it first and give the .json file")
+            while piece := file.read(PIECE):
+                content += piece
+                refuse_bomb(len(content), len(raw), "inflate it first and give the .json file")
+        return content
     except (OSError, EOFError, zlib.error) as error:
         raise PrudentError(f"cannot be read: {error}") from None
 
@@ -111,11 +118,11 @@ class _Problems:
         if self.count <= LISTED:
             self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
 
-    def listed(self) -> Iterator[str]:
-        """Yield what was kept, and how much was not."""
-        yield from self.found
-        if self.count > LISTED:
-            yield f"{self.count - LISTED:,} problems more, which are not listed; mend these first"
+    def refuse(self) -> None:
+        """Raise what was kept, and how much was not, if anything was wrong."""
+        more = [f"{self.count - LISTED:,} problems more, which are not listed; mend these first"]
+        if self.count:
+            raise ModelError([*self.found, *(more if self.count > LISTED else [])])
 
 
 class _States:
@@ -182,8 +189,7 @@ def _model(content: Any, name: str) -> SSP:
             action_names=transitions["action"],
             name=name,
         )
-    if problems.count:
-        raise ModelError(list(problems.listed()))
+    problems.refuse()
     return model
 
 
@@ -198,17 +204,16 @@ def _names(content: Any, acting: dict[str, None], goals: list[Any], problems: _P
                     )
         goals = [goal for goal in goals if isinstance(goal, str) and goal not in acting]
     names = [*acting, *dict.fromkeys(goals)]
-    with problems:
-        if "states" in content:
-            names = _ordered(content["states"], names)
+    if "states" in content:
+        with problems:
+            listed = checked(content["states"], list, "states")
+            ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(listed)]
+            if len(ordered) == len(names) and set(ordered) == set(names):
+                return ordered
+            raise PrudentError(
+                "states must list each state with transitions and each goal exactly once, or be left out"
+            )
     return names
-
-
-def _ordered(states: Any, names: list[str]) -> list[str]:
-    ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(checked(states, list, "states"))]
-    if len(ordered) != len(names) or set(ordered) != set(names):
-        raise PrudentError("states must list each state with transitions and each goal exactly once, or be left out")
-    return ordered
 
 
 def _right(transitions: list[Any], problems: _Problems) -> list[int]:
@@ -216,7 +221,9 @@ def _right(transitions: list[Any], problems: _Problems) -> list[int]:
     right = []
     for i, row in enumerate(transitions):
         with problems:
-            _check_row(row, TRANSITION, f"transitions[{i}]")
+            _check_fields(row, f"transitions[{i}]", tuple(TRANSITION))
+            for name, kind in TRANSITION.items():
+                checked(row[name], kind, f"transitions[{i}].{name}")
             right.append(i)
     return right
 
@@ -281,13 +288,6 @@ def _table(rows: list[Any], fields: dict[str, type]) -> Any:
     except KeyError:
         return None
     return table if all(set(map(type, table[name])) <= TYPES[kind] for name, kind in fields.items()) else None
-
-
-def _check_row(row: Any, fields: dict[str, type], at: str) -> None:
-    """Refuse a row that is not an object with these fields and no others, each of its kind."""
-    _check_fields(row, at, tuple(fields))
-    for name, kind in fields.items():
-        checked(row[name], kind, f"{at}.{name}")
 
 
 def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError
 from prudent.io.umb.archive import unpacked
-from prudent.io.umb.arrays import Arrays
-from prudent.io.umb.names import SIZES, action_names, state_names
+from prudent.io.umb.arrays import SIZES, Arrays
+from prudent.io.umb.names import action_names, state_names
 from prudent.models.ssp import SSP, FloatArray, offsets, owner
 from prudent.runtime.atomic_files import read_bytes
 from prudent.runtime.optional import needed

@@ -14,10 +14,13 @@ from prudent.errors import PrudentError, naming, printable
 from prudent.io.json.document import checked, document, shown, utf8
 from prudent.models.ssp import FloatArray, IntArray, offsets
 
-__all__ = ["Arrays", "bit_array", "string_arrays"]
+__all__ = ["SIZES", "Arrays", "bit_array", "string_arrays"]
 
-SIZES = {"double": 64, "rational": 128, "int": 64, "uint": 64}
-"""Types of numbers that are read, each with its size in bits unless another is given."""
+SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64}
+"""The types of UMB, each with its size in bits unless another is given."""
+
+NUMBERS = ("double", "rational", "int", "uint")
+"""Those of numbers."""
 
 BITS = 2**16
 """The most bits of a fraction."""
@@ -77,8 +80,10 @@ class Arrays:
     def numbers(self, name: str, n: int, kind: Any, at: str) -> FloatArray | None:
         """Return n numbers of a type that the index gives, as the nearest doubles; None where they are left out."""
         given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
-        if given not in SIZES:
-            hint = "intervals are not supported" if given.endswith("-interval") else f"it must be {' or '.join(SIZES)}"
+        if given not in NUMBERS:
+            hint = (
+                "intervals are not supported" if given.endswith("-interval") else f"it must be {' or '.join(NUMBERS)}"
+            )
             raise PrudentError(f"{at}.type is {shown(given)}; {hint}")
         size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
         if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):

@@ -13,7 +13,7 @@ from prudent.io.names import written_names
 from prudent.io.umb.archive import packed
 from prudent.io.umb.arrays import bit_array, string_arrays
 from prudent.io.umb.names import NAMES
-from prudent.models.ssp import SSP, FloatArray, IntArray, offsets, owner
+from prudent.models.ssp import SSP, FloatArray, IntArray, offsets, owner, row_of
 from prudent.runtime.atomic_files import write_bytes
 
 __all__ = ["AUXILIARY", "COST", "GOAL", "members_of", "write"]
@@ -138,10 +138,9 @@ def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
 
 def _refuse_impossible(model: SSP) -> None:
     for o in np.flatnonzero(model.probability == 0)[:1]:
-        action = int(np.searchsorted(model.outcome_start, o, side="right")) - 1
         raise PrudentError(
-            f"state {model.state(model.state_of_action(action))!r}, action {model.action(action)!r} has an outcome of "
-            "probability 0, which Storm would take for a possible one; leave it out of the model, or write .json"
+            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
+            "for a possible one; leave it out of the model, or write .json"
         )
 
 
