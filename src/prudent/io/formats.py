@@ -32,18 +32,11 @@ class Format(NamedTuple):
     parse: Callable[[bytes, Path], SSP] | None = None  # where no other program is needed to read them
 
 
-JSON = Format(json_read.read, json_write.write, json_read.parse)
-STORM = Format(storm.read)
-
 MODEL_FORMATS = {
-    ".json": JSON,
-    ".json.gz": JSON,
+    **dict.fromkeys((".json", ".json.gz"), Format(json_read.read, json_write.write, json_read.parse)),
     ".umb": Format(umb_read.read, umb_write.write, umb_read.parse),
     ".drn": Format(storm.read_explicit, drn.write),
-    ".prism": STORM,
-    ".nm": STORM,
-    ".pm": STORM,
-    ".jani": STORM,
+    **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read)),
 }
 """The format of each suffix."""
 
