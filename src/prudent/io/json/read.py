@@ -281,13 +281,12 @@ def _initial(initial: Any, states: _States) -> dict[int, float]:
 
 def _table(rows: list[Any], fields: dict[str, type]) -> Any:
     """Return rows as columns by name; None if one is not an object with these fields and no others, of their kinds."""
-    if not (set(map(type, rows)) <= {dict} and set(map(len, rows)) <= {len(fields)}):
-        return None
     try:
+        alike = set(map(len, rows)) <= {len(fields)}
         table = {name: list(map(itemgetter(name), rows)) for name in fields}
-    except KeyError:
+    except (KeyError, TypeError):  # TypeError: what is no object has no fields
         return None
-    return table if all(set(map(type, table[name])) <= TYPES[kind] for name, kind in fields.items()) else None
+    return table if alike and all(set(map(type, table[name])) <= TYPES[kind] for name, kind in fields.items()) else None
 
 
 def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
