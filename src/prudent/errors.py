@@ -3,10 +3,21 @@
 A message names the argument or file, the place, the value found and the remedy.
 """
 
-from collections.abc import Callable, Sequence
-from numbers import Real
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
 
-__all__ = ["Defect", "ModelError", "PrudentError", "TooLarge", "as_number", "must_be_one", "printable"]
+__all__ = [
+    "Defect",
+    "ModelError",
+    "PrudentError",
+    "TooLarge",
+    "as_number",
+    "must_be_one",
+    "naming",
+    "printable",
+    "whole_number",
+]
 
 CLOSE = 0.05
 """How far from 1 a sum of probabilities may be to look like one of rounded numbers."""
@@ -69,6 +80,17 @@ class Defect(AssertionError):
         super().__init__(f"{what}; this is a defect of Prudent: please report it with the model and the call")
 
 
+@contextmanager
+def naming(place: object) -> Iterator[None]:
+    """Put a place, such as the path of a file, in front of whatever is refused inside."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError([f"{place}: {problem}" for problem in error.problems]) from None
+    except PrudentError as error:
+        raise PrudentError(f"{place}: {error}") from None
+
+
 def as_number(name: str, value: object, wanted: str, good: Callable[[float], bool]) -> float:
     """Return an argument as a float, or refuse it."""
     number = float("nan")
@@ -79,4 +101,13 @@ def as_number(name: str, value: object, wanted: str, good: Callable[[float], boo
             pass
     if not good(number):
         raise PrudentError(f"{name} is {value!r}; it must be {wanted}")
+    return number
+
+
+def whole_number(name: str, value: object, least: int, most: int | None = None, what: str = "a whole number") -> int:
+    """Return an argument as an int within limits, or refuse it."""
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
+    if number < least or (most is not None and number > most):
+        limits = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise PrudentError(f"{name} is {value!r}; it must be {what}, {limits}")
     return number

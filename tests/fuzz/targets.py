@@ -25,7 +25,7 @@ from prudent.domains.navigation import autonomous_navigation, parse_traffic
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
 from prudent.io import plan as plan_file
-from prudent.io.json import model as json_model
+from prudent.io.json import read as json_file
 from prudent.io.sealed import seal, unseal
 from prudent.io.umb import read as umb
 from prudent.io.umb.archive import packed
@@ -59,7 +59,7 @@ def json_text(data: bytes) -> None:
 def use_model(data: bytes) -> None:
     """Read a model; what is accepted is checked, and written and read again as the same."""
     with refused("fuzz.json:"):
-        model = json_model.parse(data, Path("fuzz.json"))
+        model = json_file.parse(data, Path("fuzz.json"))
         accepted["json"] += 1
         prudent.check(model)
         with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def json_gzip(data: bytes) -> None:
     text = changed(models()[len(data) % len(models())], Source(data))
     for raw in (data, gzip.compress(data, 1, mtime=0), gzip.compress(text, 1, mtime=0)):
         with refused("fuzz.json.gz:"):
-            json_model.parse(raw, Path("fuzz.json.gz"))
+            json_file.parse(raw, Path("fuzz.json.gz"))
             accepted["json.gz"] += 1
 
 

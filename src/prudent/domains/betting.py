@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from prudent.domains.arguments import whole
 from prudent.domains.registry import domain
+from prudent.errors import whole_number
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 
@@ -38,9 +38,9 @@ def betting_game(stages: int = 10, money: int = 5, cap: int = 100) -> SSP:
     >>> prudent.domains.betting_game()
     <SSP betting-game: 892 states, 4,706 actions, 12,190 outcomes>
     """
-    whole("stages", stages, 1)
-    whole("cap", cap, 0)
-    whole("money", money, 0, cap)
+    stages = whole_number("stages", stages, 1)
+    cap = whole_number("cap", cap, 0)
+    money = whole_number("money", money, 0, cap)
 
     def actions(state: Any) -> dict[Any, Any]:
         if state == "end":

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from prudent.domains.arguments import whole
 from prudent.domains.registry import domain
+from prudent.errors import whole_number
 from prudent.models.build import from_arrays, merge_outcomes
 from prudent.models.rows import starts
 from prudent.models.ssp import SSP
@@ -39,9 +39,9 @@ def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) ->
     >>> prudent.domains.inventory_control()
     <SSP inventory-control: 1,971 states, 28,390 actions, 270,725 outcomes>
     """
-    whole("stages", stages, 1)
-    whole("capacity", capacity, 1)
-    whole("demand", demand, 0, capacity)
+    stages = whole_number("stages", stages, 1)
+    capacity = whole_number("capacity", capacity, 1)
+    demand = whole_number("demand", demand, 0, capacity)
     level = np.arange(capacity + 1)
 
     # chance[previous demand, demand]; what would leave the range gathers at its ends

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from prudent.domains.arguments import whole
 from prudent.domains.registry import domain
-from prudent.errors import PrudentError, printable
+from prudent.errors import PrudentError, printable, whole_number
 from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
@@ -205,7 +204,7 @@ def autonomous_navigation(
     >>> prudent.domains.autonomous_navigation()
     <SSP autonomous-navigation: 184 states, 2,020 actions, 16,508 outcomes>
     """
-    whole("seed", seed, 0, 2**32 - 1)
+    seed = whole_number("seed", seed, 0, 2**32 - 1)
     if traffic is None:
         roads, _ = synthetic_roads(seed)
         first, last = "A00", "A17"

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from prudent.domains.arguments import whole
 from prudent.domains.registry import domain
+from prudent.errors import whole_number
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 
@@ -67,7 +67,7 @@ def deep_sea_treasure(horizon: int = 15) -> SSP:
     >>> prudent.domains.deep_sea_treasure()
     <SSP deep-sea-treasure: 1,078 states, 6,705 actions, 18,396 outcomes>
     """
-    whole("horizon", horizon, 1)
+    horizon = whole_number("horizon", horizon, 1)
 
     def actions(state: Any) -> dict[Any, Any]:
         if state == "end":

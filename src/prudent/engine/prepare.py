@@ -30,7 +30,7 @@ from prudent.kernels.counting import above_luck, common_divisor, sort_rows, stop
 from prudent.kernels.graphs import almost_sure, best_luck
 from prudent.kernels.search import reached
 from prudent.models.graph import Blocks, end_components, entering, ordered_blocks, reachable, towards
-from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, ranges, starts
+from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, ranges, starts
 from prudent.models.ssp import SSP
 
 __all__ = ["prepare"]
@@ -61,7 +61,7 @@ class _Flat(Rows):
         columns = ("probability", "successor", "cost")
         return replace(
             self,
-            outcome_start=np.concatenate([[0], np.cumsum(outcome)])[self.outcome_start],
+            outcome_start=offsets(outcome)[self.outcome_start],
             **{name: getattr(self, name)[outcome] for name in columns},
         )
 
@@ -71,7 +71,7 @@ class _Flat(Rows):
         return _Flat(
             start=int(new[self.start]),
             action_start=starts(new[self.action_state[action]], n_states),
-            outcome_start=np.concatenate([[0], np.cumsum(np.diff(self.outcome_start)[action])]),
+            outcome_start=offsets(np.diff(self.outcome_start)[action]),
             model_action=self.model_action[action],
             probability=self.probability[outcome],
             successor=new[self.successor[outcome]],

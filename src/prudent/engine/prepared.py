@@ -16,7 +16,7 @@ from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import mean_costs
 from prudent.kernels.layout import layers, least_costs
 from prudent.models.graph import Blocks, ordered_blocks, towards
-from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows
+from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 
 __all__ = ["Members", "Prepared", "choice_type", "once", "restrict", "restrict_to"]
@@ -90,7 +90,7 @@ class Prepared(Rows):
         if self.acyclic:
             return self.blocks
         free = self.cost == 0
-        free_start = np.concatenate([[0], np.cumsum(free)])[self.arc_start]
+        free_start = offsets(free)[self.arc_start]
         return ordered_blocks(free_start, self.successor[free])[0]
 
     @cached_property
@@ -180,10 +180,10 @@ def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
 def restrict_to(prepared: Prepared, used: BoolArray) -> Prepared:
     """Return the prepared model in which some actions, at least one for each state that has any, are all there are."""
     kept = used[prepared.outcome_action]
-    outcome_start = np.concatenate([[0], np.cumsum(np.diff(prepared.outcome_start)[used])])
+    outcome_start = offsets(np.diff(prepared.outcome_start)[used])
     return replace(
         prepared,
-        action_start=np.concatenate([[0], np.cumsum(used)])[prepared.action_start],
+        action_start=offsets(used)[prepared.action_start],
         outcome_start=outcome_start,
         free_stop=outcome_start[:-1] + (prepared.free_stop - prepared.outcome_start[:-1])[used],
         probability=prepared.probability[kept],

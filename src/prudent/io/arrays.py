@@ -7,7 +7,6 @@ make cycles of negative cost, which :func:`prudent.solve` refuses: shift them fi
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set, Sized
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,13 +82,14 @@ def from_mdptoolbox(
         value = reward[:, a][entry.row] if isinstance(reward, np.ndarray) else _picked(reward[a], entry.row, entry.col)
         parts.append((entry.row, np.full(entry.nnz, a), entry.col, entry.data, value))
     state, action, target, chance, value = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    rows = _Rows(n_states, np.repeat(np.arange(n_states), n_actions), np.tile(np.arange(n_actions), n_states))
-    return rows.model(
+    return _model(
+        *_every_pair(n_states, n_actions),
         row=state.astype(np.int64) * n_actions + action,
         target=target.astype(np.int64),
         chance=chance,
         cost=costs_of(cost, value),
         kept=np.ones(n_states * n_actions, dtype=bool),
+        n_states=n_states,
         initial=initial,
         goals=goals,
         discount=discount,
@@ -154,7 +154,7 @@ def from_quantecon(
         n_states, n_actions = reward.shape
         if dense.shape != (n_states, n_actions, n_states):
             raise PrudentError(f"Q is {dense.shape} and R {reward.shape}; they must be (S, A, S) and (S, A)")
-        state, action = np.repeat(np.arange(n_states), n_actions), np.tile(np.arange(n_actions), n_states)
+        state, action = _every_pair(n_states, n_actions)
         reward, matrix = reward.ravel(), csr_array(dense.reshape(-1, n_states))
     order = np.lexsort((action, state))
     twice = np.flatnonzero((np.diff(state[order]) == 0) & (np.diff(action[order]) == 0))
@@ -164,12 +164,15 @@ def from_quantecon(
     rank = np.argsort(order)
     entry = matrix.tocoo()
     n_actions = int(action.max(initial=0)) + 1
-    return _Rows(n_states, state[order], action[order]).model(
+    return _model(
+        state[order],
+        action[order],
         row=rank[entry.row],
         target=entry.col.astype(np.int64),
         chance=entry.data,
         cost=costs_of(cost, reward)[entry.row],
         kept=(reward != (np.inf if cost == "as given" else -np.inf))[order],
+        n_states=n_states,
         initial=initial,
         goals=goals,
         discount=discount,
@@ -178,67 +181,64 @@ def from_quantecon(
     )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Pairs of state and action, sorted by both."""
+def _model(
+    state: IntArray,
+    action: IntArray,
+    *,
+    row: IntArray,
+    target: IntArray,
+    chance: FloatArray,
+    cost: FloatArray,
+    kept: Any,
+    n_states: int,
+    initial: int | Mapping[int, float],
+    goals: Iterable[int],
+    discount: float,
+    names: tuple[Sequence[Hashable] | None, Sequence[Hashable] | None],
+    name: str,
+) -> SSP:
+    """Return the model of rows, pairs of state and action sorted by both, and of their outcomes, in any order.
 
-    n_states: int
-    state: IntArray  # (n_rows,)
-    action: IntArray  # (n_rows,)
+    Rows that are not kept and those of goals are left out.
+    """
+    ends = _goals(goals, n_states)
+    _check_initial(initial, n_states)
+    going_on = as_number("discount", discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
+    if not len(ends) and going_on == 1:
+        raise PrudentError("goals is empty; name the states where a run ends, or give a discount below 1")
+    kept = kept & ~np.isin(state, ends)
+    used = np.flatnonzero(kept[row] & (chance != 0))
+    row, target, chance, cost = row[used], target[used], chance[used], cost[used]
+    for o in np.flatnonzero(~np.isfinite(cost))[:1]:
+        at = f"state {state[row[o]]}, action {action[row[o]]}"
+        raise PrudentError(f"{at} has an outcome of cost {cost[o]}; costs are finite numbers")
+    row = (np.cumsum(kept) - 1)[row]
+    goal_numbers, states = ends.tolist(), _named("state_names", names[0], n_states)
+    if going_on < 1:
+        row, target = np.concatenate([row, row]), np.concatenate([target, np.full(len(row), n_states)])
+        chance, cost = np.concatenate([going_on * chance, (1 - going_on) * chance]), np.concatenate([cost, cost])
+        goal_numbers = [*goal_numbers, n_states]
+        states = [*(range(n_states) if states is None else states), ENDED]
+        n_states += 1
+    row, target, cost, chance = merge_outcomes(row, target, cost, chance)
+    number = action[kept]
+    return from_arrays(
+        starts(state[kept], n_states),
+        starts(row, len(number)),
+        chance,
+        target,
+        cost,
+        initial=initial,
+        goals=goal_numbers,
+        state_names=states,
+        action_names=number.tolist() if names[1] is None else [names[1][a] for a in number.tolist()],
+        name=name,
+    )
 
-    def model(
-        self,
-        *,
-        row: IntArray,
-        target: IntArray,
-        chance: FloatArray,
-        cost: FloatArray,
-        kept: Any,
-        initial: int | Mapping[int, float],
-        goals: Iterable[int],
-        discount: float,
-        names: tuple[Sequence[Hashable] | None, Sequence[Hashable] | None],
-        name: str,
-    ) -> SSP:
-        """Return the model of these outcomes, in any order; rows that are not kept and those of goals are left out."""
-        n_states, ends = self.n_states, _goals(goals, self.n_states)
-        _check_initial(initial, n_states)
-        going_on = as_number("discount", discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
-        if not len(ends) and going_on == 1:
-            raise PrudentError("goals is empty; name the states where a run ends, or give a discount below 1")
-        kept = kept & ~np.isin(self.state, ends)
-        rank = np.cumsum(kept) - 1
-        used = np.flatnonzero(kept[row] & (chance != 0))
-        row, target, chance, cost = row[used], target[used], chance[used], cost[used]
-        wrong = np.flatnonzero(~np.isfinite(cost))
-        if len(wrong):
-            at = row[wrong[0]]
-            raise PrudentError(
-                f"state {self.state[at]}, action {self.action[at]} has an outcome of cost {cost[wrong[0]]}; costs are "
-                "finite numbers"
-            )
-        row = rank[row]
-        goal_numbers, states = ends.tolist(), _named("state_names", names[0], n_states)
-        if going_on < 1:
-            row, target = np.concatenate([row, row]), np.concatenate([target, np.full(len(row), n_states)])
-            chance, cost = np.concatenate([going_on * chance, (1 - going_on) * chance]), np.concatenate([cost, cost])
-            goal_numbers = [*goal_numbers, n_states]
-            states = [*(range(n_states) if states is None else states), ENDED]
-            n_states += 1
-        row, target, cost, chance = merge_outcomes(row, target, cost, chance)
-        number = self.action[kept]
-        return from_arrays(
-            starts(self.state[kept], n_states),
-            starts(row, len(number)),
-            chance,
-            target,
-            cost,
-            initial=initial,
-            goals=goal_numbers,
-            state_names=states,
-            action_names=number.tolist() if names[1] is None else [names[1][a] for a in number.tolist()],
-            name=name,
-        )
+
+def _every_pair(n_states: int, n_actions: int) -> tuple[IntArray, IntArray]:
+    """Return the state and the action of each pair, sorted by both."""
+    return np.repeat(np.arange(n_states), n_actions), np.tile(np.arange(n_actions), n_states)
 
 
 def _numbers(name: str, values: Any, dimensions: tuple[int, ...]) -> FloatArray:

@@ -1,12 +1,16 @@
-"""What a reward of somebody else's model costs here: rules with names, the same for every bridge."""
+"""How rewards of other people's models become costs: the argument ``cost=`` of every reader."""
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError
 
-__all__ = ["RULES", "check_rule", "costs_of"]
+__all__ = ["RULES", "CostRule", "check_rule", "check_rule_or_function", "cost_of", "costs_of"]
+
+CostRule = str | Callable[[Any, Any, float, Any], float]
+"""The name of a rule, or a function (state, action, reward, next state) -> cost."""
 
 RULES = {
     "negative reward": "a reward of r costs -r: the total cost is minus the return",
@@ -24,8 +28,18 @@ def check_rule(cost: object) -> str:
     return cost
 
 
+def check_rule_or_function(cost: object) -> CostRule:
+    """Return the name of a rule, or a function; refuse what is neither."""
+    return cost if callable(cost) else check_rule(cost)
+
+
 def costs_of(rule: str, reward: Any) -> Any:
     """Return what a reward, or an array of them, costs by a rule."""
     if rule == "steps":
         return np.ones_like(reward, dtype=np.float64)
     return 0.0 - reward if rule == "negative reward" else reward  # 0.0 - r has no negative zeros
+
+
+def cost_of(rule: CostRule, state: Hashable, action: Any, reward: Any, target: Hashable) -> Any:
+    """Return what one step costs by a rule or a function."""
+    return costs_of(rule, reward) if isinstance(rule, str) else rule(state, action, reward, target)

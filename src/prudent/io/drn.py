@@ -1,4 +1,4 @@
-"""DRN, Storm's explicit format, as text: written here, read through Storm.
+"""Models in DRN, Storm's explicit text format: ``write``; :func:`prudent.io.storm.files.read_explicit` reads them.
 
 Goals carry the label ``goal`` and loop at no cost; the costs are the reward model ``cost``.  In DRN a cost belongs to
 an action, not to its outcomes.  Where those of one action cost differently, each leads to its next state through a
@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from prudent.errors import printable
-from prudent.io.storm.files import read_explicit as read
 from prudent.models.build import merge_outcomes
 from prudent.models.rows import FloatArray, IntArray, owner, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["read", "write"]
+__all__ = ["write"]
 
 ODD = re.compile(r"[^\w.+-]")
 """What an action's name may not hold in DRN: blanks and brackets end it."""

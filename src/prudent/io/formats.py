@@ -1,17 +1,19 @@
 """Files in and out, by suffix."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
 from prudent.io import drn
-from prudent.io.json import model as json_model
+from prudent.io.json import read as json_read
+from prudent.io.json import write as json_write
 from prudent.io.storm import files as storm
-from prudent.io.umb import read as umb
-from prudent.models.ssp import SSP
+from prudent.io.umb import read as umb_read
+from prudent.io.umb import write as umb_write
+from prudent.models.ssp import SSP, check_model
 from prudent.runtime.atomic_files import check_place
 
 if TYPE_CHECKING:
@@ -21,19 +23,24 @@ if TYPE_CHECKING:
 
 __all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
 
-MODEL_FORMATS: dict[str, Any] = {
-    ".json": json_model,
-    ".json.gz": json_model,
-    ".umb": umb,
-    ".drn": drn,
-    ".prism": storm,
-    ".nm": storm,
-    ".pm": storm,
-    ".jani": storm,
-}
-"""The module of each suffix: its ``read``, and its ``write`` where there is one."""
 
-WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if hasattr(form, "write"))
+class Format(NamedTuple):
+    """How files of one kind are read and written."""
+
+    read: Callable[..., SSP]
+    write: Callable[[SSP, Path], None] | None = None
+    parse: Callable[[bytes, Path], SSP] | None = None  # where no other program is needed to read them
+
+
+MODEL_FORMATS = {
+    **dict.fromkeys((".json", ".json.gz"), Format(json_read.read, json_write.write, json_read.parse)),
+    ".umb": Format(umb_read.read, umb_write.write, umb_read.parse),
+    ".drn": Format(storm.read_explicit, drn.write),
+    **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read)),
+}
+"""The format of each suffix."""
+
+WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if form.write)
 """The suffixes of models that are written."""
 
 NOT_TAKEN = {
@@ -76,14 +83,15 @@ def load(path: str | PathLike[str], *, property: str | None = None, constants: M
     for name in options:
         if name not in signature(reads).parameters:
             raise PrudentError(f"{path}: a {suffix} file {NOT_TAKEN[name]}")
-    model: SSP = reads(Path(path), **options)
-    return model
+    return reads(Path(path), **options)
 
 
 def parse(raw: bytes, name: str) -> SSP:
     """Return the model that the bytes of a file of this name are; no file is opened."""
-    model: SSP = MODEL_FORMATS[_suffix(name)].parse(raw, Path(name))
-    return model
+    parses = MODEL_FORMATS[_suffix(name)].parse
+    if parses is None:
+        raise PrudentError(f"{name}: Storm reads such files only from the disk; give the path to prudent.load")
+    return parses(raw, Path(name))
 
 
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
@@ -100,10 +108,10 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     'd'
     """
     if isinstance(content, SSP):
-        form = MODEL_FORMATS[_suffix(path)]
-        if not hasattr(form, "write"):
+        writes = MODEL_FORMATS[_suffix(path)].write
+        if writes is None:
             raise PrudentError(f"{path}: such files are only read; models are written as {', '.join(WRITTEN)}")
-        form.write(content, Path(path))
+        writes(content, Path(path))
         return
     from prudent.io import plan as plan_file
     from prudent.results.plan import Plan
@@ -131,8 +139,7 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
     """
     from prudent.io import plan as plan_file
 
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; load_plan takes the path, then the model")
+    check_model(model, "load_plan takes the path, then the model")
     check_plan_path(path)
     return plan_file.read(Path(path), model)
 

@@ -1,32 +1,11 @@
 """Packed files from anybody, inflated no further than models need."""
 
-from typing import Protocol
-
 from prudent.errors import PrudentError
 
-__all__ = ["inflated", "most_inflated", "refuse_bomb"]
+__all__ = ["most_inflated", "refuse_bomb"]
 
 INFLATION, SPARE = 200, 2**24
 """A packed file may be so many times smaller than its content, and so many bytes on top."""
-
-PIECE = 2**20
-"""How many bytes are inflated at once."""
-
-
-class Stream(Protocol):
-    """What inflates piece by piece."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next piece, of at most this size; none at the end."""
-
-
-def inflated(stream: Stream, size: int, remedy: str) -> bytearray:
-    """Return the content of a packed file of this size, or refuse to go on."""
-    content = bytearray()
-    while piece := stream.read(PIECE):
-        content += piece
-        refuse_bomb(len(content), size, remedy)
-    return content
 
 
 def most_inflated(size: int) -> int:

@@ -2,39 +2,22 @@
 
 from itertools import pairwise
 
-import numpy as np
-
 from prudent.errors import PrudentError
-from prudent.models.rows import owner
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, repeated
 
-__all__ = ["first_twin", "written_names"]
+__all__ = ["written_names"]
 
 
 def written_names(model: SSP) -> tuple[list[str], list[str]]:
     """Return the names of the states and of the actions as strings; refuse names that coincide as such."""
-    state = [str(model.state(s)) for s in range(model.n_states)]
+    state, action = (list(map(str, names)) for names in model.names)
     _refuse_twins(state, "states")
-    within = np.arange(model.n_actions) - model.action_start[owner(model.action_start)]
-    action = list(map(str, within.tolist() if model.action_names is None else model.action_names))
     for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):
         _refuse_twins(action[first:last], "actions of state", state[s])
     return state, action
 
 
 def _refuse_twins(names: list[str], what: str, whose: str | None = None) -> None:
-    if len(set(names)) < len(names):
+    for name in repeated(names)[:1]:
         what = what if whose is None else f"{what} {whose!r}"
-        raise PrudentError(
-            f"two {what} are both written {first_twin(names)!r}; names in a file are strings and must differ"
-        )
-
-
-def first_twin(names: list[str]) -> str | None:
-    """Return the first name that comes a second time."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+        raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")

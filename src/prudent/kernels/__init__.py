@@ -18,7 +18,7 @@ __all__ = ["compile_for_cycles", "compiled_before", "drop_stale"]
 def drop_stale(folder: Path) -> None:
     """Remove what numba compiled from the sources in a folder before the newest of them was written."""
     with contextlib.suppress(OSError):  # where it cannot be removed, it was not written either
-        newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+        newest = max((source.stat().st_mtime for source in folder.glob("*.py")), default=0.0)
         for compiled in (folder / "__pycache__").glob("*.nb[ci]"):
             if compiled.stat().st_mtime < newest:
                 compiled.unlink(missing_ok=True)

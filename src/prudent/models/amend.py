@@ -3,16 +3,19 @@
 A price for getting stuck, and a finite number of steps with a price for not finishing.
 """
 
+import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number, whole_number
 from prudent.models.graph import towards
-from prudent.models.rows import IntArray, owner, ranges, starts
-from prudent.models.ssp import SSP
+from prudent.models.rows import IntArray, offsets, owner, ranges, starts
+from prudent.models.ssp import SSP, check_model
 
 __all__ = ["amend"]
+
+FINITE = ("a finite number", math.isfinite)
 
 
 def amend(
@@ -40,27 +43,17 @@ def amend(
     >>> prudent.solve(prudent.amend(model, dead_end_cost=100), alpha=0.2).cvar
     50.5
     """
+    check_model(model)
     if dead_end_cost is not None:
-        model = _with_way_out(model, _price("dead_end_cost", dead_end_cost))
+        model = _with_way_out(model, as_number("dead_end_cost", dead_end_cost, *FINITE))
     if horizon is None:
         if horizon_cost is not None:
             raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= with it")
         return model
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise PrudentError(f"horizon is {horizon!r}; it must be a whole number of actions, at least 1")
+    n_steps = whole_number("horizon", horizon, 1, what="a whole number of actions")
     if horizon_cost is None:
         raise PrudentError("horizon= needs horizon_cost=, the price for not finishing in time")
-    return _unrolled(model, int(horizon), _price("horizon_cost", horizon_cost))
-
-
-def _price(name: str, value: float) -> float:
-    try:
-        price = float(value)
-    except (TypeError, ValueError):
-        price = np.nan
-    if not np.isfinite(price):
-        raise PrudentError(f"{name} is {value!r}; it must be a finite number")
-    return price
+    return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
 
 
 def _with_way_out(model: SSP, price: float) -> SSP:
@@ -79,7 +72,8 @@ def _with_way_out(model: SSP, price: float) -> SSP:
     outcome = np.flatnonzero(rank[action_of] >= 0)
     row = np.concatenate([rank[action_of[outcome]], rank[model.n_actions :]])
     by_row = np.argsort(row, kind="stable")
-    names = [model.action(int(a)) for a in kept] + ["give up"] * len(trap)
+    states, actions = model.names
+    names = [actions[a] for a in kept.tolist()] + ["give up"] * len(trap)
     return SSP(
         action_start=starts(np.concatenate([state_of[kept], trap])[order], stuck + 1),
         outcome_start=starts(row, n_actions),
@@ -88,7 +82,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
         cost=np.concatenate([model.cost[outcome], np.full(len(trap), price)])[by_row],
         initial_state=model.initial_state,
         initial_probability=model.initial_probability,
-        state_names=[*_names(model), _fresh("stuck", _names(model))],
+        state_names=[*states, _fresh("stuck", states)],
         action_names=[names[i] for i in order],
         name=model.name,
     )
@@ -96,7 +90,8 @@ def _with_way_out(model: SSP, price: float) -> SSP:
 
 def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     goals = np.flatnonzero(model.is_goal)
-    names: list[Hashable] = [*(model.state(int(s)) for s in goals), _fresh("late", _names(model))]
+    states, actions = model.names
+    names: list[Hashable] = [*(states[s] for s in goals.tolist()), _fresh("late", states)]
     late = len(goals)
     fixed = np.full(model.n_states, -1)
     fixed[goals] = np.arange(len(goals))
@@ -109,7 +104,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     used: list[IntArray] = []
     sizes, chances, targets, prices = [], [], [], []
     for taken in range(horizon):
-        names += [(model.state(s), taken) for s in here]
+        names += [(states[s], taken) for s in here.tolist()]
         action = ranges(model.action_start, here)
         outcome = ranges(model.outcome_start, action)
         after = model.successor[outcome]
@@ -127,21 +122,17 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         prices.append(model.cost[outcome] + np.where(last & (fixed[after] < 0), price, 0.0))
         here = here_next
     return SSP(
-        action_start=np.concatenate([[0], np.cumsum(np.concatenate(action_count))]),
-        outcome_start=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
+        action_start=offsets(np.concatenate(action_count)),
+        outcome_start=offsets(np.concatenate(sizes)),
         probability=np.concatenate(chances),
         successor=np.concatenate(targets),
         cost=np.concatenate(prices),
         initial_state=first,
         initial_probability=model.initial_probability,
         state_names=names,
-        action_names=[model.action(int(a)) for a in np.concatenate(used)],
+        action_names=[actions[a] for a in np.concatenate(used).tolist()],
         name=model.name,
     )
-
-
-def _names(model: SSP) -> Sequence[Hashable]:
-    return range(model.n_states) if model.state_names is None else model.state_names
 
 
 def _fresh(name: str, taken: Sequence[Hashable]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray, offsets
 from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.progress import Progress
 
@@ -109,8 +109,8 @@ def build(
     if problems:
         raise ModelError(problems[:SHOWN])
     return SSP(
-        action_start=_starts(action_count),
-        outcome_start=_starts(outcome_count),
+        action_start=offsets(action_count),
+        outcome_start=offsets(outcome_count),
         probability=np.array(probability),
         successor=np.array(successor, dtype=np.int64),
         cost=np.array(cost),
@@ -165,11 +165,8 @@ def from_arrays(
     if goals is not None:
         wanted, is_goal = _goals(goals) or set(), model.is_goal
         if wanted != set(np.flatnonzero(is_goal).tolist()):
-            every = chain.from_iterable(
-                _goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(is_goal.tolist())
-            )
-            problems = list(every)[:SHOWN]
-            if problems:
+            each = (_goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(is_goal.tolist()))
+            if problems := list(chain.from_iterable(each))[:SHOWN]:
                 raise ModelError(problems)
     return model
 
@@ -212,25 +209,22 @@ def _options(actions: Successors, state: Hashable) -> Mapping[Any, Outcomes]:
 
 def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:
     merged: dict[tuple[Hashable, float], float] = {}
+    probability, price = 0.0, 0.0
     try:
         for probability, target, price in outcomes:
-            try:
-                if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
-                    raise TypeError
-                key, chance = (target, float(price)), float(probability)
-                if not 0.0 <= chance <= LARGEST:  # before it is added to others
-                    where = f"state {state!r}, action {action!r}"
-                    raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1")
-            except (TypeError, ValueError, OverflowError):
-                where = f"state {state!r}, action {action!r}"
-                _number(price, f"cost at {where}")
-                _number(probability, f"probability at {where}")
-                raise
+            if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
+                raise TypeError
+            key, chance = (target, float(price)), float(probability)
+            if not 0.0 <= chance <= LARGEST:  # before it is added to others
+                raise OverflowError
             merged[key] = merged.get(key, 0.0) + chance
     except PrudentError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         where = f"state {state!r}, action {action!r}"
+        _number(price, f"cost at {where}")
+        if not 0.0 <= _number(probability, f"probability at {where}") <= LARGEST:
+            raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1") from None
         raise PrudentError(f"outcomes of {where} must be (probability, next_state, cost): {error}") from None
     return merged
 
@@ -257,7 +251,3 @@ def _goals(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
         return None if goals is None else set(goals)
     except TypeError:
         raise PrudentError(f"goals is {goals!r}; it must be a collection of states") from None
-
-
-def _starts(count: list[int]) -> Any:
-    return np.concatenate([[0], np.cumsum(count, dtype=np.int64)]).astype(np.int64)

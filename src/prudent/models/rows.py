@@ -3,9 +3,9 @@
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BoolArray", "FloatArray", "IntArray", "Rows", "owner", "ranges", "starts"]
+__all__ = ["BoolArray", "FloatArray", "IntArray", "Rows", "offsets", "owner", "ranges", "row_of", "starts"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -17,9 +17,19 @@ def owner(start: IntArray) -> IntArray:
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
 
 
+def row_of(start: IntArray, item: int) -> int:
+    """Return the row that one item of a compressed row structure belongs to."""
+    return int(np.searchsorted(start, item, side="right")) - 1
+
+
 def starts(row: IntArray, n_rows: int) -> IntArray:
     """Return where each row starts in a list sorted by row (the inverse of :func:`owner`)."""
-    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n_rows))]).astype(np.int64)
+    return offsets(np.bincount(row, minlength=n_rows))
+
+
+def offsets(size: ArrayLike) -> IntArray:
+    """Return where each row starts, and where the last ends, given how many items each has."""
+    return np.append(0, np.cumsum(size, dtype=np.int64))
 
 
 def ranges(start: IntArray, row: IntArray) -> IntArray:

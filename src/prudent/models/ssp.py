@@ -16,15 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
-from prudent.models.rows import FloatArray, IntArray, Rows
+from prudent.models.rows import FloatArray, IntArray, Rows, owner, row_of
 
-__all__ = ["SSP"]
+__all__ = ["SSP", "check_model", "repeated"]
 
 SUM_TOLERANCE = 1e-9
 """How far the probabilities of one action may be from 1 before the model is refused."""
 
 SHOWN = 20
 """How many places one kind of problem names at most."""
+
+
+def check_model(model: object, remedy: str = "make one with prudent.build, from_arrays or load") -> None:
+    """Refuse an argument that is not a model."""
+    if not isinstance(model, SSP):
+        raise PrudentError(f"model is a {type(model).__name__}; {remedy}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,6 +91,17 @@ class SSP(Rows):
         """The number of outcomes of all actions together."""
         return len(self.probability)
 
+    @property
+    def names(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+        """The names of all states and of all actions: where there are none, their numbers.
+
+        :meta private:
+        """
+        action = self.action_names
+        if action is None:
+            action = (np.arange(self.n_actions) - self.action_start[owner(self.action_start)]).tolist()
+        return range(self.n_states) if self.state_names is None else self.state_names, action
+
     def state(self, index: int) -> Hashable:
         """Return the name of a state.
 
@@ -125,7 +142,14 @@ class SSP(Rows):
         >>> model.state(model.state_of_action(action)), model.action(action), model.cost[costly].item()
         ('s1', 'c', 20.0)
         """
-        return int(np.searchsorted(self.action_start, index, side="right")) - 1
+        return row_of(self.action_start, index)
+
+    def place(self, action: int) -> str:
+        """Return how messages name an action.
+
+        :meta private:
+        """
+        return f"state {self.state(self.state_of_action(action))!r}, action {self.action(action)!r}"
 
     def index(self, state: Hashable) -> int:
         """Return the number of the state with this name.
@@ -209,17 +233,14 @@ class SSP(Rows):
             array = getattr(self, item.name)
             digest.update(f"{item.name}:{len(array)};".encode())
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
-        state_name = range(self.n_states) if self.state_names is None else self.state_names
-        within = np.arange(self.n_actions) - self.action_start[self.action_state]
-        action_name = within.tolist() if self.action_names is None else self.action_names
-        for kind, names in ((b"s%d:%b", state_name), (b"a%d:%b", action_name)):
+        for kind, names in zip((b"s%d:%b", b"a%d:%b"), self.names, strict=True):
             texts = (str(name).encode("utf-8", "surrogatepass") for name in names)
             digest.update(b"".join([kind % (len(text), text) for text in texts]))
         return digest.hexdigest()
 
     @cached_property
     def _state_index(self) -> dict[Hashable, int]:
-        return {self.state(index): index for index in range(self.n_states)}
+        return {name: index for index, name in enumerate(self.names[0])}
 
     def __repr__(self) -> str:
         return f"<SSP {self.name}: {self.n_states:,} states, {self.n_actions:,} actions, {self.n_outcomes:,} outcomes>"
@@ -279,41 +300,48 @@ def _structure_problems(model: SSP) -> Iterator[str]:
 
 def _content_problems(model: SSP) -> Iterator[str]:
     """Problems that a place can be named for."""
+    yield from _name_problems(model)
+    yield from _outcome_problems(model)
+    if not model.is_goal.any():
+        yield "the model has no goal; give at least one state without actions"
+    yield from _initial_problems(model)
 
-    def action_of(outcome: int) -> int:
-        return int(np.searchsorted(model.outcome_start, outcome, side="right")) - 1
+
+def _name_problems(model: SSP) -> Iterator[str]:
+    if model.state_names is not None:
+        yield from (f"state name {name!r} is given twice; names must differ" for name in repeated(model.state_names))
+    if model.action_names is not None:
+        given, start = model.action_names, model.action_start.tolist()
+        if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
+            for state, name in repeated(list(zip(owner(model.action_start).tolist(), given, strict=True))):
+                yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
+
+
+def _outcome_problems(model: SSP) -> Iterator[str]:
+    p, c, size = model.probability, model.cost, np.diff(model.outcome_start)
 
     def places(wrong: NDArray[np.bool_]) -> list[int]:
         return [int(index) for index in np.flatnonzero(wrong)[:SHOWN]]
 
-    def at(action: int) -> str:
-        return f"state {model.state(model.state_of_action(action))!r}, action {model.action(action)!r}"
+    def at(outcome: int) -> str:
+        return model.place(row_of(model.outcome_start, outcome))
 
-    if model.state_names is not None:
-        yield from (f"state name {name!r} is given twice; names must differ" for name in _repeated(model.state_names))
-    if model.action_names is not None:
-        given, start = model.action_names, model.action_start.tolist()
-        if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
-            for state, name in _repeated(list(zip(model.action_state.tolist(), given, strict=True))):
-                yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
-
-    for action in places(np.diff(model.outcome_start) == 0):
-        yield f"{at(action)} has no outcomes; give at least one (probability, next state, cost)"
-    p, c = model.probability, model.cost
+    for action in places(size == 0):
+        yield f"{model.place(action)} has no outcomes; give at least one (probability, next state, cost)"
     bad = ~((p >= 0) & (p <= 1 + SUM_TOLERANCE))
     for o in places(bad):
-        yield f"{at(action_of(o))} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
+        yield f"{at(o)} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
     for o in places(~np.isfinite(c)):
-        yield f"{at(action_of(o))} has an outcome of cost {c[o]}; costs are finite numbers"
+        yield f"{at(o)} has an outcome of cost {c[o]}; costs are finite numbers"
     for o in places((model.successor < 0) | (model.successor >= model.n_states)):
-        yield f"{at(action_of(o))} leads to state number {model.successor[o]}; the model has {model.n_states} states"
-    if not bad.any() and (np.diff(model.outcome_start) > 0).all() and model.n_actions:
+        yield f"{at(o)} leads to state number {model.successor[o]}; the model has {model.n_states} states"
+    if not bad.any() and (size > 0).all() and model.n_actions:
         total = np.add.reduceat(p, model.outcome_start[:-1])
         for action in places(np.abs(total - 1) > SUM_TOLERANCE):
-            yield f"probabilities of {at(action)} {must_be_one(total[action])}"
-    if not model.is_goal.any():
-        yield "the model has no goal; give at least one state without actions"
+            yield f"probabilities of {model.place(action)} {must_be_one(total[action])}"
 
+
+def _initial_problems(model: SSP) -> Iterator[str]:
     q, first = model.initial_probability, model.initial_state
     for state in first[(first < 0) | (first >= model.n_states)]:
         yield f"the initial state is number {state}; the model has {model.n_states} states"
@@ -325,7 +353,8 @@ def _content_problems(model: SSP) -> Iterator[str]:
         yield "an initial state is given twice; add its probabilities up"
 
 
-def _repeated(names: Sequence[Any]) -> list[Any]:
+def repeated(names: Sequence[Any]) -> list[Any]:
+    """Return the first names that come again."""
     if len(set(names)) == len(names):
         return []
     seen: set[Any] = set()

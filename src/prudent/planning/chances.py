@@ -17,9 +17,9 @@ from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
 from prudent.methods.exceedance import exceeding
 from prudent.models.rows import FloatArray
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Bracket
-from prudent.planning.driver import Job, begin, check_model
+from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, likely_step
 from prudent.runtime.tables import Shown, Table, frame, number, plain
 

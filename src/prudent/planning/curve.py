@@ -17,9 +17,9 @@ from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored, solution_for
 from prudent.models.rows import FloatArray
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import bracket
-from prudent.planning.driver import begin, check_model, explored, stage_of
+from prudent.planning.driver import begin, explored, stage_of
 from prudent.planning.plan import plan_of
 from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, check_alpha

@@ -18,7 +18,7 @@ import numpy as np
 from prudent.domains import figure_2
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.errors import Defect, PrudentError, TooLarge, as_number
+from prudent.errors import Defect, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
 from prudent.kernels import compiled_before
 from prudent.methods.exact import Explored, explore, solution_for
@@ -30,7 +30,7 @@ from prudent.planning.refine import Found, Stage, finer_step, likely_step
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import announce
 
-__all__ = ["Job", "begin", "check_model", "compile_kernels", "explored", "stage_of"]
+__all__ = ["Job", "begin", "compile_kernels", "explored", "stage_of"]
 
 STALLED = 0.9
 """Where a finer step leaves more of the gap than this, what is left of it does not come from rounding."""
@@ -136,12 +136,6 @@ def begin(
     compile_kernels(method)
     limits = replace(limits, keeper=keeper, began=time.monotonic())  # compiling takes nobody's time
     return Job(model, alpha, step, target or Target(), limits, time.perf_counter(), keeper)
-
-
-def check_model(model: SSP) -> None:
-    """Refuse what is not a model."""
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; make one with prudent.build, from_arrays or load")
 
 
 def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float) -> Stage[Solution]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError, as_number, whole_number
 from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target, bracket_below
 from prudent.planning.cvar_limit import limited
-from prudent.planning.driver import begin, check_model, explored, stage_of
+from prudent.planning.driver import begin, explored, stage_of
 from prudent.planning.objective import solution_of
 from prudent.planning.plan import plan_of
 from prudent.policies.distribution import check_alpha
@@ -234,8 +234,7 @@ def frontier(
     check_model(model)
     alpha = check_alpha(alpha)
     tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
-        raise PrudentError(f"most is {most!r}; it must be a whole number, at least 1")
+    whole_number("most", most, 1)
     job = begin(model, alpha, step=step, memory=memory, threads=threads)
     with job.stopping():
         stage = explored(job, TASK)

@@ -14,10 +14,10 @@ from prudent.errors import PrudentError
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
-from prudent.planning.driver import Job, begin, check_model, stage_of
+from prudent.planning.driver import Job, begin, stage_of
 from prudent.planning.objective import solve_for
 from prudent.planning.plan import plan_of
 from prudent.planning.refine import Stage, coarse_step

@@ -14,8 +14,8 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError
 from prudent.models.graph import towards
-from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.models.ssp import SSP
+from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
+from prudent.models.ssp import SSP, check_model
 from prudent.policies.chain import MISSING, backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy
@@ -62,8 +62,7 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
 
 def check_model_and_policy(model: SSP, policy: Policy) -> None:
     """Refuse what is not a model, what is not a policy, and a plan's policy for another model."""
-    if not isinstance(model, SSP):
-        raise PrudentError(f"model is a {type(model).__name__}; pass the model, then the policy")
+    check_model(model, "pass the model, then the policy")
     if isinstance(policy, BudgetPolicy):
         policy.check_model(model)
     elif not isinstance(policy, Mapping) and not callable(policy):
@@ -122,8 +121,8 @@ def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
     target = np.array([rank[s] for s in model.successor[taken].tolist()], dtype=np.int64)
     _refuse_stuck(model, np.array(visited), source, target, ~acting)
     return SSP(
-        action_start=np.concatenate([[0], np.cumsum(acting)]),
-        outcome_start=np.concatenate([[0], np.cumsum(count, dtype=np.int64)]),
+        action_start=offsets(acting),
+        outcome_start=offsets(count),
         probability=model.probability[taken],
         successor=target,
         cost=model.cost[taken],

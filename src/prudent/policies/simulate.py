@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, whole_number
 from prudent.kernels.episodes import draw, draw_each, run_episodes
 from prudent.models.ssp import SSP
 from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
@@ -69,8 +69,7 @@ def simulate(
         ("max_steps", max_steps, 1),
         ("threads", 1 if threads is None else threads, 1),
     ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise PrudentError(f"{name} is {value!r}; it must be a whole number, at least {least}")
+        whole_number(name, value, least)
     check_model_and_policy(model, policy)
     if isinstance(policy, BudgetPolicy) and len(policy.parts) > 1:
         return _simulate_drawn(policy, episodes, seed, threads, paths, max_steps)

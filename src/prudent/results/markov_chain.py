@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray, offsets
 from prudent.models.ssp import SSP
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
@@ -49,8 +49,8 @@ def chain_of(policy: BudgetPolicy) -> SSP:
     action = np.concatenate([walk.action for walk in walks])
     played = action[action >= 0].tolist()
     return SSP(
-        action_start=np.append(0, np.cumsum(action >= 0)),
-        outcome_start=np.append(0, np.cumsum(np.concatenate([walk.size for walk in walks])[action >= 0])),
+        action_start=offsets(action >= 0),
+        outcome_start=offsets(np.concatenate([walk.size for walk in walks])[action >= 0]),
         probability=model.probability[outcome],
         successor=np.concatenate([walk.target + by for walk, by in zip(walks, offset, strict=True)]),
         cost=model.cost[outcome],

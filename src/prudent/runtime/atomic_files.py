@@ -8,6 +8,7 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
@@ -29,14 +30,11 @@ def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str 
 
 def check_plain(path: Path) -> None:
     """Refuse what is not a plain file: a folder, a pipe or a device may have no end."""
-    try:
+    plain = None
+    with _refusing(path, "cannot be read"), contextlib.suppress(FileNotFoundError):
         plain = stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        raise PrudentError(f"{path}: no such file") from None
-    except OSError as error:
-        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # no path at all: it holds a zero byte
-        raise PrudentError(f"{str(path)!r}: cannot be read: {error}") from None
+    if plain is None:
+        raise PrudentError(f"{path}: no such file")
     if not plain:
         raise PrudentError(f"{path}: cannot be read: it is not a plain file; give the path of one")
 
@@ -44,34 +42,35 @@ def check_plain(path: Path) -> None:
 def read_bytes(path: Path, most: int = -1) -> bytes:
     """Return the content of a plain file, or so many bytes of its beginning."""
     check_plain(path)
-    try:
-        with path.open("rb") as file:
-            return file.read(most)
-    except OSError as error:
-        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
+    with _refusing(path, "cannot be read"), path.open("rb") as file:
+        return file.read(most)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write to a temporary file beside the target, flush it to the disk, then rename it over the target."""
-    temporary = None
-    try:
+    with _refusing(path, "cannot be written"):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:SHOWN]}.", suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-        temporary = None
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)  # where it was not renamed
         _flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _refusing(path: Path, what: str) -> Iterator[None]:
+    """Say what cannot be done with a path, and why."""
+    try:
+        yield
     except OSError as error:
-        raise PrudentError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise PrudentError(f"{path}: {what}: {error.strerror or error}") from None
     except ValueError as error:  # no path at all: it holds a zero byte
-        raise PrudentError(f"{str(path)!r}: cannot be written: {error}") from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        raise PrudentError(f"{str(path)!r}: {what}: {error}") from None
 
 
 def _flush_folder(folder: Path) -> None:

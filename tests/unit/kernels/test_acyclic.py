@@ -47,7 +47,7 @@ def test_the_short_way_and_the_long_way_meet(seed, step):
     assert short.acyclic
     for name in ("action_start", "outcome_start", "probability", "successor", "fine", "cost", "free_stop", "plays"):
         assert np.array_equal(getattr(short, name), getattr(long, name)), name
-    assert np.array_equal(short.luck[:-1], long.luck[:-1])
+    assert np.array_equal(short.scale.luck[:-1], long.scale.luck[:-1])
     long.__dict__["_ordered"] = (long.blocks, False)  # as if there were cycles
     assert np.array_equal(least_worst_case(short).value, least_worst_case(long).value)
     assert np.array_equal(least_worst_case(short).action_value, least_worst_case(long).action_value)

@@ -26,7 +26,7 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
 from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows
 from prudent.kernels.stretches import Known, Work
 from prudent.models.graph import Blocks, ordered_blocks
-from prudent.models.rows import BoolArray, FloatArray, IntArray, owner, starts
+from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
 
 __all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "tiling_of"]
 
@@ -77,7 +77,7 @@ class Tiling:
         """The outcomes of all groups before each."""
         work = self.work
         size = np.diff(work.outcome_start[work.action_start])[work.group_node]
-        return np.asarray(np.append(0, np.cumsum(size))[work.group_start])
+        return np.asarray(offsets(size)[work.group_start])
 
     def parts(self, levels: int, size: int, most: int) -> list[tuple[int, int]]:
         """Cut the groups, in their order, into parts of about the same work: outcomes times levels, about ``size``."""
@@ -222,7 +222,7 @@ def _cyclic(
     rank[_groups(source, nodes.successor, back == 0, n)[1]] = np.arange(n)
     order = np.lexsort((rank, group_of, layer[group_of]))
     by_layer = np.argsort(layer, kind="stable")
-    group_start = np.concatenate([[0], np.cumsum(size[by_layer])])
+    group_start = offsets(size[by_layer])
     outcome = np.lexsort((~late, prepared.outcome_action))
     ready = nodes.outcome_start[:-1] + np.bincount(prepared.outcome_action, weights=late, minlength=prepared.n_actions)
     sorted_nodes = _Nodes(

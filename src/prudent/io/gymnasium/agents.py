@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.errors import PrudentError
-from prudent.io.costs import check_rule, costs_of
-from prudent.io.gymnasium.tables import MODEL, CostRule, GymnasiumModel, action_names, plain
+from prudent.errors import PrudentError, whole_number
+from prudent.io.costs import CostRule, check_rule_or_function, cost_of
+from prudent.io.gymnasium.tables import MODEL, GymnasiumModel, action_names, plain
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.policies.policy import BudgetPolicy
@@ -33,10 +33,7 @@ class _ByName:
 
     def outcome(self, step: "_Step") -> tuple[Hashable, float]:
         before, after, model = plain(step.before), plain(step.after), self.model
-        if isinstance(self.rule, str):
-            cost = float(costs_of(self.rule, step.reward))
-        else:
-            cost = float(self.rule(before, step.action, step.reward, after))
+        cost = float(cost_of(self.rule, before, step.action, step.reward, after))
         if not isinstance(model, GymnasiumModel):
             return after, cost
         state = model.state_at(after, step.terminated, step.taken)
@@ -342,23 +339,22 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
     policy = plan.policy if isinstance(plan, Plan) else plan
     if not isinstance(policy, BudgetPolicy):
         raise PrudentError(f"plan is a {type(plan).__name__}; pass what prudent.solve returned, or its policy")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise PrudentError(f"seed is {seed!r}; it must be a whole number, at least 0")
+    seed = whole_number("seed", seed, 0)
     if isinstance(env, type) or not callable(getattr(env, "reset", None)) or not callable(getattr(env, "step", None)):
         raise PrudentError(f"env is {env!r}; pass an environment, such as gymnasium.make returns")
     metadata = getattr(env, "metadata", None) or {}
     reading = _reading(policy.prepared.model, metadata.get(MODEL), cost)
     if not hasattr(env, "num_envs"):
-        return EnvAgent(policy, reading, [int(seed)])
+        return EnvAgent(policy, reading, [seed])
     mode = metadata.get("autoreset_mode")
     if mode is None:
         raise PrudentError("env is a vector that does not say in its metadata when its environments reset themselves")
-    agents = [EnvAgent(policy, reading, [int(seed), i]) for i in range(env.num_envs)]
+    agents = [EnvAgent(policy, reading, [seed, i]) for i in range(env.num_envs)]
     return VectorAgent(agents, str(getattr(mode, "value", mode)))
 
 
 def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName | _ByNumber:
-    rule = cost if cost is None or (callable(cost) and not isinstance(cost, str)) else check_rule(cost)
+    rule = None if cost is None else check_rule_or_function(cost)
     own: CostRule
     plays = played is not None and played == model.fingerprint
     if plays:

@@ -11,7 +11,7 @@ from prudent.domains.registry import DOMAINS
 from prudent.errors import PrudentError
 from prudent.io.gymnasium.tables import MODEL, action_names
 from prudent.models.rows import FloatArray
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, check_model
 from prudent.runtime.optional import needed
 
 needed("gymnasium", "gym")
@@ -33,8 +33,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
     metadata = {"render_modes": []}  # noqa: RUF012 (as every environment declares it)
 
     def __init__(self, model: SSP, *, unavailable: str = "stay", render_mode: str | None = None) -> None:
-        if not isinstance(model, SSP):
-            raise PrudentError(f"model is a {type(model).__name__}; pass an SSP, as prudent.build returns it")
+        check_model(model, "pass an SSP, as prudent.build returns it")
         if unavailable not in UNAVAILABLE:
             raise PrudentError(f"unavailable is {unavailable!r}; it must be one of {', '.join(map(repr, UNAVAILABLE))}")
         if render_mode is not None:
@@ -47,7 +46,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         self.model, self.unavailable, self.render_mode = model, unavailable, None
         self.actions = action_names(model)
         number = {name: i for i, name in enumerate(self.actions)}
-        self._number = np.array([number[model.action(a)] for a in range(model.n_actions)], dtype=np.int64)
+        self._number = np.array([number[name] for name in model.names[1]], dtype=np.int64)
         self._ends = model.is_goal
         self._state: int | None = None
         self.metadata = {**type(self).metadata, MODEL: model.fingerprint}

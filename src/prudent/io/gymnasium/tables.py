@@ -1,24 +1,21 @@
 """From the table of a Gymnasium environment to a model, and from a model to an environment."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.io.costs import check_rule, costs_of
+from prudent.io.costs import CostRule, check_rule_or_function, cost_of
 from prudent.models.amend import amend
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 
-__all__ = ["MODEL", "CostRule", "GymnasiumModel", "action_names", "from_gymnasium", "plain"]
+__all__ = ["MODEL", "GymnasiumModel", "action_names", "from_gymnasium", "plain"]
 
 MODEL = "prudent_model"
 """The key of an environment's metadata that holds the fingerprint of the model it plays."""
-
-CostRule = str | Callable[[Any, Any, float, Any], float]
-"""The name of a rule, or a function (state, action, reward, next state) -> cost."""
 
 TRANSPARENT = (
     "HumanRendering",
@@ -61,7 +58,7 @@ class GymnasiumModel(SSP):
 
 def action_names(model: SSP) -> tuple[Hashable, ...]:
     """Return the names of all actions of a model, each once, in the order they come: an environment numbers them so."""
-    return tuple(dict.fromkeys(model.action(a) for a in range(model.n_actions)))
+    return tuple(dict.fromkeys(model.names[1]))
 
 
 def plain(observation: Any) -> Hashable:
@@ -122,15 +119,11 @@ def from_gymnasium(
     >>> agent.spent
     -1.0
     """
-    if not isinstance(cost, str) and callable(cost):
-        rule: CostRule = cost
-    else:
-        rule = check_rule(cost)
+    rule = check_rule_or_function(cost)
     inner, limit = _looked_through(env)
     title = name or getattr(getattr(env, "spec", None), "id", None) or type(inner).__name__
     first = _initial(inner, title) if initial is None else _given(initial)
-    table = _reached(inner.P, list(first), title)
-    ends = {target for _, _, _, target, _, done in _transitions(table) if done}
+    table, ends = _reached(inner.P, list(first), title)
     if not ends:
         raise PrudentError(f"no transition of {title} that a run can take terminates; a model needs an end to its runs")
     both = frozenset(ends & table.keys())
@@ -138,7 +131,11 @@ def from_gymnasium(
     def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, Any]]]:
         return {
             action: [
-                (p, (target, TERMINATED) if done and target in both else target, _price(rule, state, action, r, target))
+                (
+                    p,
+                    (target, TERMINATED) if done and target in both else target,
+                    cost_of(rule, state, action, r, target),
+                )
                 for p, target, r, done in outcomes
             ]
             for action, outcomes in table.get(state, {}).items()
@@ -217,20 +214,10 @@ def _given(initial: Hashable | Mapping[Any, float]) -> dict[Hashable, float]:
         raise PrudentError(f"initial is {initial!r}; it must be a state, or {{state: probability}}") from None
 
 
-def _price(rule: CostRule, state: Hashable, action: Hashable, reward: Any, target: Hashable) -> Any:
-    return costs_of(rule, reward) if isinstance(rule, str) else rule(state, action, reward, target)
-
-
-def _transitions(table: Table) -> Iterator[tuple[Hashable, Hashable, float, Hashable, Any, bool]]:
-    for state, options in table.items():
-        for action, outcomes in options.items():
-            for outcome in outcomes:
-                yield state, action, *outcome
-
-
-def _reached(table: Any, first: list[Hashable], title: str) -> Table:
-    """Return the part of a table that runs can get to, checked: states with their actions, possible outcomes alone."""
+def _reached(table: Any, first: list[Hashable], title: str) -> tuple[Table, set[Hashable]]:
+    """Return the part of a table that runs can get to, possible outcomes alone, and where runs end."""
     found: Table = {state: {} for state in first}
+    ends = set()
     queue = list(found)
     for state in queue:  # grows while it is read
         try:
@@ -256,7 +243,9 @@ def _reached(table: Any, first: list[Hashable], title: str) -> Table:
                     ) from None
                 if possible:
                     kept.append((p, target, reward, ended))
-                    if not ended and target not in found:
+                    if ended:
+                        ends.add(target)
+                    elif target not in found:
                         found[target] = {}  # known, to be read when its turn comes
                         queue.append(target)
         if not found[state]:
@@ -264,4 +253,4 @@ def _reached(table: Any, first: list[Hashable], title: str) -> Table:
                 f"state {state!r} of {title} has no actions in P, and no run ends there; a transition that ends a run "
                 "must be marked as terminated"
             )
-    return found
+    return found, ends

@@ -57,7 +57,8 @@ def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any
             described, properties = _program(stormpy, path), []
         described, properties = define(stormpy, described, properties, {} if constants is None else constants, place)
         names = _names(described)
-        own = _fitting(properties, names, place) if property is None else _called(properties, property)
+        called = [each for each in properties if each.get_name() == property]
+        own = _fitting(properties, names, place) if property is None else called
         if len(own) == 1:
             question = _question(asked := own[0], names, place)
         else:
@@ -244,11 +245,6 @@ def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
         if "min=? [F []" in str(each.get_raw_formula()):
             _question(each, names, place)
     return fitting
-
-
-def _called(properties: Sequence[Any], name: Any) -> list[Any]:
-    """Return the properties of a file that have this name."""
-    return [each for each in properties if each.get_name() == name]
 
 
 def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError
 from prudent.io.umb.archive import unpacked
-from prudent.io.umb.arrays import Arrays
-from prudent.io.umb.names import SIZES, action_names, state_names
-from prudent.models.rows import FloatArray, owner
+from prudent.io.umb.arrays import SIZES, Arrays
+from prudent.io.umb.names import action_names, state_names
+from prudent.models.rows import FloatArray, offsets, owner
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 from prudent.runtime.optional import needed
@@ -124,8 +124,8 @@ def convert(model: Any, question: Question, place: str, name: str, hidden: Seque
         action_names(arrays, n_labels, n_choices, action_start[:-1][state]) if model.has_choice_labeling() else None
     )
     return SSP(
-        action_start=np.append(0, np.cumsum(np.diff(action_start) * ~is_goal)),
-        outcome_start=np.append(0, np.cumsum(np.diff(outcome_start)[keeps])),
+        action_start=offsets(np.diff(action_start) * ~is_goal),
+        outcome_start=offsets(np.diff(outcome_start)[keeps]),
         probability=_numbers(arrays, "branch-to-probability.bin", n_branches)[kept],
         successor=arrays.numbers_below("branch-to-target.bin", n_branches, n_states)[kept],
         cost=cost[kept],

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError, printable
-from prudent.io.json.parts import checked, document, shown
-from prudent.models.rows import FloatArray, IntArray
+from prudent.errors import PrudentError, naming, printable
+from prudent.io.json.document import checked, document, shown, utf8
+from prudent.models.rows import FloatArray, IntArray, offsets
 
-__all__ = ["Arrays", "bit_array", "string_arrays"]
+__all__ = ["SIZES", "Arrays", "bit_array", "string_arrays"]
 
-SIZES = {"double": 64, "rational": 128, "int": 64, "uint": 64}
-"""Types of numbers that are read, each with its size in bits unless another is given."""
+SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64}
+"""The types of UMB, each with its size in bits unless another is given."""
+
+NUMBERS = ("double", "rational", "int", "uint")
+"""Those of numbers."""
 
 BITS = 2**16
 """The most bits of a fraction."""
@@ -33,12 +36,8 @@ class Arrays:
         self.members = members
         if "index.json" not in members:
             raise PrudentError("has no index.json; is it a UMB file?")
-        try:
-            self.index = checked(document(str(members["index.json"], "utf-8")), dict, "the document")
-        except UnicodeDecodeError as error:
-            raise PrudentError(f"index.json: is not UTF-8 text: {error.reason} at byte {error.start}") from None
-        except PrudentError as error:
-            raise PrudentError(f"index.json: {error}") from None
+        with naming("index.json"):
+            self.index = checked(document(utf8(members["index.json"])), dict, "the document")
 
     def count(self, section: Mapping[str, Any], name: str) -> int:
         """Return a number of things that the index declares."""
@@ -81,8 +80,10 @@ class Arrays:
     def numbers(self, name: str, n: int, kind: Any, at: str) -> FloatArray | None:
         """Return n numbers of a type that the index gives, as the nearest doubles; None where they are left out."""
         given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
-        if given not in SIZES:
-            hint = "intervals are not supported" if given.endswith("-interval") else f"it must be {' or '.join(SIZES)}"
+        if given not in NUMBERS:
+            hint = (
+                "intervals are not supported" if given.endswith("-interval") else f"it must be {' or '.join(NUMBERS)}"
+            )
             raise PrudentError(f"{at}.type is {shown(given)}; {hint}")
         size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
         if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):
@@ -169,5 +170,5 @@ def string_arrays(folder: str, strings: list[str], what: str) -> dict[str, bytes
         raw = [text.encode() for text in strings]
     except UnicodeEncodeError as error:
         raise PrudentError(f"{what} {error.object!r} is not Unicode text, as names in UMB files are") from None
-    start = np.concatenate([[0], np.cumsum([len(each) for each in raw], dtype=np.int64)])
+    start = offsets(list(map(len, raw)))
     return {f"{folder}/string-mapping.bin": start.astype("<u8").tobytes(), f"{folder}/strings.bin": b"".join(raw)}

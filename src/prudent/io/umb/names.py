@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
-from prudent.io.json.parts import checked, shown
-from prudent.io.umb.arrays import Arrays
+from prudent.io.json.document import checked, shown
+from prudent.io.umb.arrays import SIZES, Arrays
 from prudent.models.rows import IntArray
 
 __all__ = ["NAMES", "action_names", "state_names"]
@@ -26,8 +26,6 @@ NAMES = "names/states"
 FOLDER = "valuations/states"
 BITS, PADDING = 4096, 2**31
 """The most bits of a variable, and of padding: beyond, values would be numbers of thousands of digits."""
-
-SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64}
 
 LONGER, SPARE = 64, 2**20
 """All names together may be so many times as long as the archive, and so many characters on top."""

@@ -1,4 +1,4 @@
-"""Models in Unified Markov Binary, which PRISM, Storm and Modest share: ``read`` and ``write``.
+"""Models in Unified Markov Binary, which PRISM, Storm and Modest share: ``read``; :mod:`prudent.io.umb.write` writes.
 
 What is read: a discrete Markov chain or decision process, plain, gzipped or packed with xz.  The goals are the states
 with the label "goal", the costs are the reward "cost", or the only reward there is; a property like
@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import ModelError, PrudentError
-from prudent.io.json.parts import checked, shown
+from prudent.errors import PrudentError, naming
+from prudent.io.json.document import checked, shown
 from prudent.io.properties import reward_property
-from prudent.io.umb.archive import packed, unpacked
+from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import action_names, state_names
-from prudent.io.umb.write import AUXILIARY, COST, GOAL, members_of
-from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.io.umb.write import AUXILIARY, COST, GOAL
+from prudent.models.rows import FloatArray, IntArray, offsets, owner
 from prudent.models.ssp import SHOWN, SSP
-from prudent.runtime.atomic_files import read_bytes, write_bytes
+from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["parse", "read", "write"]
+__all__ = ["parse", "read"]
 
 VERSIONS = (0, 1)
 """Versions of the format that are read; 0 is what one library writes for 1."""
@@ -45,17 +45,8 @@ def read(path: Path, property: str | None = None) -> SSP:
 def parse(raw: bytes, path: Path, property: str | None = None) -> SSP:
     """Return the model that a file's bytes are; refuse anything that is not exactly one."""
     reward, label = (None, GOAL) if property is None else reward_property(property)
-    try:
+    with naming(path):
         return _model(Arrays(unpacked(raw)), reward, label, path.name.split(".")[0])
-    except ModelError as error:
-        raise ModelError([f"{path}: {problem}" for problem in error.problems]) from None
-    except PrudentError as error:
-        raise PrudentError(f"{path}: {error}") from None
-
-
-def write(model: SSP, path: Path) -> None:
-    """Write a model; refuse names that coincide as strings, and outcomes of probability 0."""
-    write_bytes(path, packed(members_of(model)))
 
 
 def _model(arrays: Arrays, reward: str | None, label: str, name: str) -> SSP:
@@ -90,8 +81,8 @@ def _model(arrays: Arrays, reward: str | None, label: str, name: str) -> SSP:
     taken = kept[choice_of]
     actions = action_names(arrays, arrays.count(system, "#choice-actions"), n_choices, choice[:-1][state_of])
     return SSP(
-        action_start=np.concatenate([[0], np.cumsum(n_actions)]),
-        outcome_start=np.concatenate([[0], np.cumsum(np.diff(branch)[kept])]),
+        action_start=offsets(n_actions),
+        outcome_start=offsets(np.diff(branch)[kept]),
         probability=probability[taken],
         successor=target[taken],
         cost=cost[taken],

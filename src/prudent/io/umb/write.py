@@ -1,7 +1,8 @@
-"""A model as the members of a UMB archive; :mod:`prudent.io.umb.read` says what stands for what."""
+"""Models as UMB archives: ``write``; :mod:`prudent.io.umb.read` says what stands for what."""
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 import prudent
 from prudent.errors import PrudentError
 from prudent.io.names import written_names
+from prudent.io.umb.archive import packed
 from prudent.io.umb.arrays import bit_array, string_arrays
 from prudent.io.umb.names import NAMES
-from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray, offsets, owner, row_of
 from prudent.models.ssp import SSP
+from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["AUXILIARY", "COST", "GOAL", "members_of"]
+__all__ = ["AUXILIARY", "COST", "GOAL", "members_of", "write"]
 
 GOAL, COST, AUXILIARY = "goal", "cost", "prudent-auxiliary"
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
@@ -36,6 +39,11 @@ class _Graph:
     @property
     def n_states(self) -> int:
         return len(self.choice) - 1
+
+
+def write(model: SSP, path: Path) -> None:
+    """Write a model; refuse names that coincide as strings, and outcomes of probability 0."""
+    write_bytes(path, packed(members_of(model)))
 
 
 def members_of(model: SSP) -> dict[str, bytes]:
@@ -97,8 +105,8 @@ def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
     alone = np.ones(len(passes_to), dtype=np.int64)
     one = np.ones(int(drawn), dtype=np.int64)
     return _Graph(
-        choice=_starts(np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])),
-        branch=_starts(np.concatenate([np.insert(np.diff(model.outcome_start), choice, 1), alone, one * len(last)])),
+        choice=offsets(np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])),
+        branch=offsets(np.concatenate([np.insert(np.diff(model.outcome_start), choice, 1), alone, one * len(last)])),
         target=np.concatenate([np.insert(successor, at, goal), passes_to, last]),
         probability=np.concatenate([np.insert(model.probability, at, 1.0), alone, model.initial_probability[first]]),
         cost=np.concatenate([np.insert(model.cost, at, 0.0), np.zeros(len(passes_to) + len(last))]),
@@ -131,10 +139,9 @@ def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
 
 def _refuse_impossible(model: SSP) -> None:
     for o in np.flatnonzero(model.probability == 0)[:1]:
-        action = int(np.searchsorted(model.outcome_start, o, side="right")) - 1
         raise PrudentError(
-            f"state {model.state(model.state_of_action(action))!r}, action {model.action(action)!r} has an outcome of "
-            "probability 0, which Storm would take for a possible one; leave it out of the model, or write .json"
+            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
+            "for a possible one; leave it out of the model, or write .json"
         )
 
 
@@ -165,7 +172,3 @@ def _between(model: SSP) -> tuple[IntArray, IntArray]:
     target = model.successor.copy()
     target[order[detour]] = model.n_states + which.reshape(-1)
     return target, pairs[:, 0]
-
-
-def _starts(size: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(size)]).astype(np.int64)

@@ -127,15 +127,19 @@ def test_vectors_that_do_not_reset_themselves(plan):
         agents.observe(np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3), {})
 
 
-def test_vectors_in_processes_of_their_own(cliff):
-    envs = gymnasium.make_vec("CliffWalkingSlippery-v1", num_envs=2, vectorization_mode="async")
-    try:
-        agents = prudent.gymnasium_agent(cliff, envs)
-        agents.start(envs.reset(seed=1)[0])
-        while not all(agents.totals):
-            agents.observe(*envs.step(agents.actions))
-    finally:
-        envs.close()
+def test_vectors_in_processes_of_their_own_play_as_those_in_one(cliff):
+    totals = []
+    for mode in ("sync", "async"):
+        envs = gymnasium.make_vec("CliffWalkingSlippery-v1", num_envs=2, vectorization_mode=mode)
+        try:
+            agents = prudent.gymnasium_agent(cliff, envs)
+            agents.start(envs.reset(seed=1)[0])
+            while not all(agents.totals):
+                agents.observe(*envs.step(agents.actions))
+        finally:
+            envs.close()
+        totals.append(agents.totals)
+    assert totals[0] == totals[1]
 
 
 def test_time_limits(cliff):

@@ -1,0 +1,313 @@
+"""Models as JSON, plain or gzipped: ``read``; :mod:`prudent.io.json.write` writes them.
+
+    {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
+     "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
+
+``initial`` may be an object of probabilities; ``states`` may list all states, to say in which order they are
+numbered.  Names are strings: others are written with ``str``, and stay strings when read.  Numbers keep all
+their digits both ways.
+
+A file may come from anybody.  Reading it takes time in proportion to its size, and memory of at most 64 times its size
+and 1 MiB; of a gzipped file the size is that of its text, which may be 200 times the file and 16 MiB, not more.
+
+Rows are checked a column at a time, which takes a third of the time that looking at each would.  Only where a column is
+wrong does a loop over its rows say which, and what is wrong; a wrong row is then left out, or another stands in for it,
+so that the rest is checked as well.
+"""
+
+import gc
+import gzip
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from io import BytesIO
+from itertools import chain
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prudent.errors import ModelError, PrudentError, naming, printable
+from prudent.io.inflate import refuse_bomb
+from prudent.io.json.document import checked, document, shown, utf8
+from prudent.io.json.write import FORMAT, VERSION
+from prudent.models.rows import offsets, starts
+from prudent.models.ssp import SSP, SUM_TOLERANCE
+from prudent.runtime.atomic_files import read_bytes
+
+__all__ = ["parse", "read"]
+
+LISTED, LONGEST = 100, 500
+"""How many problems are listed, and how many characters of each."""
+
+NAMES, LETTERS, HINTS = 500, 40, 5
+"""A wrong name is compared with at most so many others, if it is this short, and only the first few are: it is slow."""
+
+PIECE = 2**20
+"""How many bytes are inflated at once."""
+
+DOCUMENT = ("format", "version", "initial", "goals", "transitions")
+TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
+OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
+"""The fields of the document, and those of its rows, each with its kind."""
+
+TYPES: dict[type, set[type]] = {str: {str}, list: {list}, float: {float, int}}
+"""How Python holds each kind."""
+
+
+def read(path: Path) -> SSP:
+    """Read a model; refuse anything that is not exactly one."""
+    return parse(read_bytes(path), path)
+
+
+def parse(raw: bytes, path: Path) -> SSP:
+    """Return the model that a file's bytes are; refuse anything that is not exactly one."""
+    with naming(path):
+        text = utf8(_gunzipped(raw) if path.name.lower().endswith(".gz") else raw, "surrogatepass")
+        with _uncollected():
+            return _model(document(text, _count_fields), path.name.split(".")[0])
+
+
+def _gunzipped(raw: bytes) -> bytearray:
+    """Return the content of a gzipped file, inflated as far as allowed."""
+    try:
+        content = bytearray()
+        with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
+            while piece := file.read(PIECE):
+                content += piece
+                refuse_bomb(len(content), len(raw), "inflate it first and give the .json file")
+        return content
+    except (OSError, EOFError, zlib.error) as error:
+        raise PrudentError(f"cannot be read: {error}") from None
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause the search for garbage in cycles: parsed text has none, and the search takes longer than parsing."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+class _Problems:
+    """Collects what is wrong, so that much of it can be said at once."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.count = 0
+
+    def __enter__(self) -> "_Problems":
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if isinstance(error, PrudentError):
+            for problem in error.problems if isinstance(error, ModelError) else [str(error)]:
+                self.add(problem)
+            return True
+        return False
+
+    def add(self, problem: str) -> None:
+        """Keep one of the first problems, and count the others."""
+        self.count += 1
+        if self.count <= LISTED:
+            self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
+
+    def refuse(self) -> None:
+        """Raise what was kept, and how much was not, if anything was wrong."""
+        more = [f"{self.count - LISTED:,} problems more, which are not listed; mend these first"]
+        if self.count:
+            raise ModelError([*self.found, *(more if self.count > LISTED else [])])
+
+
+class _States:
+    """The numbers of the states by name, and advice on names that are none of them."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.index = {name: i for i, name in enumerate(names)}
+        self.hints = HINTS if len(names) <= NAMES else 0
+
+    def number(self, state: Any, at: str) -> int:
+        found = self.index.get(checked(state, str, at))
+        if found is None:
+            raise PrudentError(
+                f"{at}: state {state!r} has no transitions and is not a goal; {self._hint(state)}add it to the goals, "
+                "or give it transitions (a dead end leads to itself)"
+            )
+        return found
+
+    def numbers(self, states: list[str]) -> Any:
+        return np.fromiter(map(self.index.__getitem__, states), np.int64, len(states))
+
+    def _hint(self, state: str) -> str:
+        if not self.hints or len(state) > LETTERS:
+            return ""
+        self.hints -= 1
+        near = get_close_matches(state, self.index, n=1)
+        return f"did you mean {near[0]!r}? If not, " if near else ""
+
+
+def _model(content: Any, name: str) -> SSP:
+    _check_fields(content, "the document", DOCUMENT, optional=("states",))
+    if content["format"] != FORMAT:
+        raise PrudentError(f"format is {shown(content['format'])}; it must be {shown(FORMAT)}")
+    if checked(content["version"], int, "version") != VERSION:
+        raise PrudentError(f"version is {shown(content['version'])}; this release reads version {VERSION}")
+    problems = _Problems()
+    given = checked(content["transitions"], list, "transitions")
+    line: Sequence[int] = range(len(given))  # where each transition stands in the file
+    if (transitions := _table(given, TRANSITION)) is None:
+        line = _right(given, problems)
+        transitions = _table([given[i] for i in line], TRANSITION)
+    goals = checked(content["goals"], list, "goals")
+    states = _States(_names(content, dict.fromkeys(transitions["state"]), goals, problems))
+    number = states.numbers(transitions["state"])
+    if (number[1:] < number[:-1]).any():
+        order = np.argsort(number, kind="stable").tolist()
+        line = [line[i] for i in order]
+        transitions = {name: [column[i] for i in order] for name, column in transitions.items()}
+    if (outcomes := _outcomes(transitions["outcomes"], states)) is None:
+        _mend(transitions, line, states, problems)
+        outcomes = _outcomes(transitions["outcomes"], states)
+    initial = {0: 1.0}
+    with problems:
+        initial = _initial(content["initial"], states)
+    with problems:
+        model = SSP(
+            action_start=starts(number, len(states.names)),
+            outcome_start=offsets(list(map(len, transitions["outcomes"]))),
+            **outcomes,
+            initial_state=np.array(list(initial), dtype=np.int64),
+            initial_probability=np.array(list(initial.values())),
+            state_names=states.names,
+            action_names=transitions["action"],
+            name=name,
+        )
+    problems.refuse()
+    return model
+
+
+def _names(content: Any, acting: dict[str, None], goals: list[Any], problems: _Problems) -> list[str]:
+    """Return the names of all states, those with transitions first, or in the order that the document lists them."""
+    if not (set(map(type, goals)) <= {str} and acting.keys().isdisjoint(goals)):
+        for i, goal in enumerate(goals):
+            with problems:
+                if checked(goal, str, f"goals[{i}]") in acting:
+                    raise PrudentError(
+                        f"goals[{i}]: goal {goal!r} has transitions; a goal absorbs: remove one or the other"
+                    )
+        goals = [goal for goal in goals if isinstance(goal, str) and goal not in acting]
+    names = [*acting, *dict.fromkeys(goals)]
+    if "states" in content:
+        with problems:
+            listed = checked(content["states"], list, "states")
+            ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(listed)]
+            if len(ordered) == len(names) and set(ordered) == set(names):
+                return ordered
+            raise PrudentError(
+                "states must list each state with transitions and each goal exactly once, or be left out"
+            )
+    return names
+
+
+def _right(transitions: list[Any], problems: _Problems) -> list[int]:
+    """Return which transitions are what they must be, and note what is wrong with the others."""
+    right = []
+    for i, row in enumerate(transitions):
+        with problems:
+            _check_fields(row, f"transitions[{i}]", tuple(TRANSITION))
+            for name, kind in TRANSITION.items():
+                checked(row[name], kind, f"transitions[{i}].{name}")
+            right.append(i)
+    return right
+
+
+def _outcomes(rows: list[list[Any]], states: _States) -> Any:
+    """Return the arrays of all outcomes; None if one is not what it must be."""
+    table = _table(list(chain.from_iterable(rows)), OUTCOME)
+    if table is None:
+        return None
+    try:
+        probability, cost = (np.array(table[name], dtype=np.float64) for name in ("p", "cost"))
+        successor = states.numbers(table["to"])
+    except (KeyError, OverflowError):
+        return None
+    if not ((probability >= 0) & (probability <= 1 + SUM_TOLERANCE) & np.isfinite(cost)).all():
+        return None
+    return {"probability": probability, "successor": successor, "cost": cost}
+
+
+def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _States, problems: _Problems) -> None:
+    """Note what is wrong with outcomes, and let another stand in for all of their transition."""
+    stands_in = [{"p": 1.0, "to": states.names[0], "cost": 0.0}]
+    for a, (state, action, outcomes) in enumerate(zip(*transitions.values(), strict=True)):
+        who = f"state {state[:LONGEST]!r}, action {action[:LONGEST]!r}"
+        before = problems.count
+        for j, outcome in enumerate(outcomes):
+            with problems:
+                _check_outcome(outcome, f"transitions[{line[a]}].outcomes[{j}]", who, states)
+        if problems.count > before:
+            transitions["outcomes"][a] = stands_in
+
+
+def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
+    _check_fields(outcome, at, tuple(OUTCOME))
+    p = checked(outcome["p"], float, f"{at}.p")
+    if not 0 <= p <= 1 + SUM_TOLERANCE:
+        raise PrudentError(f"{at}: {who} has an outcome of probability {p}; probabilities lie between 0 and 1")
+    price = checked(outcome["cost"], float, f"{at}.cost")
+    if not math.isfinite(price):
+        raise PrudentError(f"{at}: {who} has an outcome of cost {price}; costs are finite numbers")
+    states.number(outcome["to"], f"{at}.to")
+
+
+def _initial(initial: Any, states: _States) -> dict[int, float]:
+    if isinstance(initial, str):
+        return {states.number(initial, "initial"): 1.0}
+    checked(initial, dict, "initial", "a state or an object of probabilities")
+    if not initial:
+        raise PrudentError("initial names no state; it must be a state or an object of probabilities")
+    return {
+        states.number(state, "initial"): checked(p, float, f"initial.{printable(state, 60)}")
+        for state, p in initial.items()
+    }
+
+
+def _table(rows: list[Any], fields: dict[str, type]) -> Any:
+    """Return rows as columns by name; None if one is not an object with these fields and no others, of their kinds."""
+    try:
+        alike = set(map(len, rows)) <= {len(fields)}
+        table = {name: list(map(itemgetter(name), rows)) for name in fields}
+    except (KeyError, TypeError):  # TypeError: what is no object has no fields
+        return None
+    return table if alike and all(set(map(type, table[name])) <= TYPES[kind] for name, kind in fields.items()) else None
+
+
+def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
+    checked(value, dict, at)
+    for name in names:
+        if name not in value:
+            raise PrudentError(f"{at} has no {name!r}; it needs {', '.join(names)}")
+    for name in value:
+        if name not in names and name not in optional:
+            raise PrudentError(f"{at} has an unknown field {name!r}; it takes {', '.join(names + optional)}")
+
+
+def _count_fields(content: Any) -> int:
+    """Return how many fields a document has where it is a model; 0 where it looks like none."""
+    try:
+        rows = list(map(itemgetter("outcomes"), content["transitions"]))
+        start = {} if isinstance(content["initial"], str) else content["initial"]
+    except (KeyError, TypeError):
+        return 0
+    if not set(map(type, rows)) <= {list}:
+        return 0
+    objects = [content, *content["transitions"], *chain.from_iterable(rows), start]
+    return sum(map(len, objects)) if set(map(type, objects)) == {dict} else 0

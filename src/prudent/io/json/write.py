@@ -1,0 +1,62 @@
+"""Models as JSON text: ``write``; :mod:`prudent.io.json.read` says what it looks like."""
+
+import gzip
+import json
+from pathlib import Path
+
+from prudent.io.names import written_names
+from prudent.models.ssp import SSP
+from prudent.runtime.atomic_files import write_bytes
+
+__all__ = ["FORMAT", "VERSION", "text_of", "write"]
+
+FORMAT, VERSION = "prudent-ssp", 1
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def write(model: SSP, path: Path) -> None:
+    """Write a model; refuse names that coincide as strings."""
+    raw = text_of(model).encode("utf-8", "surrogatepass")
+    write_bytes(path, gzip.compress(raw, mtime=0) if path.name.lower().endswith(".gz") else raw)
+
+
+def text_of(model: SSP) -> str:
+    """Return a model as text, indented as ``json.dumps`` does; refuse names that coincide as strings."""
+    state, action = written_names(model)
+    quoted, is_goal = list(map(_quoted, state)), model.is_goal.tolist()
+    goals = [s for s, goal in enumerate(is_goal) if goal]
+    initial = dict(zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True))
+    start = _listed([f"{quoted[s]}: {p!r}" for s, p in initial.items()], 2, "{}")
+    parts = [
+        f'{{\n "format": {_quoted(FORMAT)},\n "version": {VERSION},\n',
+        f' "initial": {quoted[next(iter(initial))] if len(initial) == 1 else start},\n',
+        f' "goals": {_listed([quoted[s] for s in goals], 2)},\n',
+        ' "transitions": ',
+        _listed(_transitions(model, quoted, action), 2),
+    ]
+    if [s for s, goal in enumerate(is_goal) if not goal] + goals != list(range(model.n_states)):
+        parts.append(f',\n "states": {_listed(quoted, 2)}')  # the order, where it is not the one above
+    return "".join([*parts, "\n}"])
+
+
+def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
+    outcomes = [
+        f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}\n    }}'
+        for p, t, c in zip(model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), strict=True)
+    ]
+    action_start, outcome_start = model.action_start.tolist(), model.outcome_start.tolist()
+    found = []
+    for s in range(model.n_states):
+        first, last = action_start[s], action_start[s + 1]
+        for a in range(first, last):
+            rows = _listed(outcomes[outcome_start[a] : outcome_start[a + 1]], 4)
+            names = f'"state": {quoted[s]},\n   "action": {_quoted(action[a])}'
+            found.append(f'{{\n   {names},\n   "outcomes": {rows}\n  }}')
+    return found
+
+
+def _listed(items: list[str], indent: int, marks: str = "[]") -> str:
+    if not items:
+        return marks
+    line = "\n" + " " * indent
+    return f"{marks[0]}{line}{f',{line}'.join(items)}\n{' ' * (indent - 1)}{marks[1]}"
