@@ -1,21 +1,22 @@
 """Strips along the budget left: what a plan plays in a state, depending on what is left."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import HATCHES, INK, axes_for, in_order, ink_on, is_number, name_of, ordered
+from prudent.errors import PrudentError
+from prudent.plot.canvas import HATCHES, INK, axes_for, in_order, ink_on, name_of, ordered
 from prudent.results.decisions import Decision
 from prudent.results.plan import Plan
+from prudent.results.policy_map import is_number
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["budget_strip", "check_plan", "most_visited", "played_at"]
+__all__ = ["budget_strip", "check_plan", "most_visited"]
 
 MOST = 20
 """The most states that are drawn unless they are named."""
@@ -132,23 +133,6 @@ def check_plan(plan: object) -> None:
     """Refuse what is no plan."""
     if not isinstance(plan, Plan):
         raise PrudentError(f"plan is a {type(plan).__name__}; give what prudent.solve returned")
-
-
-def played_at(
-    plan: Plan, state: Hashable, budget: float, met: Mapping[Hashable, list[Decision]] | None = None
-) -> tuple[Hashable, bool] | None:
-    """Return what is played with so much of the budget left, and whether a run of the plan can be there.
-
-    None where no run of any plan can have so much left.  What is no multiple of the cost step is rounded: down.
-    """
-    budget = as_number("budget", budget, "a finite number", np.isfinite)
-    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
-    bands = plan.bands(state)
-    if spent < bands[0].at_least - near:
-        return None
-    action = next(band.action for band in bands if spent <= band.at_most + near)
-    rows = () if met is None else met.get(state, ())
-    return action, any(row.at_least - near <= spent <= row.at_most + near for row in rows)
 
 
 def most_visited(plan: Plan) -> list[Hashable]:

@@ -15,7 +15,8 @@ from matplotlib.quiver import Quiver
 from drawing import drawn
 from plans import plan_for
 from prudent.plot import canvas
-from prudent.plot.network import SHOWN, place_states
+from prudent.plot.network import SHOWN
+from prudent.results.network import place_states
 
 PLOT = prudent.plot
 COMMUTE = {
@@ -115,7 +116,7 @@ def test_a_heat_map_of_bets(betting):
     assert values.count() == len(met)
     for (stage, money), bet in shown.items():
         assert betting.policy((int(stage), int(money))) == bet
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("stage", "money")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("bets made", "money")
 
 
 def test_a_heat_map_at_a_budget_hatches_what_runs_do_not_meet(betting):
