@@ -60,7 +60,7 @@ def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
     from prudent.apps.web.sessions import Session
 
     model = prudent.domains.betting_game()
-    session = Session(model, "betting-game", {}, 10**9)
+    session = Session(model, {}, 10**9)
     session.plan(0.5, "exact")
     for alpha in np.geomspace(0.005, 1, 25).tolist():
         session.seconds = 100.0  # as if a solve took long
@@ -140,13 +140,42 @@ def test_arrows_of_the_treasure_map(get):
         assert arrow["action"] == plan.policy((arrow["x"], arrow["y"], 3), 15)
 
 
-def test_roads_carry_shares_that_add_up(get):
+def test_roads_are_as_wide_as_runs_take_them(get):
     content = get("policy", "autonomous-navigation", alpha=0.2, set="seed=3").json()
-    first = [route["share"] for route in content["routes"] if route["from"] == "A00"]
-    last = [route["share"] for route in content["routes"] if route["to"] == "A17"]
-    assert sum(first) == pytest.approx(1) and sum(last) == pytest.approx(1)
-    names = {place["name"] for place in content["places"]}
-    assert {route["from"] for route in content["routes"]} <= names and content["next"]
+    plan = prudent.solve(prudent.domains.autonomous_navigation(seed=3), 0.2)
+    visits, places = plan.visits(), {place["name"]: place for place in content["places"]}
+    for route in content["routes"]:  # an action is where it leads
+        assert route["share"] == pytest.approx(visits.of(route["from"], route["to"]), abs=1e-9)
+    left_out = visits.played.sum() - sum(route["share"] for route in content["routes"])
+    assert 0 <= left_out < 0.01
+    met = {place["name"] for place in content["places"] if place["share"]}
+    assert met == {"A17"} | {str(s) for s in plan.model.state_names if s != "A17" and visits.of(s) >= 0.001}
+    assert places["A00"]["share"] == places["A17"]["share"] == pytest.approx(1)
+    assert (places["A00"]["x"], places["A00"]["y"]) == prudent.domains.navigation.synthetic_roads(3)[1]["A00"]
+    spent = plan.policy.whole - content["budget"]["left"]
+    assert content["next"] and all(turn["to"] == plan.policy(turn["from"], spent) for turn in content["next"])
+
+
+def test_a_network_without_places_is_laid_out(get, running, tmp_path):
+    path = tmp_path / "autonomous-navigation.json"
+    model = prudent.domains.autonomous_navigation(seed=3)
+    prudent.save(model, path)
+    sent = running.client.post("/api/models?name=autonomous-navigation.json", content=path.read_bytes()).json()
+    content = get("policy", sent["model"], alpha=0.2).json()
+    assert {place["name"] for place in content["places"]} == set(model.state_names)
+    assert len({(place["x"], place["y"]) for place in content["places"]}) == model.n_states
+    assert len(content["roads"]) == model.n_actions  # each leads to one junction, and no two to the same
+
+
+def test_a_plan_that_looks_at_no_budget_is_shown_everywhere(get):
+    content = get("policy", "inventory-control", alpha=1).json()
+    plan = prudent.solve(prudent.domains.inventory_control(), 1)
+    states = [s for s in plan.model.state_names if s != "end" and s[2] == content["layer"]["value"]]
+    assert content["layer"]["name"] == "previous demand"
+    for stage, stock, demand in states:
+        least = plan.bands((stage, stock, demand))[0].at_least
+        assert content["cells"][stock][stage] == plan.policy((stage, stock, demand), least)
+    assert sum(cell is not None for row in content["cells"] for cell in row) == len(states)
 
 
 def test_a_run_follows_the_plan_and_its_luck_adds_up(get):

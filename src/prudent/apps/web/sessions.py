@@ -52,10 +52,9 @@ class Bounded(OrderedDict[Hashable, Any]):
 class Session:
     """A model and what was computed of it."""
 
-    def __init__(self, model: SSP, kind: str, settings: dict[str, str], memory: int) -> None:
+    def __init__(self, model: SSP, settings: dict[str, str], memory: int) -> None:
         self.model = model
-        self.kind = kind  # the domain's name, or "file"
-        self.settings = settings  # the domain's parameters, as text
+        self.settings = settings  # the domain's parameters, as text; none for a file
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
         self.plans, self.kept = Bounded(PLANS), Bounded(PIECES)
         self.seconds = 0.0  # what the last exact solve took
@@ -111,10 +110,10 @@ class Session:
 def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:
     """Return a session for a domain with its parameters, or for the bytes of an uploaded file."""
     if raw is not None:
-        return Session(parse(raw, about["name"]), "file", {}, memory)
+        return Session(parse(raw, about["name"]), {}, memory)
     for item in about["set"]:
         if item.partition("=")[0] in FILES:
             raise PrudentError(f"--set {item}: the page opens no files; use the command for that")
     model = make(about["model"], tuple(about["set"]))
     settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
-    return Session(model, about["model"], settings, memory)
+    return Session(model, settings, memory)
