@@ -32,7 +32,7 @@ from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
 from prudent.runtime.limits import available_memory, cores
 
-__all__ = ["Limits", "make_app"]
+__all__ = ["ServerLimits", "make_app"]
 
 STATIC = {
     "": ("index.html", "text/html; charset=utf-8"),
@@ -64,7 +64,7 @@ UPLOADS = (".json", ".json.gz", ".umb")
 """Files that are data; others are programs for Storm, which a server does not run for strangers."""
 
 
-class Limits:
+class ServerLimits:
     """What requests may use."""
 
     upload = 8 * 2**20  # bytes of one file
@@ -84,7 +84,7 @@ class Limits:
 class Server:
     """What the routes share: workers, answers and uploads."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
         self.quick = Crew(limits.workers, waiting=limits.waiting, limit=limits.quick, memory=limits.memory)
         self.slow = Crew(
@@ -256,9 +256,9 @@ def _plotly() -> bytes:
     return (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
 
 
-def make_app(host: str = "127.0.0.1", limits: Limits | None = None) -> Starlette:
+def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:
     """Return the app for a server that listens at a host."""
-    server = Server(limits or Limits())
+    server = Server(limits or ServerLimits())
     hosts = allowed_hosts(host)
     known = {
         Refused: _told(lambda error: (400, str(error))),
