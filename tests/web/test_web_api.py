@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
+from prudent.domains.registry import DOMAINS
+from prudent.methods.registry import METHODS
 
 for needs in ("httpx", "plotly", "starlette", "uvicorn"):
     pytest.importorskip(needs)
@@ -33,7 +35,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("method", ["exact", "cvar-ev", "cvar-wc", "expected", "worst-case"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", MODELS)
 def test_numbers_are_those_of_the_command_to_the_last_digit(get, model, method):
     for alpha in (0.005, 0.07, 0.3, 0.978, 1):
@@ -324,13 +326,23 @@ def test_an_upload_is_solved_like_the_file(running, get, tmp_path, suffix):
     assert answer.status_code == 400 and "only domains have parameters" in answer.json()["error"]
 
 
-def test_everything_the_page_needs_is_there(running):
+def test_everything_the_page_needs_is_there(running, get):
     page = running.client.get("/").text
     for name in ("main.js", "style.css", "plotly.js"):
         assert f"static/{name}" in page
         assert running.client.get(f"/static/{name}").status_code == 200
     tag = running.client.get("/static/plotly.js").headers["etag"]
     assert running.client.get("/static/plotly.js", headers={"If-None-Match": tag}).status_code == 304
+    names = {"domains", "methods", "yardstick", "mean", "alpha_min", "upload", "version"}
     about = running.client.get("/api/domains").json()
-    assert about["domains"][0]["name"] == "betting-game"
-    assert not any(p["name"] == "traffic" for domain in about["domains"] for p in domain["parameters"])
+    assert set(about) == names
+    for told, (name, domain) in zip(about["domains"], DOMAINS.items(), strict=True):
+        assert (told["name"], tuple(told["parts"])) == (name, domain.parts)
+        taken = {parameter["name"]: parameter["default"] for parameter in told["parameters"]}
+        known = {key: each.default for key, each in domain.parameters.items() if key != "traffic"}  # no files
+        assert taken == known
+    assert [told["name"] for told in about["methods"]] == [name for name, each in METHODS.items() if each.shown]
+    assert [told["name"] for told in about["methods"] if told["slow"]] == ["cvar-ev", "cvar-wc"]
+    for told in about["methods"]:
+        assert told["table"] == (get("decisions.csv", "figure-2", alpha=0.1, method=told["name"]).status_code == 200)
+    assert {about["yardstick"], about["mean"]} <= {told["name"] for told in about["methods"]}

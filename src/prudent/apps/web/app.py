@@ -26,7 +26,7 @@ from starlette.types import Receive
 import prudent
 from prudent.apps.web.answers import Answers
 from prudent.apps.web.guards import Guard, allowed_hosts
-from prudent.apps.web.sessions import ALPHA_MIN, FILES
+from prudent.apps.web.sessions import ALPHA_MIN, FILES, MEAN, YARDSTICK
 from prudent.apps.web.workers import Busy, Crew, Failed, Refused, TooLong
 from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
@@ -42,7 +42,7 @@ STATIC = {
         for name in ("main.js", "api.js", "cards.js", "charts.js", "maps.js", "play.js", "state.js")
     },
 }
-SLOW = {"curve", "frontier"}  # tasks, and methods, that take too long to be waited for
+SLOW = {"curve", "frontier"}  # tasks that take too long to be waited for, as do the slow methods
 KINDS = {
     "plan.safetensors": "application/octet-stream",
     "decisions.csv": "text/csv; charset=utf-8",
@@ -115,7 +115,7 @@ class Server:
         return Response(body, media_type=kind, headers=headers)
 
     async def domains(self, request: Request) -> Response:
-        """Tell which domains there are, their parameters, and the limits."""
+        """Tell which domains and methods there are, and the limits."""
         return JSONResponse(
             {
                 "version": prudent.__version__,
@@ -126,10 +126,19 @@ class Server:
                     for name, about in DOMAINS.items()
                 ],
                 "methods": [
-                    {"name": name, "title": method.title, "what": method.what, "symbol": method.symbol}
+                    {
+                        "name": name,
+                        "title": method.title,
+                        "what": method.what,
+                        "symbol": method.symbol,
+                        "slow": method.from_paper,
+                        "table": not method.from_paper,  # of its decisions
+                    }
                     for name, method in METHODS.items()
                     if method.shown
                 ],
+                "yardstick": YARDSTICK,
+                "mean": MEAN,
             }
         )
 

@@ -17,10 +17,13 @@ from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
 from prudent.runtime.limits import cores
 
-__all__ = ["ALPHA_MIN", "Bounded", "Session", "open_session"]
+__all__ = ["ALPHA_MIN", "MEAN", "YARDSTICK", "Bounded", "Session", "open_session"]
 
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
+
+YARDSTICK, MEAN = "exact", "expected"
+"""The methods that the page measures the others by, and that looks at the mean alone."""
 
 WHILE = 0.25
 """Seconds; a solve that takes longer is not waited for while the slider moves."""
@@ -79,7 +82,7 @@ class Session:
         sweep that serves every alpha: the same policy and numbers, but for the last digits of the bounds, which allow
         for the rounding of a longer sweep.
         """
-        swept = not sure and method == "exact" and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
+        swept = not sure and method == YARDSTICK and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
         if not swept or (method, alpha, True) in self.plans:
             found: Plan = self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
         else:
@@ -94,7 +97,7 @@ class Session:
         plan = prudent.solve(self.model, alpha, method=with_points(method, POINTS), **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
-        if method == "exact":
+        if method == YARDSTICK:
             self.seconds = plan.seconds
         return plan
 
