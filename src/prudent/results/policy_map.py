@@ -49,6 +49,8 @@ def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
     """
     policy, prepared = plan.policy, plan.policy.prepared
     budget = as_number("budget", budget, "a finite number", np.isfinite)
+    if not policy.takes_any_cost:
+        return policy(plan.model.state(state))  # it refuses
     if prepared.state_of[state] < 0:
         return None
     used = least = int(prepared.least_spent[prepared.state_of[state]])
