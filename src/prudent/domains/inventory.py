@@ -15,11 +15,7 @@ SWING = 5
 
 # With 0.6 of its budget left a run may be at any stage.
 @domain(
-    "Inventory Control",
-    parts=("stage", "stock", "previous demand"),
-    action="units bought",
-    drawn="heat",
-    opens_at=0.6,
+    "Inventory Control", parts=("stage", "stock", "previous demand"), action="units bought", drawn="heat", opens_at=0.6
 )
 def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) -> SSP:
     """Return Inventory Control as in Rigter et al. (2022).

@@ -63,38 +63,17 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     low, high = _range(strips, budget, step)
     ax.set_xlim(high, low)  # spent by and by, from left to right
     ax.set_ylim(len(strips) - 0.4, -0.6)
-    width = ax.bbox.width * 72 / ax.figure.dpi / (high - low)  # points for one unit of cost, about
     spelt: set[Hashable] = set()
     for row, (_, bands, met) in enumerate(strips):
-        for begin, end, action in _spans(bands, budget, step, low, high):
-            ax.broken_barh(
-                [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour[action], edgecolor="white", linewidth=0.6,
-                hatch=hatch[action], zorder=2,
-            )  # fmt: skip
-            whole, cut = name_of(action, LONG), name_of(action)
-            text = next((text for text in (whole, cut) if (begin - end) * width > 6.5 * len(text) + 6), None)
-            if text is not None:
-                ax.text(
-                    (begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3,
-                    color="black" if hatch[action] else ink_on(colour[action]),
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if hatch[action] else None,
-                )  # fmt: skip
-                spelt |= {action} if text == whole else set()
+        for span in _spans(bands, budget, step, low, high):
+            if _draw_band(ax, row, span, colour[span[2]], hatch[span[2]]):
+                spelt.add(span[2])
         for begin, end, _ in _spans(met, budget, step, low, high, apart=True):
             ax.plot([begin, end], [row + 0.39] * 2, color=INK, linewidth=2.2, solid_capstyle="butt", zorder=3)
     ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    if plan.policy.budget is None:
-        ax.set_xticks([])
-        ax.set_xlabel("whatever is left: this plan looks at the state alone")
-    else:
-        ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
-        back = any(plan.policy.prepared.luck[plan.model.index(state)] < 0 for state in chosen)  # by negative costs
-        ax.set_xlabel("budget left" if back else "budget left (below 0: the total exceeds the budget)")
-    more = 0 if states else len({row.state for row in decisions.rows} - set(chosen))
-    words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")
-    ax.set_xlabel(f"{ax.get_xlabel()}\n{words}")
+    _name_budget(ax, plan, chosen, 0 if states else len({row.state for row in decisions.rows} - set(chosen)))
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
         handles = [
@@ -103,6 +82,39 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
         ]
         _legend(ax, handles, own=own)
     return ax
+
+
+def _draw_band(ax: Any, row: int, span: tuple[float, float, Hashable], colour: str, hatch: str) -> bool:
+    """Draw where one action is played, with its name if there is room; return whether all of the name is there."""
+    begin, end, action = span
+    ax.broken_barh(
+        [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour, edgecolor="white", linewidth=0.6, hatch=hatch,
+        zorder=2,
+    )  # fmt: skip
+    high, low = ax.get_xlim()
+    room = (begin - end) * ax.bbox.width * 72 / ax.figure.dpi / (high - low)  # in points, about
+    names = name_of(action, LONG), name_of(action)
+    text = next((name for name in names if room > 6.5 * len(name) + 6), None)
+    if text is not None:
+        ax.text(
+            (begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3,
+            color="black" if hatch else ink_on(colour),
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if hatch else None,
+        )  # fmt: skip
+    return text == names[0]
+
+
+def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None:
+    """Say what runs along the axis, and how many states are not shown."""
+    if plan.policy.budget is None:
+        ax.set_xticks([])
+        what = "whatever is left: this plan looks at the state alone"
+    else:
+        ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
+        back = any(plan.policy.prepared.luck[plan.model.index(state)] < 0 for state in states)  # by negative costs
+        what = "budget left" if back else "budget left (below 0: the total exceeds the budget)"
+    words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")
+    ax.set_xlabel(f"{what}\n{words}")
 
 
 def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
