@@ -236,6 +236,16 @@ def test_the_budget_slider_changes_the_map(visit):
     assert cells[5][9] == plan.policy((9, 5), plan.policy.budget - 10)
 
 
+def test_a_frontier_of_one_point_has_room_around_it(visit):
+    here = visit("?model=figure-2&alpha=1").ready(alpha=1).drawn("frontier")
+    here.wait("document.getElementById('frontier').data.length === 5")  # the line, and a point for each method
+    for axis, trace in (("xaxis", "x"), ("yaxis", "y")):
+        low, high = here.page.evaluate(f"document.getElementById('frontier').layout.{axis}.range")
+        values = here.page.evaluate(f"document.getElementById('frontier').data.flatMap((each) => each.{trace})")
+        assert len(values) == 5 and low < min(values) <= max(values) < high
+        assert high - low == pytest.approx(2e-3 * max(values), rel=1e-6)
+
+
 @pytest.mark.parametrize("model", ["deep-sea-treasure", "figure-2"])
 def test_other_policy_views(visit, model):
     here = visit(f"?model={model}&alpha=0.1").ready("exact", 0.1)

@@ -43,14 +43,13 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
     """
     check_plan(plan)
     model, known = plan.model, domain_of(plan.model)
-    drawn = "table" if known is None else known.drawn
-    if known is not None and drawn == "heat":
+    if known.drawn == "heat":
         where = {} if budget is None else other_parts(model)
         names = (*known.parts[:2], known.action, *known.parts[2:])
         return heat_map(plan, budget, where=where, names=names, ax=ax)
-    if drawn == "sea":
+    if known.drawn == "sea":
         return sea_map(plan, budget, ax=ax)
-    if drawn == "network":
+    if known.drawn == "network":
         return routes(plan, budget=budget, ax=ax)
     if budget is not None:
         raise PrudentError(

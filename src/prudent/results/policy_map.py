@@ -11,6 +11,7 @@ from prudent.domains.registry import DOMAINS, Domain
 from prudent.domains.treasure import DIRECTIONS, MOVE_COST, TREASURE
 from prudent.errors import PrudentError, as_number
 from prudent.models.ssp import SSP
+from prudent.policies.policy import BudgetPolicy
 from prudent.results.network import MOST
 from prudent.results.plan import Plan
 
@@ -20,16 +21,17 @@ Cell = tuple[Any, Any]
 """Two parts of a state."""
 
 
-def domain_of(model: SSP) -> Domain | None:
-    """Return the domain that a model is of, if its plans can be drawn as the domain's are; else None."""
-    found = DOMAINS.get(model.name)
-    if found is None:
-        return None
-    if found.drawn == "heat":
-        drawable = len(found.parts) > 1 and _has_parts(model, len(found.parts)) and _has_numbers(model)
-    else:
-        drawable = {"sea": is_sea(model), "network": model.n_states <= MOST, "table": True}[found.drawn]
-    return found if drawable else None
+def domain_of(model: SSP) -> Domain:
+    """Return the domain that a model is of; one drawn as a table if it is of none, or its states are others by now."""
+    found = DOMAINS.get(model.name, Domain(model.name, lambda: model))
+    parts = len(found.parts)
+    if (
+        (found.drawn == "heat" and not (parts > 1 and _has_parts(model, parts) and _has_numbers(model)))
+        or (found.drawn == "sea" and not is_sea(model))
+        or (found.drawn == "network" and model.n_states > MOST)
+    ):
+        return Domain(found.title, found.make)
+    return found
 
 
 def is_number(name: object) -> bool:
@@ -47,17 +49,19 @@ def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
 
     A budget between two levels counts as the lower one; a plan that looks at no budget plays the same with any.
     """
-    policy, prepared = plan.policy, plan.policy.prepared
+    policy, prepared, model = plan.policy, plan.policy.prepared, plan.model
     budget = as_number("budget", budget, "a finite number", np.isfinite)
-    if not policy.takes_any_cost:
-        return policy(plan.model.state(state))  # it refuses
+    if type(policy) is not BudgetPolicy:
+        return policy(model.state(state))  # it refuses
     if prepared.state_of[state] < 0:
         return None
-    used = least = int(prepared.least_spent[prepared.state_of[state]])
-    if policy.level > 0:
-        levels = (policy.whole - budget - float(prepared.totals(np.array(0), state))) / prepared.level_size
-        used = ceil(levels - 1e-9 * max(1.0, abs(levels)))
-    return policy(plan.model.state(state), float(prepared.totals(np.array(used), state))) if used >= least else None
+    if policy.level == 0:
+        return model.action(policy.model_action(state, 0))
+    levels = (policy.whole - budget - float(prepared.totals(np.array(0), state))) / prepared.level_size
+    used = ceil(levels - 1e-9 * max(1.0, abs(levels)))
+    if used < prepared.least_spent[prepared.state_of[state]]:
+        return None
+    return model.action(policy.model_action(state, max(policy.level - used, 0)))
 
 
 def cells_at(

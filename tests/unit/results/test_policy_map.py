@@ -42,16 +42,19 @@ def test_a_plan_that_remembers_more_is_refused():
     plan = plan_for("deep_sea_treasure", 0.02, method="cvar-ev")
     with pytest.raises(prudent.PrudentError, match="remembers more than the cost so far"):
         played_at(plan, plan.model.index((0, 1, 0)), plan.policy.whole)
+    drawn = plan_for("figure_2", 0.1, max_cvar=12, randomise=True)
+    with pytest.raises(prudent.PrudentError, match="draws one of two at the start"):
+        played_at(drawn, drawn.model.index("s1"), drawn.policy.whole)
 
 
 def test_a_domain_is_drawn_as_it_says_while_its_states_are_what_it_says():
     for name in ("betting-game", "inventory-control", "deep-sea-treasure", "autonomous-navigation", "figure-2"):
         assert domain_of(DOMAINS[name].make()) is DOMAINS[name]
     longer = prudent.amend(prudent.domains.deep_sea_treasure(), horizon=6, horizon_cost=600)
-    assert longer.name == "deep-sea-treasure" and domain_of(longer) is None
+    assert longer.name == "deep-sea-treasure" and domain_of(longer).drawn == "table"
     words = prudent.build((0, 0), {(0, 0): {"a": [(1, "g", 1)], "b": [(1, "g", 2)]}, "g": {}}, name="betting-game")
-    assert domain_of(words) is None
-    assert domain_of(prudent.build("s", {"s": {"a": [(1, "g", 1)]}, "g": {}}, name="mine")) is None
+    assert domain_of(words).drawn == "table"
+    assert domain_of(prudent.build("s", {"s": {"a": [(1, "g", 1)]}, "g": {}}, name="mine")).drawn == "table"
 
 
 def lift():

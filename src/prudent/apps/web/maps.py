@@ -31,19 +31,18 @@ STOPS = 120
 def policy_map(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
     """Return the map of a plan at a budget left, by default the one that its domain opens with."""
     about = session.kept.get_or_make("domain", lambda: domain_of(session.model))
-    if about is not None and about.drawn == "heat":
-        return _heat(about, plan, _Slider(plan, left, about.opens_at), layer)
-    if about is not None and about.drawn == "sea":
+    if about.drawn == "sea":
         return _sea(plan, left)
-    if about is not None and about.drawn == "network":
-        return _network(session, plan, _Slider(plan, left, about.opens_at))
-    return _table(plan, _Slider(plan, left))
+    slider = _Slider(plan, left, about.opens_at)
+    if about.drawn == "heat":
+        return _heat(about, plan, slider, layer)
+    return _network(session, plan, slider) if about.drawn == "network" else _table(plan, slider)
 
 
 class _Slider:
     """The budgets left that a slider offers, and the one chosen: the nearest to what was asked for."""
 
-    def __init__(self, plan: Plan, left: float | None, opens_at: float = 1.0) -> None:
+    def __init__(self, plan: Plan, left: float | None, opens_at: float) -> None:
         policy = plan.policy
         apart = max(policy.level // STOPS, 1) * policy.prepared.level_size
         count = int(policy.level * policy.prepared.level_size / apart + 1e-9)

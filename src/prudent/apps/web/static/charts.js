@@ -99,6 +99,12 @@ export function curve(place, content, point) {
   }));
 }
 
+// An axis for values that differ by rounding alone is not a hair's breadth wide.
+function axisOf(text, values) {
+  const low = Math.min(...values), high = Math.max(...values), room = 1e-3 * Math.max(Math.abs(low), Math.abs(high));
+  return { title: { text }, ...(high - low < room ? { range: [low - room, high + room] } : {}) };
+}
+
 export function frontier(place, content, answers) {
   const traces = [{
     type: "scatter", mode: "lines+markers", name: "best trade-offs", x: content.points.map((p) => p.expected), y: content.points.map((p) => p.cvar),
@@ -114,6 +120,6 @@ export function frontier(place, content, answers) {
   }
   return draw(place, traces, layout({
     ...legend(place), margin: { l: 52, r: 14, t: 26, b: 42 },
-    xaxis: { title: { text: "mean cost" } }, yaxis: { title: { text: "CVaR" } },
+    xaxis: axisOf("mean cost", traces.flatMap(({ x }) => x)), yaxis: axisOf("CVaR", traces.flatMap(({ y }) => y)),
   }));
 }
