@@ -39,9 +39,9 @@ class Running:
 @contextmanager
 def serving(**changed):
     """Run a server with limits of one's own."""
-    from prudent.apps.web.app import Limits
+    from prudent.apps.web.app import ServerLimits
 
-    limits = Limits()
+    limits = ServerLimits()
     for name, value in changed.items():
         assert hasattr(limits, name)
         setattr(limits, name, value)

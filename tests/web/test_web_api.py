@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
+from prudent.domains.registry import DOMAINS
+from prudent.methods.registry import METHODS
 
 for needs in ("httpx", "plotly", "starlette", "uvicorn"):
     pytest.importorskip(needs)
@@ -33,7 +35,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("method", ["exact", "cvar-ev", "cvar-wc", "expected", "worst-case"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", MODELS)
 def test_numbers_are_those_of_the_command_to_the_last_digit(get, model, method):
     for alpha in (0.005, 0.07, 0.3, 0.978, 1):
@@ -60,7 +62,7 @@ def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
     from prudent.apps.web.sessions import Session
 
     model = prudent.domains.betting_game()
-    session = Session(model, "betting-game", {}, 10**9)
+    session = Session(model, {}, 10**9)
     session.plan(0.5, "exact")
     for alpha in np.geomspace(0.005, 1, 25).tolist():
         session.seconds = 100.0  # as if a solve took long
@@ -140,13 +142,42 @@ def test_arrows_of_the_treasure_map(get):
         assert arrow["action"] == plan.policy((arrow["x"], arrow["y"], 3), 15)
 
 
-def test_roads_carry_shares_that_add_up(get):
+def test_roads_are_as_wide_as_runs_take_them(get):
     content = get("policy", "autonomous-navigation", alpha=0.2, set="seed=3").json()
-    first = [route["share"] for route in content["routes"] if route["from"] == "A00"]
-    last = [route["share"] for route in content["routes"] if route["to"] == "A17"]
-    assert sum(first) == pytest.approx(1) and sum(last) == pytest.approx(1)
-    names = {place["name"] for place in content["places"]}
-    assert {route["from"] for route in content["routes"]} <= names and content["next"]
+    plan = prudent.solve(prudent.domains.autonomous_navigation(seed=3), 0.2)
+    visits, places = plan.visits(), {place["name"]: place for place in content["places"]}
+    for route in content["routes"]:  # an action is where it leads
+        assert route["share"] == pytest.approx(visits.of(route["from"], route["to"]), abs=1e-9)
+    left_out = visits.played.sum() - sum(route["share"] for route in content["routes"])
+    assert 0 <= left_out < 0.01
+    met = {place["name"] for place in content["places"] if place["share"]}
+    assert met == {"A17"} | {str(s) for s in plan.model.state_names if s != "A17" and visits.of(s) >= 0.001}
+    assert places["A00"]["share"] == places["A17"]["share"] == pytest.approx(1)
+    assert (places["A00"]["x"], places["A00"]["y"]) == prudent.domains.navigation.synthetic_roads(3)[1]["A00"]
+    spent = plan.policy.whole - content["budget"]["left"]
+    assert content["next"] and all(turn["to"] == plan.policy(turn["from"], spent) for turn in content["next"])
+
+
+def test_a_network_without_places_is_laid_out(get, running, tmp_path):
+    path = tmp_path / "autonomous-navigation.json"
+    model = prudent.domains.autonomous_navigation(seed=3)
+    prudent.save(model, path)
+    sent = running.client.post("/api/models?name=autonomous-navigation.json", content=path.read_bytes()).json()
+    content = get("policy", sent["model"], alpha=0.2).json()
+    assert {place["name"] for place in content["places"]} == set(model.state_names)
+    assert len({(place["x"], place["y"]) for place in content["places"]}) == model.n_states
+    assert len(content["roads"]) == model.n_actions  # each leads to one junction, and no two to the same
+
+
+def test_a_plan_that_looks_at_no_budget_is_shown_everywhere(get):
+    content = get("policy", "inventory-control", alpha=1).json()
+    plan = prudent.solve(prudent.domains.inventory_control(), 1)
+    states = [s for s in plan.model.state_names if s != "end" and s[2] == content["layer"]["value"]]
+    assert content["layer"]["name"] == "previous demand"
+    for stage, stock, demand in states:
+        least = plan.bands((stage, stock, demand))[0].at_least
+        assert content["cells"][stock][stage] == plan.policy((stage, stock, demand), least)
+    assert sum(cell is not None for row in content["cells"] for cell in row) == len(states)
 
 
 def test_a_run_follows_the_plan_and_its_luck_adds_up(get):
@@ -161,7 +192,7 @@ def test_a_run_follows_the_plan_and_its_luck_adds_up(get):
             assert step["action"] == str(plan.policy(state, spent))
             safe = plan.explain(state, spent).safe
             assert step["safe"] == safe
-            assert run["safe_from"] is not None and i >= run["safe_from"] if safe else True
+            assert safe == (run["safe_from"] is not None and i >= run["safe_from"])
             happened = next(outcome for outcome in step["outcomes"] if outcome["happened"])
             spent += happened["cost"]
             state = next(s for s in map(model.state, range(model.n_states)) if str(s) == happened["to"])
@@ -295,13 +326,23 @@ def test_an_upload_is_solved_like_the_file(running, get, tmp_path, suffix):
     assert answer.status_code == 400 and "only domains have parameters" in answer.json()["error"]
 
 
-def test_everything_the_page_needs_is_there(running):
+def test_everything_the_page_needs_is_there(running, get):
     page = running.client.get("/").text
     for name in ("main.js", "style.css", "plotly.js"):
         assert f"static/{name}" in page
         assert running.client.get(f"/static/{name}").status_code == 200
     tag = running.client.get("/static/plotly.js").headers["etag"]
     assert running.client.get("/static/plotly.js", headers={"If-None-Match": tag}).status_code == 304
+    names = {"domains", "methods", "yardstick", "mean", "alpha_min", "upload", "version"}
     about = running.client.get("/api/domains").json()
-    assert about["domains"][0]["name"] == "betting-game"
-    assert not any(p["name"] == "traffic" for domain in about["domains"] for p in domain["parameters"])
+    assert set(about) == names
+    for told, (name, domain) in zip(about["domains"], DOMAINS.items(), strict=True):
+        assert (told["name"], tuple(told["parts"])) == (name, domain.parts)
+        taken = {parameter["name"]: parameter["default"] for parameter in told["parameters"]}
+        known = {key: each.default for key, each in domain.parameters.items() if key != "traffic"}  # no files
+        assert taken == known
+    assert [told["name"] for told in about["methods"]] == [name for name, each in METHODS.items() if each.shown]
+    assert [told["name"] for told in about["methods"] if told["slow"]] == ["cvar-ev", "cvar-wc"]
+    for told in about["methods"]:
+        assert told["table"] == (get("decisions.csv", "figure-2", alpha=0.1, method=told["name"]).status_code == 200)
+    assert {about["yardstick"], about["mean"]} <= {told["name"] for told in about["methods"]}

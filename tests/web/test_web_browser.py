@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
+from prudent.methods.registry import METHODS
 
 for needs in ("httpx", "plotly", "starlette", "uvicorn"):
     pytest.importorskip(needs)
@@ -109,16 +110,35 @@ def check_numbers(here, alpha, method="exact", model="betting-game"):
 
 def test_it_loads_and_shows_every_method_and_figure(visit):
     here = visit("?model=betting-game&alpha=0.2")
-    for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
+    shown = [name for name, about in METHODS.items() if about.shown]
+    for method in shown:
         here.ready(method)
         check_numbers(here, 0.2, method)
     for name in ("curve", "frontier", "map", "story"):
         here.drawn(name)
-    assert here.page.locator("#plans .js-plotly-plot").count() == 4
+    assert here.page.locator("#plans .js-plotly-plot").count() == len(shown)
+    assert here.page.locator("#plans h3").all_inner_texts() == [METHODS[name].title for name in shown]
+    assert here.page.locator("#take-method option").all_inner_texts() == shown
+    edges = here.page.evaluate(
+        "[...document.querySelectorAll('.plan')].map((card) => getComputedStyle(card).borderTopColor)"
+    )
+    assert len(set(edges)) == len(shown)
     assert "91.338" in here.page.inner_text("#headline")
     here.page.click("summary")
     cell = here.page.locator("#digits tr", has=here.page.get_by_text("cvar", exact=True)).locator("td").nth(1)
     assert float(cell.inner_text()) == printed("solve", "betting-game", "--alpha", 0.2)["cvar"]
+
+
+def test_a_method_without_a_colour_of_its_own_is_grey(visit):
+    here = visit().ready()
+    made, grey = here.page.evaluate(
+        """async () => {
+            const { colour } = await import("/static/charts.js"), { card } = await import("/static/cards.js");
+            const made = document.body.appendChild(card({ name: "brand-new", title: "New", what: "anything" }));
+            return [[colour("brand-new"), getComputedStyle(made).borderTopColor], colour("quiet")];
+        }"""
+    )
+    assert made == [grey, "rgb({}, {}, {})".format(*(int(grey[i : i + 2], 16) for i in (1, 3, 5)))]
 
 
 def test_dragging_alpha_shows_the_exact_numbers_and_the_chosen_points(visit):
@@ -214,6 +234,16 @@ def test_the_budget_slider_changes_the_map(visit):
     cells = here.page.evaluate("document.getElementById('map').data[0].z")
     plan = prudent.solve(prudent.domains.betting_game(), 0.2)
     assert cells[5][9] == plan.policy((9, 5), plan.policy.budget - 10)
+
+
+def test_a_frontier_of_one_point_has_room_around_it(visit):
+    here = visit("?model=figure-2&alpha=1").ready(alpha=1).drawn("frontier")
+    here.wait("document.getElementById('frontier').data.length === 5")  # the line, and a point for each method
+    for axis, trace in (("xaxis", "x"), ("yaxis", "y")):
+        low, high = here.page.evaluate(f"document.getElementById('frontier').layout.{axis}.range")
+        values = here.page.evaluate(f"document.getElementById('frontier').data.flatMap((each) => each.{trace})")
+        assert len(values) == 5 and low < min(values) <= max(values) < high
+        assert high - low == pytest.approx(2e-3 * max(values), rel=1e-6)
 
 
 @pytest.mark.parametrize("model", ["deep-sea-treasure", "figure-2"])

@@ -43,7 +43,7 @@ def test_headers_are_strict(running):
 def test_strange_hosts_are_not_answered(running, host):
     for path in ("/", "/api/solve?model=figure-2&alpha=0.1"):
         answer = running.client.get(path, headers={"Host": host})
-        assert answer.status_code in (400, 421) and "plan" not in answer.text
+        assert answer.status_code == 421 and "plan" not in answer.text
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1234", "[::1]:8000"])
@@ -95,7 +95,7 @@ def test_no_file_is_opened_for_a_request(running, tmp_path):
 def test_other_ways_of_asking_are_refused(running):
     assert running.client.post("/api/solve").status_code == 405
     assert running.client.delete("/").status_code == 405
-    assert running.client.get("/api/models").status_code in (404, 405)
+    assert running.client.get("/api/models").status_code == 404
     assert running.client.get("/api/solve?" + "x" * 3000).status_code == 414
 
 

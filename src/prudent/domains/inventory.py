@@ -14,7 +14,10 @@ PRICE, REVENUE, HOLDING = 1, 3, 1
 SWING = 5
 
 
-@domain("Inventory Control", parts=("stage", "stock", "previous demand"), action="units bought", drawn="heat")
+# With 0.6 of its budget left a run may be at any stage.
+@domain(
+    "Inventory Control", parts=("stage", "stock", "previous demand"), action="units bought", drawn="heat", opens_at=0.6
+)
 def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) -> SSP:
     """Return Inventory Control as in Rigter et al. (2022).
 

@@ -155,11 +155,11 @@ def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tup
     return roads, place
 
 
-def place_of_junctions(model: SSP) -> dict[str, tuple[float, float]] | None:
-    """Return where the junctions of the invented network lie if the model is of it, with the usual seed; else None."""
+def place_of_junctions(model: SSP, seed: int = 0) -> dict[str, tuple[float, float]] | None:
+    """Return where the junctions of the invented network lie if the model is of it, with this seed; else None."""
     if model.name != "autonomous-navigation" or not isinstance(model.state(0), str):
         return None
-    roads, place = synthetic_roads()
+    roads, place = synthetic_roads(seed)
     for index in range(model.n_states):
         junction, actions = model.state(index), range(model.action_start[index], model.action_start[index + 1])
         if junction not in roads or (
@@ -177,7 +177,7 @@ def _cut(minutes: FloatArray, weight: FloatArray) -> dict[float, float]:
     return durations
 
 
-@domain("Autonomous Navigation", drawn="network")
+@domain("Autonomous Navigation", drawn="network", opens_at=0.5)
 def autonomous_navigation(
     traffic: str | None = None, start: str | None = None, goal: str | None = None, noise: bool = True, seed: int = 0
 ) -> SSP:

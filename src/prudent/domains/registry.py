@@ -27,6 +27,7 @@ class Domain:
     parts: tuple[str, ...] = ()  # what the parts of a state are called, if states are tuples
     action: str = "action"  # what an action is called, if it is a number
     drawn: Literal["heat", "sea", "network", "table"] = "table"  # the picture that suits its plans
+    opens_at: float = 1.0  # the share of its budget that is left in the map that the page opens with
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:

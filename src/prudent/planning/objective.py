@@ -104,7 +104,7 @@ def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[Bu
     f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
     found = exceeding(prepared, int(np.ceil(f.min())), limits)  # VaR is never above CVaR
     w, sure = found.value_at_risk(alpha)
-    value, lower = (float(prepared.scale.totals(np.array(level))) for level in (w, sure))
+    value, lower = (prepared.scale.total(level) for level in (w, sure))
     if prepared.scale.deviation > 0:
         lower = bracket_below(prepared, float(sure))
     return found.policy(w), Achieved("var", value, min(lower, value), value)

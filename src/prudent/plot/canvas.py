@@ -7,12 +7,12 @@ import io
 import math
 from collections.abc import Hashable, Sequence
 from functools import cache
-from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prudent.errors import PrudentError, printable
+from prudent.results.policy_map import is_number
 from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.optional import needed
 
@@ -25,7 +25,6 @@ __all__ = [
     "hues",
     "in_order",
     "ink_on",
-    "is_number",
     "light",
     "name_of",
     "ordered",
@@ -130,11 +129,6 @@ def in_order(names: Sequence[Hashable]) -> list[Hashable]:
     if all(is_number(name) for name in once):
         return sorted(once, key=float)  # type: ignore[arg-type]
     return once
-
-
-def is_number(name: object) -> bool:
-    """Return whether a name is a number."""
-    return isinstance(name, Real) and not isinstance(name, bool)
 
 
 def png(figure: Any) -> bytes:

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.errors import PrudentError
-from prudent.models.ssp import SSP
-from prudent.plot.canvas import axes_for, in_order, ink_on, is_number, name_of
-from prudent.plot.strips import check_plan, played_at
-from prudent.results.decisions import Decision
+from prudent.errors import PrudentError, as_number
+from prudent.plot.canvas import axes_for, in_order, ink_on, name_of
+from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
+from prudent.results.policy_map import cells_at, is_number, mean_cells
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["has_tuples", "heat_map"]
+__all__ = ["heat_map"]
 
 NUMBERED = 330
 """The most cells of a map that have their action written into them."""
@@ -61,9 +60,13 @@ def heat_map(
     check_plan(plan)
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise PrudentError(f"names is {names!r}; it must be a sequence of texts: x, y, the action, other coordinates")
-    cells = _mean_cells(plan, x, y, where or {}) if budget is None else _cells(plan, budget, x, y, where or {})
+    where = {} if where is None else where
+    if budget is None:
+        cells = {cell: (mean, True) for cell, mean in mean_cells(plan, x, y, where).items()}
+    else:
+        cells = _cells(plan, budget, x, y, where)
     if not cells:
-        raise PrudentError(f"no state of {plan.model.name} is met with budget {budget!r} and where {where!r}")
+        raise PrudentError(f"no state of {plan.model.name} is met with budget {budget!r} and where {dict(where)!r}")
     ax = axes_for(ax, (6.0, 4.6))
     across, up = (in_order([cell[i] for cell in cells]) for i in (0, 1))
     grid = np.full((len(up), len(across)), np.nan)
@@ -90,8 +93,21 @@ def heat_map(
     bar.outline.set_visible(False)
     if isinstance(mesh.norm, needed("matplotlib.colors", "plot").BoundaryNorm):
         bar.set_ticks(np.arange(np.nanmin(grid), np.nanmax(grid) + 1))
-    ax.set_title(_heading(plan, budget, where or {}, called, x, y), fontsize=9.5, loc="left")
+    ax.set_title(_heading(plan, budget, where, called, x, y), fontsize=9.5, loc="left")
     return ax
+
+
+def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
+    """Return the action of each cell with so much of the budget left, and whether the plan's runs can be there."""
+    budget = as_number("budget", budget, "a finite number", np.isfinite)
+    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
+    met = {
+        row.state
+        for row in plan.decisions().rows
+        if plan.policy.budget is None or row.at_least - near <= spent <= row.at_most + near
+    }
+    cells = cells_at(plan, budget, x, y, where)
+    return {cell: (action, state in met) for cell, (state, action) in cells.items() if action is not None}
 
 
 def _heading(
@@ -142,81 +158,3 @@ def _ticks(axis: Any, values: list[Hashable]) -> None:
         apart = next(k * 10**i for i in range(10) for k in (1, 2, 5) if len(values) <= 12 * k * 10**i)
         shown = values[::apart]
         axis.set_ticks([float(value) for value in shown], [f"{value:g}" for value in shown])  # type: ignore[arg-type]
-
-
-def _number(model: SSP, action: Hashable) -> float:
-    if not is_number(action):
-        raise PrudentError(
-            f"action {action!r} of {model.name} is not a number: a heat map has none for it; use budget_strip or routes"
-        )
-    return float(action)  # type: ignore[arg-type]
-
-
-def _states(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[tuple[int, tuple[Any, Any]]]:
-    """Return the states with a number among their actions, and the cell of each."""
-    if isinstance(x, bool) or isinstance(y, bool) or not isinstance(x, int) or not isinstance(y, int) or x == y:
-        raise PrudentError(f"x is {x!r} and y is {y!r}; they must be two coordinates of the state, counted from 0")
-    if not isinstance(where, Mapping) or not all(isinstance(i, int) and i not in (x, y) for i in where):
-        raise PrudentError(f"where is {where!r}; it must give values of other coordinates, as in {{2: 10}}")
-    found = []
-    for index in np.flatnonzero(~model.is_goal).tolist():
-        name = model.state(index)
-        if not isinstance(name, tuple) or max(x, y, *where, 0) >= len(name) or min(x, y, *where, 0) < 0:
-            continue
-        if all(name[i] == value for i, value in where.items()):
-            found.append((index, (name[x], name[y])))
-    if not found:
-        raise PrudentError(
-            f"{model.name} has no state that is a tuple with coordinates {x} and {y}"
-            + (f" and {dict(where)!r}" if where else "") + "; use budget_strip or routes"
-        )  # fmt: skip
-    return found
-
-
-def _mean_cells(plan: Plan, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
-    """Return the mean action of each cell, weighted by how often it is played there."""
-    model, played = plan.model, plan.visits().played
-    sums: dict[Any, list[float]] = {}
-    for index, cell in _states(model, x, y, where):
-        for action in range(int(model.action_start[index]), int(model.action_start[index + 1])):
-            if played[action] > 0 and not _only_way(model, index):
-                both = sums.setdefault(cell, [0.0, 0.0])
-                both[0] += played[action] * _number(model, model.action(action))
-                both[1] += played[action]
-    # Rounding must not make a mean of equal actions another one.
-    return {cell: (float(np.round(total / times, 9)), True) for cell, (total, times) in sums.items()}
-
-
-def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
-    """Return the action of each cell with so much of the budget left, and whether it is met."""
-    model = plan.model
-    met: dict[Hashable, list[Decision]] = {}
-    for row in plan.decisions().rows:
-        met.setdefault(row.state, []).append(row)
-    cells: dict[Any, tuple[float, bool]] = {}
-    owner: dict[Any, Hashable] = {}
-    for index, cell in _states(model, x, y, where):
-        if plan.policy.prepared.members.state_of[index] < 0 or _only_way(model, index):
-            continue
-        state = model.state(index)
-        found = played_at(plan, state, budget, met)
-        if cell in owner:
-            raise PrudentError(
-                f"states {owner[cell]!r} and {state!r} share a cell; with a budget, fix the others: where={{2: ...}}"
-            )
-        owner[cell] = state
-        if found is not None:
-            cells[cell] = _number(model, found[0]), found[1]
-    return cells
-
-
-def _only_way(model: SSP, index: int) -> bool:
-    """Return whether a state has one action, and that is not a number: there is nothing to map."""
-    first = int(model.action_start[index])
-    return int(model.action_start[index + 1]) - first == 1 and not is_number(model.action(first))
-
-
-def has_tuples(model: SSP, length: int) -> bool:
-    """Return whether states are tuples of numbers, but for goals."""
-    names = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
-    return all(isinstance(name, tuple) and len(name) == length and all(map(is_number, name)) for name in names)

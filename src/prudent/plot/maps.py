@@ -1,13 +1,14 @@
 """The map of a policy that suits its model."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prudent.errors import PrudentError
-from prudent.plot.heat import has_tuples, heat_map
-from prudent.plot.network import MOST, routes
+from prudent.plot.heat import heat_map
+from prudent.plot.network import routes
 from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip, check_plan
 from prudent.results.plan import Plan
+from prudent.results.policy_map import domain_of, other_parts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +19,10 @@ __all__ = ["policy"]
 def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
     """Draw what a plan plays where, in the way that suits its model.
 
-    Deep Sea Treasure is a map with arrows (:func:`sea_map`), the Betting Game and Inventory Control are heat maps over
-    stage and money or stock (:func:`heat_map`), Autonomous Navigation is a network with routes (:func:`routes`); any
-    other model is shown as strips along the budget left, one for each of the states met most (:func:`budget_strip`).
+    A domain says how it is drawn: Deep Sea Treasure is a map with arrows (:func:`sea_map`), the Betting Game and
+    Inventory Control are heat maps over stage and money or stock (:func:`heat_map`), Autonomous Navigation is a network
+    with routes (:func:`routes`).  Any other model is shown as strips along the budget left, one for each of the states
+    met most (:func:`budget_strip`).
 
     Parameters
     ----------
@@ -40,16 +42,14 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
     ('stage', 'stock')
     """
     check_plan(plan)
-    model = plan.model
-    if model.name == "deep-sea-treasure" and has_tuples(model, 3):
+    model, known = plan.model, domain_of(plan.model)
+    if known.drawn == "heat":
+        where = {} if budget is None else other_parts(model)
+        names = (*known.parts[:2], known.action, *known.parts[2:])
+        return heat_map(plan, budget, where=where, names=names, ax=ax)
+    if known.drawn == "sea":
         return sea_map(plan, budget, ax=ax)
-    if model.name == "betting-game" and has_tuples(model, 2):
-        return heat_map(plan, budget, names=("stage", "money", "bet"), ax=ax)
-    if model.name == "inventory-control" and has_tuples(model, 3):
-        first: Any = model.state(int(model.initial_state[0]))
-        where = None if budget is None else {2: first[2]}
-        return heat_map(plan, budget, where=where, names=("stage", "stock", "units bought", "previous demand"), ax=ax)
-    if model.name == "autonomous-navigation" and model.n_states <= MOST:
+    if known.drawn == "network":
         return routes(plan, budget=budget, ax=ax)
     if budget is not None:
         raise PrudentError(

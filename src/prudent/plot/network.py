@@ -1,29 +1,25 @@
 """A network and the routes of a plan through it."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
 
 from prudent.domains.navigation import place_of_junctions
 from prudent.errors import PrudentError
-from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, axes_for, name_of
-from prudent.plot.strips import check_plan, played_at
+from prudent.plot.strips import check_plan
+from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
+from prudent.results.policy_map import played_at
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["place_states", "routes"]
-
-MOST = 600
-"""The most states that are laid out."""
+__all__ = ["routes"]
 
 FEW = 12
 """So few states are all named."""
@@ -66,20 +62,13 @@ def routes(
     check_plan(plan)
     model = plan.model
     place = _places(model, positions)
-    way = _ways(model)
-    if budget is None:
-        times = plan.visits().played[way.action] * way.share
-    else:
-        times = np.isin(way.action, _played(plan, budget)) * way.share
+    played = plan.visits().played if budget is None else _played(plan, budget)
+    once, total = ways_of(model).used(played)
     tall, wide = np.ptp(place[:, 1]), max(np.ptp(place[:, 0]), 1e-9)
     ax = axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
     lines = needed("matplotlib.collections", "plot").LineCollection
-    grey = lines(place[np.column_stack([way.source, way.target])], colors="#D9D9D9", linewidths=0.5, zorder=1)
-    ax.add_collection(grey)
+    ax.add_collection(lines(place[once], colors="#D9D9D9", linewidths=0.5, zorder=1))
     ax.plot(place[:, 0], place[:, 1], "o", color=FAINT, markersize=2.5, zorder=2)
-    pairs = np.column_stack([way.source, way.target])
-    once, which = np.unique(pairs, axis=0, return_inverse=True)
-    total = np.bincount(which.ravel(), weights=times, minlength=len(once)).astype(np.float64)
     arrow = needed("matplotlib.patches", "plot").FancyArrowPatch
     for (source, target), often in sorted(zip(once.tolist(), total.tolist(), strict=True), key=lambda each: each[1]):
         if often < SHOWN or source == target:
@@ -104,59 +93,6 @@ def routes(
     return ax
 
 
-def place_states(model: SSP) -> FloatArray:
-    """Return where states lie, (n_states, 2): as far apart as it costs to get there, as nearly as a plane allows.
-
-    Classical scaling of the costs of shortest ways, turned so that the start is on the left of the goal.
-    """
-    if model.n_states > MOST:
-        raise PrudentError(f"{model.name} has {model.n_states:,} states; {MOST} are laid out at most: give positions=")
-    way = _ways(model)
-    length = np.maximum(way.cost, 1e-3 * max(float(np.abs(way.cost).max(initial=0.0)), 1e-9))
-    n = model.n_states
-    order = np.lexsort((length, way.target, way.source))
-    keep = np.append(True, np.diff(way.source[order] * n + way.target[order]) != 0)
-    order = order[keep]
-    arcs = csr_array((length[order], (way.source[order], way.target[order])), shape=(n, n))
-    far = shortest_path(arcs, directed=False)
-    far = np.where(np.isfinite(far), far, 1.2 * far[np.isfinite(far)].max(initial=1.0))
-    middle = np.eye(n) - 1 / n
-    value, vector = np.linalg.eigh(-0.5 * middle @ far**2 @ middle)
-    flat = vector[:, -2:][:, ::-1] * np.sqrt(np.maximum(value[-2:][::-1], 0.0))
-    if flat.shape[1] < 2:
-        flat = np.column_stack([flat, np.zeros(n)])
-    across = flat[np.flatnonzero(model.is_goal)[0]] - flat[model.initial_state[0]]
-    angle = np.arctan2(across[1], across[0])
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    flat = flat @ turn
-    if flat[np.argmax(np.abs(flat[:, 1]).round(6)), 1] < 0:  # one of two mirror images, always the same
-        flat[:, 1] *= -1
-    return np.asarray(flat)
-
-
-@dataclass(frozen=True)
-class _Ways:
-    """Pairs of states that an action may lead between, (n_ways,) each."""
-
-    source: IntArray
-    target: IntArray
-    action: IntArray
-    share: FloatArray  # the chance that the action leads there
-    cost: FloatArray  # the mean cost if it does
-
-
-def _ways(model: SSP) -> _Ways:
-    """Return the ways of each action, with the chance of each and its mean cost."""
-    action = owner(model.outcome_start)
-    key = action * model.n_states + model.successor
-    once, which = np.unique(key[model.probability > 0], return_inverse=True)
-    chance = model.probability[model.probability > 0]
-    share = np.bincount(which, weights=chance, minlength=len(once)).astype(np.float64)
-    cost = np.bincount(which, weights=chance * model.cost[model.probability > 0], minlength=len(once)) / share
-    a = once // model.n_states
-    return _Ways(owner(model.action_start)[a], once % model.n_states, a, share, cost)
-
-
 def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None) -> FloatArray:
     given: Mapping[Any, Any] | None = place_of_junctions(model) if positions is None else positions
     if given is None:
@@ -178,13 +114,13 @@ def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None
     return found
 
 
-def _played(plan: Plan, budget: float) -> list[int]:
-    """Return the actions played with so much of the budget left, where a run can have it."""
-    model, found = plan.model, []
-    for index in np.flatnonzero(~model.is_goal & (plan.policy.prepared.members.state_of >= 0)).tolist():
-        action = played_at(plan, model.state(index), budget)
-        if action is not None:
-            found.append(model.find_action(index, action[0]))
+def _played(plan: Plan, budget: float) -> FloatArray:
+    """Return 1 for the actions played with so much of the budget left, where a run can have it, and 0 for others."""
+    model = plan.model
+    found = np.zeros(model.n_actions)
+    for index in np.flatnonzero(~model.is_goal).tolist():
+        if (action := played_at(plan, index, budget)) is not None:
+            found[model.find_action(index, action)] = 1
     return found
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.planning.curve import Curve
+from prudent.planning.curve import Curve, CurvePoint
 from prudent.planning.frontier import Frontier, FrontierPoint
 from prudent.plot.canvas import BLACK, BLUE, FAINT, INK, ORANGE, TAIL, axes_for, quiet, short
 from prudent.results.plan import Plan
@@ -43,10 +43,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         raise PrudentError(f"curve is a {type(curve).__name__}; give what prudent.curve returned")
     marked = None if alpha is None else curve.at(alpha)
     ax = axes_for(ax)
-    alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
-    even = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
-    # Where costs are rounded breakpoints are many and each takes a while, and between them little changes.
-    points = even if curve.notes else sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
+    points = _points(curve)
     x = [point.alpha for point in points]
     if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
         bounds = [p.lower for p in points], [p.upper for p in points]
@@ -66,17 +63,31 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":")
         ax.set_title(f"\N{GREEK SMALL LETTER ALPHA} = {marked.alpha:g}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:
-        ax.set_xscale("log")
-        ax.set_xlim(curve.alpha_min, 1)
-        ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= x[0]]
-        ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
-        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        ax.set_xticks([], minor=True)
+        _log_axis(ax, curve.alpha_min)
     ax.set_xlabel("\N{GREEK SMALL LETTER ALPHA}, the fraction of worst runs")
     ax.set_ylabel("total cost")
     quiet(ax)
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
     return ax
+
+
+def _points(curve: Curve) -> list[CurvePoint]:
+    """Return the points that a curve is drawn through.
+
+    Where costs are rounded its breakpoints are left out: they are many, each takes a while, and little changes between.
+    """
+    alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
+    even = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
+    return even if curve.notes else sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
+
+
+def _log_axis(ax: Any, least: float) -> None:
+    ax.set_xscale("log")
+    ax.set_xlim(least, 1)
+    ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= least]
+    ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.set_xticks([], minor=True)
 
 
 def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None, ax: "Axes | None" = None) -> "Axes":

@@ -7,9 +7,9 @@ import numpy as np
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
 from prudent.plot.canvas import FAINT, INK, axes_for
-from prudent.plot.heat import has_tuples
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
+from prudent.results.policy_map import arrows_at, is_sea
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     'after 2 moves'
     """
     check_plan(plan)
-    model = plan.model
-    actions = {model.action(index) for index in range(model.n_actions)}
-    if not has_tuples(model, 3) or not actions <= {"stop", *DIRECTIONS}:
-        raise PrudentError(f"{model.name} is not Deep Sea Treasure; use policy, heat_map, routes or budget_strip")
+    if not is_sea(plan.model):
+        raise PrudentError(f"{plan.model.name} is not Deep Sea Treasure; use policy, heat_map, routes or budget_strip")
     arrows = _sailed(plan) if budget is None else _steered(plan, budget)
     ax = axes_for(ax, (6.0, 5.4))
     _draw_sea(ax)
@@ -105,12 +103,8 @@ def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
             f"budget is {budget:g}; a move costs {MOVE_COST}, so {whole:g} is left at the start, "
             f"{whole - MOVE_COST:g} after a move, ..., {whole - MOVE_COST * horizon:g} before the last one"
         )
-    visits, found = plan.visits(), {}
-    for state in states:
-        if state[2] == round(moves) and state[:2] not in TREASURE:
-            action: Any = plan.policy(state, float(MOVE_COST * state[2]))
-            found[state[0], state[1], action] = 1.0 if visits.of(state) > 0 else 0.0
-    return found
+    visits = plan.visits()
+    return {(*s[:2], action): float(visits.of(s) > 0) for s, action in arrows_at(plan, round(moves)).items()}
 
 
 def _draw_sea(ax: Any) -> None:

@@ -1,21 +1,22 @@
 """Strips along the budget left: what a plan plays in a state, depending on what is left."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import HATCHES, INK, axes_for, in_order, ink_on, is_number, name_of, ordered
+from prudent.errors import PrudentError
+from prudent.plot.canvas import HATCHES, INK, axes_for, in_order, ink_on, name_of, ordered
 from prudent.results.decisions import Decision
 from prudent.results.plan import Plan
+from prudent.results.policy_map import is_number
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["budget_strip", "check_plan", "most_visited", "played_at"]
+__all__ = ["budget_strip", "check_plan", "most_visited"]
 
 MOST = 20
 """The most states that are drawn unless they are named."""
@@ -62,39 +63,17 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     low, high = _range(strips, budget, step)
     ax.set_xlim(high, low)  # spent by and by, from left to right
     ax.set_ylim(len(strips) - 0.4, -0.6)
-    width = ax.bbox.width * 72 / ax.figure.dpi / (high - low)  # points for one unit of cost, about
     spelt: set[Hashable] = set()
     for row, (_, bands, met) in enumerate(strips):
-        for begin, end, action in _spans(bands, budget, step, low, high):
-            ax.broken_barh(
-                [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour[action], edgecolor="white", linewidth=0.6,
-                hatch=hatch[action], zorder=2,
-            )  # fmt: skip
-            whole, cut = name_of(action, LONG), name_of(action)
-            text = next((text for text in (whole, cut) if (begin - end) * width > 6.5 * len(text) + 6), None)
-            if text is not None:
-                ax.text(
-                    (begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3,
-                    color="black" if hatch[action] else ink_on(colour[action]),
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if hatch[action] else None,
-                )  # fmt: skip
-                spelt |= {action} if text == whole else set()
+        for span in _spans(bands, budget, step, low, high):
+            if _draw_band(ax, row, span, colour[span[2]], hatch[span[2]]):
+                spelt.add(span[2])
         for begin, end, _ in _spans(met, budget, step, low, high, apart=True):
             ax.plot([begin, end], [row + 0.39] * 2, color=INK, linewidth=2.2, solid_capstyle="butt", zorder=3)
     ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    if plan.policy.budget is None:
-        ax.set_xticks([])
-        ax.set_xlabel("whatever is left: this plan looks at the state alone")
-    else:
-        ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
-        luck = plan.policy.prepared.scale.luck
-        back = any(luck[plan.model.index(state)] < 0 for state in chosen)  # by negative costs
-        ax.set_xlabel("budget left" if back else "budget left (below 0: the total exceeds the budget)")
-    more = 0 if states else len({row.state for row in decisions.rows} - set(chosen))
-    words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")
-    ax.set_xlabel(f"{ax.get_xlabel()}\n{words}")
+    _name_budget(ax, plan, chosen, 0 if states else len({row.state for row in decisions.rows} - set(chosen)))
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
         handles = [
@@ -103,6 +82,40 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
         ]
         _legend(ax, handles, own=own)
     return ax
+
+
+def _draw_band(ax: Any, row: int, span: tuple[float, float, Hashable], colour: str, hatch: str) -> bool:
+    """Draw where one action is played, with its name if there is room; return whether all of the name is there."""
+    begin, end, action = span
+    ax.broken_barh(
+        [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour, edgecolor="white", linewidth=0.6, hatch=hatch,
+        zorder=2,
+    )  # fmt: skip
+    high, low = ax.get_xlim()
+    room = (begin - end) * ax.bbox.width * 72 / ax.figure.dpi / (high - low)  # in points, about
+    names = name_of(action, LONG), name_of(action)
+    text = next((name for name in names if room > 6.5 * len(name) + 6), None)
+    if text is not None:
+        ax.text(
+            (begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3,
+            color="black" if hatch else ink_on(colour),
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if hatch else None,
+        )  # fmt: skip
+    return text == names[0]
+
+
+def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None:
+    """Say what runs along the axis, and how many states are not shown."""
+    if plan.policy.budget is None:
+        ax.set_xticks([])
+        what = "whatever is left: this plan looks at the state alone"
+    else:
+        ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
+        luck = plan.policy.prepared.scale.luck
+        back = any(luck[plan.model.index(state)] < 0 for state in states)  # by negative costs
+        what = "budget left" if back else "budget left (below 0: the total exceeds the budget)"
+    words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")
+    ax.set_xlabel(f"{what}\n{words}")
 
 
 def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
@@ -133,23 +146,6 @@ def check_plan(plan: object) -> None:
     """Refuse what is no plan."""
     if not isinstance(plan, Plan):
         raise PrudentError(f"plan is a {type(plan).__name__}; give what prudent.solve returned")
-
-
-def played_at(
-    plan: Plan, state: Hashable, budget: float, met: Mapping[Hashable, list[Decision]] | None = None
-) -> tuple[Hashable, bool] | None:
-    """Return what is played with so much of the budget left, and whether a run of the plan can be there.
-
-    None where no run of any plan can have so much left.  What is no multiple of the cost step is rounded: down.
-    """
-    budget = as_number("budget", budget, "a finite number", np.isfinite)
-    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
-    bands = plan.bands(state)
-    if spent < bands[0].at_least - near:
-        return None
-    action = next(band.action for band in bands if spent <= band.at_most + near)
-    rows = () if met is None else met.get(state, ())
-    return action, any(row.at_least - near <= spent <= row.at_most + near for row in rows)
 
 
 def most_visited(plan: Plan) -> list[Hashable]:

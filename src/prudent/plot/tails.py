@@ -149,13 +149,7 @@ def cdf(
 def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | None = None) -> FloatArray:
     """Return edges of bars that suit several distributions: a whole number of cost steps wide, where there is one."""
     if bins is not None and not isinstance(bins, int | np.integer):
-        try:
-            edges = np.asarray(bins, dtype=np.float64)
-        except (TypeError, ValueError):
-            edges = np.zeros(0)
-        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
-            raise PrudentError(f"bins is {bins!r}; it must be a number of bars, or their edges, rising")
-        return edges
+        return _edges(bins)
     most = BINS if bins is None else int(bins)
     if most < 1 or isinstance(bins, bool):
         raise PrudentError(f"bins is {bins!r}; it must be a number of bars, at least 1, or their edges, rising")
@@ -179,6 +173,17 @@ def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | Non
     return np.linspace(low, high + 1e-9 * max(1.0, abs(high)), most + 1)
 
 
+def _edges(bins: Sequence[float]) -> FloatArray:
+    """Return edges of bars as they were given, or refuse them."""
+    try:
+        edges = np.asarray(bins, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.zeros(0)
+    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
+        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, or their edges, rising")
+    return edges
+
+
 def _binned(found: Distribution, weights: FloatArray, edges: FloatArray, missing: float) -> FloatArray:
     """Return probability by bar; what lies beyond the bars goes into the last, and what lies before into the first."""
     place = np.clip(np.searchsorted(edges, found.values, side="right") - 1, 0, len(edges) - 2)
@@ -188,29 +193,19 @@ def _binned(found: Distribution, weights: FloatArray, edges: FloatArray, missing
 
 
 def _shown(results: tuple[Result, ...], alpha: float | None, labels: Sequence[str] | None) -> list[_Shown]:
+    """Check what is to be drawn; return it with its alpha and its name."""
     if not results:
         raise PrudentError("there is nothing to draw: give plans, distributions or simulated runs")
-    for i, result in enumerate(results):
+    for i, result in enumerate(results, 1):
         if not isinstance(result, Result):
-            raise PrudentError(
-                f"result {i + 1} is a {type(result).__name__}; give plans, distributions or simulated runs"
-            )
+            raise PrudentError(f"result {i} is a {type(result).__name__}; give plans, distributions or simulated runs")
         if isinstance(result, Distribution) and len(result.values) == 0:
-            raise PrudentError(f"result {i + 1} is a distribution without values: there is nothing to draw")
+            raise PrudentError(f"result {i} is a distribution without values: there is nothing to draw")
     if labels is not None and (not isinstance(labels, list | tuple) or len(labels) != len(results)):
         raise PrudentError(f"labels is {labels!r}; it must be a list with one for each of the {len(results)} results")
     alpha = None if alpha is None else check_alpha(alpha)
-    plans = [result for result in results if isinstance(result, Plan)]
-    usual = plans[0].alpha if plans else None
-    names = [_label(result) for result in results] if labels is None else [name_of(label, 40) for label in labels]
-    if labels is None and len(results) == 1:
-        names = [""]
-    methods = [plan.method for plan in plans]
-    if labels is None and len(set(methods)) < len(methods):  # plans of one method differ in alpha, perhaps
-        alphas = [
-            f", \N{GREEK SMALL LETTER ALPHA} = {each.alpha:g}" if isinstance(each, Plan) else "" for each in results
-        ]
-        names = [name + more for name, more in zip(names, alphas, strict=True)]
+    usual = next((result.alpha for result in results if isinstance(result, Plan)), None)
+    names = _labels(results) if labels is None else [name_of(label, 40) for label in labels]
     shown = []
     for result, name in zip(results, names, strict=True):
         if isinstance(result, Plan):
@@ -220,10 +215,17 @@ def _shown(results: tuple[Result, ...], alpha: float | None, labels: Sequence[st
     return shown
 
 
-def _label(result: Result) -> str:
-    if isinstance(result, Plan):
-        return result.method
-    return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
+def _labels(results: tuple[Result, ...]) -> list[str]:
+    """Return a name for each result: none for a single one, and with alpha where two plans have one method."""
+    methods = [result.method for result in results if isinstance(result, Plan)]
+    alpha = ", \N{GREEK SMALL LETTER ALPHA} = {:g}" if len(set(methods)) < len(methods) else ""
+
+    def label(result: Result) -> str:
+        if isinstance(result, Plan):
+            return result.method + alpha.format(result.alpha)
+        return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
+
+    return [label(result) for result in results] if len(results) > 1 else [""]
 
 
 def _draw_bars(ax: Any, each: _Shown, mass: FloatArray, edges: FloatArray, i: int, of: int) -> None:

@@ -1,3 +1,4 @@
+import base64
 import json
 import re
 import time
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 import prudent
 from prudent.apps.cli.main import main
 from prudent.apps.paper import experiments, figures, page, reproduce
+from prudent.apps.paper.published import ALPHAS, METHODS
 from prudent.runtime import progress
 
 FIELDS = (
@@ -16,14 +18,16 @@ FIELDS = (
 ).split()
 
 
+TWO = {"betting-game": "Betting Game", "deep-sea-treasure": "Deep Sea Treasure"}
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """The report of two domains, with few episodes."""
     pytest.importorskip("matplotlib", reason="the report has figures")
     patch = pytest.MonkeyPatch()
-    two = {"betting-game": "Betting Game", "deep-sea-treasure": "Deep Sea Treasure"}
     for module in (experiments, page):
-        patch.setattr(module, "DOMAINS", two)
+        patch.setattr(module, "DOMAINS", TWO)
     for module in (figures, page):
         patch.setattr(module, "FIGURES", {"betting-game": (0.2,), "deep-sea-treasure": (0.02, 0.2)})
     patch.setattr(experiments, "GRIDS", (30,))
@@ -55,7 +59,12 @@ def test_results(report):
         assert (row["paper_cvar"] is None) == (row["method"] == "exact")
         assert abs(row["simulated_cvar"] - row["cvar"]) <= 4 * row["simulated_cvar_se"] + 1e-9
     assert {grid["ties"] for grid in content["deep_sea_treasure_grids"]} == {"first", "last"}
-    assert all(seconds >= 0 for seconds in content["parts"].values())
+    planned = {f"{d}, {m}, alpha {a:g}" for d in TWO.values() for m in METHODS for a in ALPHAS}
+    built = {f"{domain}, building" for domain in TWO.values()}
+    assert set(content["parts"]) == planned | built | {"Deep Sea Treasure, 30 points"}
+    for row in content["rows"]:
+        took = content["parts"][f"{TWO[row['domain']]}, {row['method']}, alpha {row['alpha']:g}"]
+        assert 0 < row["seconds"] < took  # a part simulates as well
     lines = (out / "results.csv").read_text().splitlines()
     assert len(lines) == 17
     assert results.row("betting-game", "exact", 0.2).off("cvar") is None
@@ -78,10 +87,27 @@ def test_page_stands_alone(report):
     assert "nan" not in re.sub(r"base64,[^\"]*", "", text)
 
 
-def test_pictures_are_pictures(report):
+def test_pictures_on_the_page_are_those_beside_it_and_differ(report):
     out, _ = report
-    for path in out.glob("*.png"):
-        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    files = [path.read_bytes() for path in sorted(out.glob("*.png"))]
+    text = (out / "index.html").read_text()
+    shown = [base64.b64decode(each) for each in re.findall(r"data:image/png;base64,([^\"]*)", text)]
+    assert sorted(shown) == sorted(files)
+    assert len(set(files)) == 3 and all(file.startswith(b"\x89PNG\r\n\x1a\n") for file in files)
+
+
+def test_a_figure_has_bars_for_each_method_and_marks_what_it_costs(report, monkeypatch):
+    _, results = report
+    drawn = []
+    monkeypatch.setattr(figures, "FIGURES", {"betting-game": (0.2,)})
+    monkeypatch.setattr(figures, "png", lambda figure: drawn.append(figure) or b"")
+    assert figures.draw_figures(results) == {"betting-game-0.2.png": b""}
+    order = ["cvar-wc", "cvar-ev", "expected", "exact"]
+    for axis, method in zip(drawn[0].axes, order, strict=True):
+        (label,) = [text.get_text() for text in axis.get_legend().get_texts()]
+        assert label.startswith(METHODS[method] + ":")
+        (cvar,) = [line.get_xdata()[0] for line in axis.lines if line.get_marker() == "s"]
+        assert cvar == pytest.approx(results.row("betting-game", method, 0.2).simulated_cvar)
 
 
 def test_wrong_options(tmp_path):

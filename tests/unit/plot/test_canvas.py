@@ -87,8 +87,10 @@ def test_names_are_cut_and_never_mathematics():
     assert canvas.name_of("bell\a") == repr("bell\a")
     table = {"$s_1$": {"$a": [(0.5, "g", 1), (0.5, "g", 4)], "b$": [(1, "g", 3)]}, "g": {}}
     plan = prudent.solve(prudent.build("$s_1$", table), 0.4)
-    for draw in (PLOT.budget_strip, PLOT.routes):
-        drawn(draw(plan))
+    strip, network = drawn(PLOT.budget_strip(plan)), drawn(PLOT.routes(plan))
+    assert [label.get_text() for label in strip.get_yticklabels()] == [r"\$s_1\$"]
+    assert {text.get_text() for text in strip.texts} <= {r"\$a", r"b\$"} and strip.texts
+    assert {text.get_text() for text in network.texts} == {r"\$s_1\$", "g"}
 
 
 def test_colours_differ_in_lightness():
@@ -149,6 +151,6 @@ def test_what_cannot_be_drawn_says_so(betting, treasure):
     with pytest.raises(prudent.PrudentError, match="600 are laid out at most"):
         PLOT.routes(betting)
     memory = plan_for("deep_sea_treasure", 0.02, method="cvar-ev")
-    drawn(PLOT.policy(memory))  # where its runs go needs no memory
+    assert drawn(PLOT.policy(memory)).get_xlabel() == "column"  # where its runs go needs no memory
     with pytest.raises(prudent.PrudentError, match="remembers more than the cost so far"):
         PLOT.policy(memory, budget=memory.policy.budget)

@@ -154,7 +154,11 @@ def test_the_curve_is_the_curve():
 
 
 def test_a_curve_of_one_alpha_can_be_drawn():
-    drawn(PLOT.curve(prudent.curve(prudent.domains.figure_2(), alpha_min=1)))
+    curve = prudent.curve(prudent.domains.figure_2(), alpha_min=1)
+    ax = drawn(PLOT.curve(curve))
+    assert ax.get_xscale() == "linear"
+    mean = curve.at(1).expected
+    assert [line.get_ydata()[-1] for line in ax.lines] == [mean, curve.at(1).var, mean]  # CVaR, VaR, mean
 
 
 def test_a_curve_of_rounded_costs_shows_its_bounds():

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from prudent import domains
 from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS, POINTS, SECONDS, TABLE_1
+from prudent.domains import deep_sea_treasure, registry
 from prudent.methods.cvar_ev import CvarEV
 from prudent.methods.cvar_wc import CvarWC
+from prudent.methods.registry import with_points
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.planning.solve import solve
@@ -86,9 +87,7 @@ class Results:
 
 def solve_as_in_paper(model: SSP, domain: str, method: str, alpha: float) -> Plan:
     """Solve with the options that the paper uses in this domain."""
-    points = POINTS.get(domain, 30)
-    paper: dict[str, CvarWC] = {"cvar-wc": CvarWC(points=points), "cvar-ev": CvarEV(points=points)}
-    return solve(model, alpha, method=paper.get(method, method))
+    return solve(model, alpha, method=with_points(method, POINTS.get(domain, 30)))
 
 
 def run_experiments(episodes: int, traffic: str | None, seed: int = 0) -> Results:
@@ -97,12 +96,12 @@ def run_experiments(episodes: int, traffic: str | None, seed: int = 0) -> Result
     for domain, title in DOMAINS.items():
         with _timed(results, f"{title}, building"):
             options = {"traffic": traffic} if domain == "autonomous-navigation" else {}
-            model = getattr(domains, domain.replace("-", "_"))(**options)
+            model = registry.DOMAINS[domain].make(**options)
         for alpha in ALPHAS:
             for method in METHODS:
                 with _timed(results, f"{title}, {method}, alpha {alpha:g}"):
                     results.rows.append(_row(results, model, domain, method, alpha, seed))
-    treasure = domains.deep_sea_treasure()
+    treasure = deep_sea_treasure()
     for points in GRIDS:
         with _timed(results, f"Deep Sea Treasure, {points} points"):
             results.grids += _grid_study(treasure, points)

@@ -3,7 +3,7 @@
 import base64
 
 from prudent.apps.paper.experiments import Results
-from prudent.apps.paper.published import DOMAINS
+from prudent.apps.paper.published import DOMAINS, METHODS
 from prudent.plot.canvas import png
 from prudent.plot.tails import common_bins, distribution
 from prudent.policies.runs import Runs
@@ -19,7 +19,6 @@ FIGURES = {
 }
 """Which histograms the paper shows."""
 
-LABEL = {"expected": "Expected Value", "cvar-wc": "CVaR-Worst-Case", "cvar-ev": "CVaR-Expected-Value", "exact": "exact"}
 BREAK_EVEN = {"inventory-control": 400.0}
 
 
@@ -35,7 +34,7 @@ def draw_figures(results: Results) -> dict[str, bytes]:
             axes = figure.subplots(4, 1, sharex=True, sharey=True)
             tops = []
             for axis, method in zip(axes, ("cvar-wc", "cvar-ev", "expected", "exact"), strict=True):
-                distribution(runs[method, alpha], alpha=alpha, labels=[LABEL[method]], bins=bins.tolist(), ax=axis)
+                distribution(runs[method, alpha], alpha=alpha, labels=[METHODS[method]], bins=bins.tolist(), ax=axis)
                 tops.append(axis.get_ylim()[1])
                 if domain in BREAK_EVEN:
                     axis.axvline(BREAK_EVEN[domain], color="black", lw=1.2, ls="--")

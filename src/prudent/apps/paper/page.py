@@ -35,8 +35,6 @@ figcaption { color: var(--soft); font-size: .9rem; max-width: 44rem; }
   figure, table { break-inside: avoid; } .wide { overflow: visible; } }
 """
 
-NAME = {"expected": "Expected Value", "cvar-wc": "CVaR-Worst-Case", "cvar-ev": "CVaR-Expected-Value", "exact": "exact"}
-
 
 def render_page(results: Results, pictures: dict[str, bytes]) -> str:
     """Return the page."""
@@ -57,8 +55,9 @@ evaluation of the policy without sampling; <em>simulated</em> is how the paper m
 without compilation, with the exact evaluation of the policy. The larger of the two levels is shown.</p>
 {_time_table(results)}
 <h2>The distributions</h2>
-<p>Simulated total costs, the same bins for all methods of a domain. Hatched orange: the runs beyond VaR (dotted line).
-Orange line: CVaR. Blue line: mean. In Inventory Control the dashed line at 400 is break-even.</p>
+<p>Simulated total costs, the same bins for all methods of a domain. Hatched orange: the worst fraction &alpha; of runs.
+Above the bars the dot is the mean, the stroke VaR, the square CVaR. In Inventory Control the dashed line at 400 is
+break-even.</p>
 {"".join(_figures(results, pictures))}
 {_shortfall(results)}
 </body></html>
@@ -93,7 +92,7 @@ def _table(head: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> st
 
 def _domain_table(results: Results, domain: str, title: str) -> str:
     def cells(row: Row) -> list[str]:
-        out = [NAME[row.method]]
+        out = [METHODS[row.method]]
         for what in ("cvar", "expected"):
             off = row.off(what)
             simulated = getattr(row, f"simulated_{what}"), getattr(row, f"simulated_{what}_se")
@@ -137,8 +136,8 @@ def _time_table(results: Results) -> str:
                 cells.append("&ndash;" if theirs is None else f"{theirs:,g}")
         rows.append(("", cells))
     head = ["seconds"]
-    for method in METHODS:
-        head += [f"{NAME[method]}<br>here", "paper"] if method != "exact" else ["exact<br>here"]
+    for method, name in METHODS.items():
+        head += [f"{name}<br>here"] if method == "exact" else [f"{name}<br>here", "paper"]
     return _table(head, rows)
 
 

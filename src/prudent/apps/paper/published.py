@@ -1,4 +1,6 @@
-"""The numbers of Rigter, Duckworth, Lacerda and Hawes (2022), Tables 1 and 2."""
+"""The numbers of Rigter, Duckworth, Lacerda and Hawes (2022), Tables 1 and 2, and their order."""
+
+from prudent.domains import registry
 
 __all__ = ["ALPHAS", "DOMAINS", "METHODS", "POINTS", "SECONDS", "TABLE_1", "Cell"]
 
@@ -6,13 +8,20 @@ Cell = tuple[float, float, float, float]
 """CVaR, its standard error, expected cost, its standard error."""
 
 ALPHAS = (0.02, 0.2)
-METHODS = ("expected", "cvar-wc", "cvar-ev", "exact")
-DOMAINS = {
-    "inventory-control": "Inventory Control",
-    "betting-game": "Betting Game",
-    "deep-sea-treasure": "Deep Sea Treasure",
-    "autonomous-navigation": "Autonomous Navigation",
+METHODS = {
+    "expected": "Expected Value",
+    "cvar-wc": "CVaR-Worst-Case",
+    "cvar-ev": "CVaR-Expected-Value",
+    "exact": "exact",
 }
+"""What the paper calls the methods, and the exact one beside them."""
+
+DOMAINS = {
+    name: registry.DOMAINS[name].title
+    for name in ("inventory-control", "betting-game", "deep-sea-treasure", "autonomous-navigation")
+}
+"""The titles of the paper's domains."""
+
 POINTS = {"deep-sea-treasure": 80}
 """Grid points of y where they are not 30."""
 

@@ -26,23 +26,16 @@ from starlette.types import Receive
 import prudent
 from prudent.apps.web.answers import Answers
 from prudent.apps.web.guards import Guard, allowed_hosts
-from prudent.apps.web.sessions import ALPHA_MIN, FILES
+from prudent.apps.web.sessions import ALPHA_MIN, FILES, MEAN, YARDSTICK
 from prudent.apps.web.workers import Busy, Crew, Failed, Refused, TooLong
 from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
 from prudent.runtime.limits import available_memory, cores
 
-__all__ = ["Limits", "make_app"]
+__all__ = ["ServerLimits", "make_app"]
 
-STATIC = {
-    "": ("index.html", "text/html; charset=utf-8"),
-    "style.css": ("style.css", "text/css; charset=utf-8"),
-    **{
-        name: (name, "text/javascript; charset=utf-8")
-        for name in ("main.js", "api.js", "cards.js", "charts.js", "maps.js", "play.js", "state.js")
-    },
-}
-SLOW = {"curve", "frontier"}  # tasks, and methods, that take too long to be waited for
+TEXTS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+SLOW = {"curve", "frontier"}  # tasks that take too long to be waited for, as do the slow methods
 KINDS = {
     "plan.safetensors": "application/octet-stream",
     "decisions.csv": "text/csv; charset=utf-8",
@@ -64,7 +57,7 @@ UPLOADS = (".json", ".json.gz", ".umb")
 """Files that are data; others are programs for Storm, which a server does not run for strangers."""
 
 
-class Limits:
+class ServerLimits:
     """What requests may use."""
 
     upload = 8 * 2**20  # bytes of one file
@@ -84,7 +77,7 @@ class Limits:
 class Server:
     """What the routes share: workers, answers and uploads."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
         self.quick = Crew(limits.workers, waiting=limits.waiting, limit=limits.quick, memory=limits.memory)
         self.slow = Crew(
@@ -93,8 +86,9 @@ class Server:
         self.answers = Answers(limits.answers)
         self.uploads: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.secret = secrets.token_bytes(32)
-        self.files = {name: (_static(name, *about), about[1]) for name, about in STATIC.items()}
-        self.files["plotly.js"] = (_plotly(), "text/javascript; charset=utf-8")
+        static = (files("prudent.apps.web") / "static").iterdir()
+        self.files = {each.name: each.read_bytes() for each in static if each.name.rpartition(".")[2] in TEXTS}
+        self.files["plotly.js"] = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
 
     @contextlib.asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
@@ -107,15 +101,18 @@ class Server:
 
     async def file(self, request: Request) -> Response:
         """Send the page or one of its files; all were read at the start."""
-        body, kind = self.files[request.path_params.get("name", "")]
+        name = request.path_params.get("name", "index.html")
+        if name not in self.files:
+            return _error(404, "there is nothing here")
+        body = self.files[name]
         tag = f'"{sha256(body).hexdigest()[:16]}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(body, media_type=kind, headers=headers)
+        return Response(body, media_type=TEXTS[name.rpartition(".")[2]], headers=headers)
 
     async def domains(self, request: Request) -> Response:
-        """Tell which domains there are, their parameters, and the limits."""
+        """Tell which domains and methods there are, and the limits."""
         return JSONResponse(
             {
                 "version": prudent.__version__,
@@ -126,10 +123,19 @@ class Server:
                     for name, about in DOMAINS.items()
                 ],
                 "methods": [
-                    {"name": name, "title": method.title, "what": method.what, "symbol": method.symbol}
+                    {
+                        "name": name,
+                        "title": method.title,
+                        "what": method.what,
+                        "symbol": method.symbol,
+                        "slow": method.from_paper,
+                        "table": not method.from_paper,  # of its decisions
+                    }
                     for name, method in METHODS.items()
                     if method.shown
                 ],
+                "yardstick": YARDSTICK,
+                "mean": MEAN,
             }
         )
 
@@ -247,18 +253,9 @@ def _kinds() -> list[str]:
     return [suffix for suffix in UPLOADS if suffix in MODEL_FORMATS]
 
 
-def _static(name: str, file: str, kind: str) -> bytes:
-    return (files("prudent.apps.web") / "static" / file).read_bytes()
-
-
-def _plotly() -> bytes:
-    """Return the JavaScript that comes with Plotly for Python."""
-    return (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
-
-
-def make_app(host: str = "127.0.0.1", limits: Limits | None = None) -> Starlette:
+def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:
     """Return the app for a server that listens at a host."""
-    server = Server(limits or Limits())
+    server = Server(limits or ServerLimits())
     hosts = allowed_hosts(host)
     known = {
         Refused: _told(lambda error: (400, str(error))),
@@ -273,7 +270,7 @@ def make_app(host: str = "127.0.0.1", limits: Limits | None = None) -> Starlette
     app = Starlette(
         routes=[
             Route("/", server.file),
-            Route("/static/{name}", _only(server)),
+            Route("/static/{name}", server.file),
             Route("/api/domains", server.domains),
             Route("/api/status", server.status),
             Route("/api/models", server.upload, methods=["POST"]),
@@ -285,12 +282,3 @@ def make_app(host: str = "127.0.0.1", limits: Limits | None = None) -> Starlette
     )
     app.state.server = server
     return app
-
-
-def _only(server: Server) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    async def send(request: Request) -> Response:
-        if request.path_params["name"] not in server.files:
-            return _error(404, "there is nothing here")
-        return await server.file(request)
-
-    return send

@@ -3,181 +3,168 @@
 What a plan plays depends on the state and the budget left; a map shows all states at one budget left.
 """
 
-from collections import Counter
-from collections.abc import Hashable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-import prudent
 from prudent.apps.web.sessions import Session
-from prudent.domains.navigation import synthetic_roads
+from prudent.domains.navigation import place_of_junctions
+from prudent.domains.registry import Domain
 from prudent.domains.treasure import DEPTH, MOVE_COST, SIZE, TREASURE
-from prudent.errors import PrudentError
+from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
+from prudent.results.policy_map import arrows_at, cells_at, domain_of, is_number, other_parts, played_at
 
 __all__ = ["policy_map"]
 
 ROWS = 300
 """The most states that a table shows."""
 
-RUNS = 1000
-"""Simulated runs that weigh the routes."""
+RARE = 0.001
+"""Roads that fewer runs take are left out."""
 
 STOPS = 120
 """About as many positions a budget slider has."""
 
 
 def policy_map(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    """Return the map of a plan at a budget left, by default that of the start."""
-    draw = {
-        "deep-sea-treasure": _treasure,
-        "betting-game": _betting,
-        "inventory-control": _inventory,
-        "autonomous-navigation": _roads,
-    }.get(session.kind, _table)
-    return draw(session, plan, left, layer)
+    """Return the map of a plan at a budget left, by default the one that its domain opens with."""
+    about = session.kept.get_or_make("domain", lambda: domain_of(session.model))
+    if about.drawn == "sea":
+        return _sea(plan, left)
+    slider = _Slider(plan, left, about.opens_at)
+    if about.drawn == "heat":
+        return _heat(about, plan, slider, layer)
+    return _network(session, plan, slider) if about.drawn == "network" else _table(plan, slider)
 
 
-class _Budget:
-    """The positions of a budget slider, and what the plan plays at the chosen one."""
+class _Slider:
+    """The budgets left that a slider offers, and the one chosen: the nearest to what was asked for."""
 
-    def __init__(self, plan: Plan, left: float | None) -> None:
-        self.plan, policy = plan, plan.policy
-        prepared = policy.prepared
-        apart = max(policy.level // STOPS, 1) * prepared.scale.level_size
-        count = int(policy.level * prepared.scale.level_size / apart + 1e-9)
+    def __init__(self, plan: Plan, left: float | None, opens_at: float) -> None:
+        policy = plan.policy
+        apart = max(policy.level // STOPS, 1) * policy.prepared.scale.level_size
+        count = int(policy.level * policy.prepared.scale.level_size / apart + 1e-9)
         self.positions = [policy.whole - i * apart for i in range(count + 1)][::-1]
-        wanted = policy.whole if left is None else left
+        self.start = policy.budget
+        wanted = opens_at * policy.whole if left is None else left
         self.left = min(self.positions, key=lambda b: abs(b - wanted))
-        self.spent = prepared.scale.nearest(policy.whole - self.left)
-
-    def plays(self, state: Hashable) -> Hashable | None:
-        """Return what is played in a state, or nothing where no run can be with so much left."""
-        try:
-            return self.plan.policy(state, self.spent)
-        except PrudentError:
-            return None
 
     def told(self) -> dict[str, Any]:
-        """Return the slider."""
-        return {"left": self.left, "positions": self.positions, "start": self.plan.policy.budget}
+        """Return what the page needs of it."""
+        return {"left": self.left, "positions": self.positions, "start": self.start}
 
 
-def _betting(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, left)
-    stages = {s for s in _states(session) if isinstance(s, tuple)}
-    last = max(stage for stage, _ in stages)
-    money = max(amount for _, amount in stages)
-    cells: list[list[Any]] = [[None] * last for _ in range(money + 1)]
-    for stage, amount in stages:
-        if stage < last:
-            cells[amount][stage] = _number(budget.plays((stage, amount)))
+def _heat(about: Domain, plan: Plan, slider: _Slider, layer: str | None) -> dict[str, Any]:
+    """Spread out the first two parts of the state; the third is a slider, and others are as at the start."""
+    model, where = plan.model, other_parts(plan.model)
+    told: dict[str, Any] = {}
+    if where:
+        states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
+        layers = sorted({state[2] for state in states})
+        wanted: Any = int(layer) if layer is not None and layer.isdecimal() and len(layer) < 9 else where[2]
+        where[2] = min(layers, key=lambda value: abs(value - wanted))
+        told["layer"] = {"name": about.parts[2], "value": where[2], "positions": layers}
+    found = cells_at(plan, slider.left, 0, 1, where)
+    columns, rows = (_axis({cell[i] for cell in found}) for i in (0, 1))
+    numbers: list[Any] = [action for action in map(model.action, range(model.n_actions)) if is_number(action)]
+    if min(numbers) < 0:
+        told["least"] = min(numbers)
+    for name, values in (("columns", columns), ("rows", rows)):
+        if values != list(range(len(values))):  # else they are counted
+            told[name] = values
     return {
         "kind": "heat",
-        "cells": cells,
-        "x": "bets made",
-        "y": "money",
-        "z": "bet",
-        "most": 5,
-        "budget": budget.told(),
+        "cells": [[found.get((x, y), (None, None))[1] for x in columns] for y in rows],
+        "x": about.parts[0],
+        "y": about.parts[1],
+        "z": about.action,
+        "most": max(numbers),
+        "budget": slider.told(),
+        **told,
     }
 
 
-def _inventory(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, 0.6 * plan.policy.whole if left is None else left)  # all stages can have that left
-    states = [s for s in _states(session) if isinstance(s, tuple)]
-    stages = 1 + max(stage for stage, _, _ in states)
-    capacity = max(max(stock, demand) for _, stock, demand in states)
-    layers = sorted({demand for _, _, demand in states})
-    wanted = int(layer) if layer is not None and layer.isdecimal() and len(layer) < 9 else states[0][2]
-    chosen = min(layers, key=lambda demand: abs(demand - wanted))
-    most = max(stock for _, stock, demand in states if demand == chosen)
-    cells: list[list[Any]] = [[None] * stages for _ in range(most + 1)]
-    for stage, stock, demand in states:
-        if demand == chosen:
-            cells[stock][stage] = _number(budget.plays((stage, stock, demand)))
-    return {
-        "kind": "heat",
-        "cells": cells,
-        "x": "stage",
-        "y": "stock",
-        "z": "units bought",
-        "most": capacity,
-        "budget": budget.told(),
-        "layer": {"name": "demand before", "value": chosen, "positions": layers},
-    }
+def _axis(values: set[Any]) -> list[Any]:
+    """Return the values along an axis: all whole numbers from 0 if most of them occur, else those that do."""
+    counted = list(range(int(max(values)) + 1)) if min(values) >= 0 and max(values) < 2 * len(values) else []
+    return counted if values <= set(counted) else sorted(values)
 
 
-def _treasure(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
+def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
     """Every move costs the same, so the budget left tells how many moves were made."""
-    states = [s for s in _states(session) if isinstance(s, tuple)]
+    model, start = plan.model, plan.policy.whole
+    states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     most = max(moves for _, _, moves in states)
-    start = plan.policy.whole
     positions = [start - MOVE_COST * moves for moves in range(most)][::-1]
     wanted = start - MOVE_COST * (most // 3) if left is None else left  # there is more to see than at the start
     chosen = min(positions, key=lambda b: abs(b - wanted))
     moves = round((start - chosen) / MOVE_COST)
-    arrows = []
-    for column, row, made in states:
-        if made == moves and (column, row) not in TREASURE:
-            arrows.append({"x": column, "y": row, "action": str(plan.policy((column, row, made), made * MOVE_COST))})
+    arrows = arrows_at(plan, moves).items()
     return {
         "kind": "grid",
         "size": SIZE,
         "depth": [DEPTH[column] for column in range(SIZE)],
         "treasure": [{"x": x, "y": y, "value": value} for (x, y), value in TREASURE.items()],
-        "arrows": arrows,
+        "arrows": [{"x": column, "y": row, "action": action} for (column, row, _), action in arrows],
         "moves": moves,
         "budget": {"left": chosen, "positions": positions, "start": plan.policy.budget},
     }
 
 
-def _roads(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, 0.5 * plan.policy.whole if left is None else left)
-    place = session.kept.get_or_make("places", lambda: synthetic_roads(int(session.settings.get("seed", 0)))[1])
-    drives, visits = session.kept.get_or_make(("routes", plan.alpha), lambda: _driven(plan))
-    here = [name for name in place if name in visits]
+def _network(session: Session, plan: Plan, slider: _Slider) -> dict[str, Any]:
+    """Show how often runs take each road, and where the plan turns at the junctions they pass with so much left."""
+    model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
+    place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
+    pairs, often = session.kept.get_or_make(("routes", plan.alpha), lambda: ways_of(model).used(plan.visits().played))
+    passed = np.zeros(model.n_states)
+    passed[model.initial_state] = model.initial_probability
+    np.add.at(passed, pairs[:, 1], often)
+    share = {name: min(by, 1.0) for name, by in zip(names, passed.tolist(), strict=True) if by >= RARE}
+    met = [index for index, name in enumerate(names) if name in share and not model.is_goal[index]]
+    turns = [(names[index], _turn(plan, index, slider.left)) for index in met]
+    used = [(names[a], names[b], min(by, 1.0)) for (a, b), by in zip(pairs.tolist(), often.tolist(), strict=True)]
     return {
         "kind": "network",
-        "places": [{"name": name, "x": x, "y": y, "share": visits.get(name, 0)} for name, (x, y) in place.items()],
-        "routes": [{"from": a, "to": b, "share": share} for (a, b), share in drives.items()],
-        "next": [{"from": name, "to": str(to)} for name in here if (to := budget.plays(name)) is not None],
-        "runs": RUNS,
-        "start": str(session.model.state(int(session.model.initial_state[0]))),
-        "goal": str(session.model.state(int(np.flatnonzero(session.model.is_goal)[0]))),
-        "budget": budget.told(),
+        "places": [{"name": name, "x": x, "y": y, "share": share.get(name, 0)} for name, (x, y) in place.items()],
+        "roads": [{"from": a, "to": b} for a, b in roads],
+        "routes": [{"from": a, "to": b, "share": by} for a, b, by in used if by >= RARE],
+        "next": [{"from": name, "to": names[to]} for name, to in turns if to is not None],
+        "start": names[int(model.initial_state[0])],
+        "goal": names[int(np.flatnonzero(model.is_goal)[0])],
+        "budget": slider.told(),
     }
 
 
-def _driven(plan: Plan) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
-    """Return which share of simulated runs takes each road, and comes by each junction."""
-    runs = prudent.simulate(plan.model, plan.policy, episodes=RUNS, seed=0, paths=RUNS, threads=1)
-    roads, places = Counter[tuple[str, str]](), Counter[str]()
-    for path in runs.paths:
-        roads.update({(str(state), str(action)) for state, action, _ in path})
-        places.update({str(state) for state, _, _ in path} | {str(path[-1][1])})
-    return {road: n / RUNS for road, n in roads.items()}, {name: n / RUNS for name, n in places.items()}
+def _laid_out(session: Session, names: list[str]) -> tuple[dict[str, tuple[float, float]], list[tuple[str, str]]]:
+    """Return where states lie, and the lines that help to see it: freeways of the invented network, else all ways."""
+    known = place_of_junctions(session.model, int(session.settings.get("seed", 0)))
+    if known is not None:
+        return known, [(a, b) for a, b in pairwise(known) if a[0] == b[0]]
+    way = ways_of(session.model)
+    place = [(x, y) for x, y in place_states(session.model).tolist()]
+    pairs = dict.fromkeys(zip(way.source.tolist(), way.target.tolist(), strict=True))
+    return dict(zip(names, place, strict=True)), [(names[a], names[b]) for a, b in pairs]
 
 
-def _table(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    budget = _Budget(plan, left)
-    model, more = session.model, 0
+def _turn(plan: Plan, index: int, left: float) -> int | None:
+    """Return where the action played with so much left leads, or leads most likely; None where there is none."""
+    model, action = plan.model, played_at(plan, index, left)
+    if action is None:
+        return None
+    first, end = model.outcome_start[model.find_action(index, action) :][:2].tolist()
+    return int(model.successor[first + int(np.argmax(model.probability[first:end]))])
+
+
+def _table(plan: Plan, slider: _Slider) -> dict[str, Any]:
+    model, more = plan.model, 0
     rows: list[dict[str, str]] = []
     for index in np.flatnonzero(~model.is_goal).tolist():
         if len(rows) == ROWS:
             more = int((~model.is_goal).sum()) - index
             break
-        name = model.state(index)
-        played = budget.plays(name)
+        played = played_at(plan, index, slider.left)
         if played is not None:
-            rows.append({"state": str(name), "action": str(played)})
-    return {"kind": "table", "rows": rows, "more": more, "budget": budget.told()}
-
-
-def _states(session: Session) -> list[Any]:
-    return [session.model.state(i) for i in range(session.model.n_states)]
-
-
-def _number(action: Hashable | None) -> int | None:
-    return action if isinstance(action, int) else None
+            rows.append({"state": str(model.state(index)), "action": str(played)})
+    return {"kind": "table", "rows": rows, "more": more, "budget": slider.told()}

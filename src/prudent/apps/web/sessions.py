@@ -17,10 +17,13 @@ from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
 from prudent.runtime.limits import cores
 
-__all__ = ["ALPHA_MIN", "Bounded", "Session", "open_session"]
+__all__ = ["ALPHA_MIN", "MEAN", "YARDSTICK", "Bounded", "Session", "open_session"]
 
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
+
+YARDSTICK, MEAN = "exact", "expected"
+"""The methods that the page measures the others by, and that looks at the mean alone."""
 
 WHILE = 0.25
 """Seconds; a solve that takes longer is not waited for while the slider moves."""
@@ -52,10 +55,9 @@ class Bounded(OrderedDict[Hashable, Any]):
 class Session:
     """A model and what was computed of it."""
 
-    def __init__(self, model: SSP, kind: str, settings: dict[str, str], memory: int) -> None:
+    def __init__(self, model: SSP, settings: dict[str, str], memory: int) -> None:
         self.model = model
-        self.kind = kind  # the domain's name, or "file"
-        self.settings = settings  # the domain's parameters, as text
+        self.settings = settings  # the domain's parameters, as text; none for a file
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
         self.plans, self.kept = Bounded(PLANS), Bounded(PIECES)
         self.seconds = 0.0  # what the last exact solve took
@@ -80,7 +82,7 @@ class Session:
         sweep that serves every alpha: the same policy and numbers, but for the last digits of the bounds, which allow
         for the rounding of a longer sweep.
         """
-        swept = not sure and method == "exact" and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
+        swept = not sure and method == YARDSTICK and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
         if not swept or (method, alpha, True) in self.plans:
             found: Plan = self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
         else:
@@ -95,7 +97,7 @@ class Session:
         plan = prudent.solve(self.model, alpha, method=with_points(method, POINTS), **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
-        if method == "exact":
+        if method == YARDSTICK:
             self.seconds = plan.seconds
         return plan
 
@@ -111,10 +113,10 @@ class Session:
 def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:
     """Return a session for a domain with its parameters, or for the bytes of an uploaded file."""
     if raw is not None:
-        return Session(parse(raw, about["name"]), "file", {}, memory)
+        return Session(parse(raw, about["name"]), {}, memory)
     for item in about["set"]:
         if item.partition("=")[0] in FILES:
             raise PrudentError(f"--set {item}: the page opens no files; use the command for that")
     model = make(about["model"], tuple(about["set"]))
     settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
-    return Session(model, about["model"], settings, memory)
+    return Session(model, settings, memory)

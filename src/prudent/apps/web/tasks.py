@@ -13,10 +13,10 @@ import numpy as np
 import prudent
 from prudent.apps.web.maps import policy_map
 from prudent.apps.web.playing import played
-from prudent.apps.web.sessions import ALPHA_MIN, Session
+from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session
 from prudent.errors import PrudentError
 from prudent.io.plan import content_of
-from prudent.methods.registry import METHODS
+from prudent.methods.registry import chosen
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.tables import at_least, csv_text, number, plain
@@ -40,19 +40,14 @@ def as_alpha(values: dict[str, str]) -> float:
     text = values.get("alpha", "")
     try:
         return check_alpha(float(text))
-    except ValueError as error:
-        raise (
-            error
-            if isinstance(error, PrudentError)
-            else PrudentError(f"alpha is {text!r}; it must be the fraction of worst runs, above 0 and at most 1")
-        ) from None
+    except PrudentError:
+        raise
+    except ValueError:
+        raise PrudentError(f"alpha is {text!r}; it must be the fraction of worst runs, above 0 and at most 1") from None
 
 
 def _method(values: dict[str, str]) -> str:
-    name = values.get("method", "exact")
-    if name not in METHODS:
-        raise PrudentError(f"unknown method {name!r}; methods are {', '.join(METHODS)}")
-    return name
+    return chosen(values.get("method", YARDSTICK))[0]
 
 
 def _plan(session: Session, values: dict[str, str]) -> Plan:
@@ -111,7 +106,7 @@ def _frontier(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _policy(session: Session, values: dict[str, str]) -> bytes:
-    plan = session.plan(as_alpha(values), "exact", sure=False)
+    plan = session.plan(as_alpha(values), YARDSTICK, sure=False)
     left = values.get("left")
     return _json(policy_map(session, plan, None if left is None else _real("left", left), values.get("layer")))
 
@@ -120,7 +115,7 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     text = values.get("run", "0")
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
-    return _json(played(session.plan(as_alpha(values), "exact", sure=False), int(text)))
+    return _json(played(session.plan(as_alpha(values), YARDSTICK, sure=False), int(text)))
 
 
 def _check(session: Session, values: dict[str, str]) -> bytes:

@@ -118,10 +118,11 @@ def warm_up() -> None:
     import prudent
     from prudent.apps.web.tasks import perform
     from prudent.kernels import compile_for_cycles
+    from prudent.methods.registry import METHODS
 
     compile_for_cycles()
-    session = Session(prudent.domains.figure_2(), "figure-2", {}, 10**9)
-    for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
+    session = Session(prudent.domains.figure_2(), {}, 10**9)
+    for method in (name for name, about in METHODS.items() if about.shown):
         perform(session, "solve", {"alpha": "0.1", "method": method})
     for task in ("curve", "frontier", "policy", "play", "decisions.csv"):
         perform(session, task, {"alpha": "0.1"})

@@ -1,30 +1,30 @@
 // The plans in numbers: one card for each method, the sentence above them, and all their digits below.
 
-import { METHODS, waiting } from "./charts.js";
+import { waiting } from "./charts.js";
 import { tableOf } from "./maps.js";
-import { state } from "./state.js";
+import { known, methodNamed, state } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 
 const FIELDS = [["CVaR", "cvar", "big"], ["VaR", "var", ""], ["mean", "expected", ""], ["optimal CVaR ≥", "lower", ""], ["optimal CVaR ≤", "upper", ""]];
 
-export function card(method) {
+export function card({ name, title: called, what: looksFor }) {
   const made = document.createElement("article");
   made.className = "card plan stale";
-  made.id = `plan-${method}`;
-  made.dataset.method = method;
+  made.id = `plan-${name}`;
+  made.style.setProperty("--mine", `var(--${name}, var(--quiet))`);
   const head = document.createElement("div"), title = document.createElement("h3"), badge = document.createElement("span");
   head.className = "bar";
-  title.textContent = METHODS[method].title;
+  title.textContent = called;
   badge.className = "badge";
   head.append(title, badge);
   const what = document.createElement("p");
   what.className = "quiet";
-  what.textContent = METHODS[method].what;
+  what.textContent = looksFor;
   const list = document.createElement("dl");
-  for (const [name, key, kind] of FIELDS) {
+  for (const [word, key, kind] of FIELDS) {
     const term = document.createElement("dt"), value = document.createElement("dd");
-    term.textContent = name;
+    term.textContent = word;
     value.dataset.key = key;
     value.className = kind;
     list.append(term, value);
@@ -48,7 +48,7 @@ export function emptyCard(method) {
   place.querySelector(".badge").className = "badge";
   place.querySelector(".against").textContent = "";
   place.querySelector(".wait").textContent = "";
-  waiting(place.querySelector(".chart"), method.startsWith("cvar") ? "computed in the background…" : "…");
+  waiting(place.querySelector(".chart"), methodNamed(method).slow ? "computed in the background…" : "…");
 }
 
 export function showNumbers(method, answers) {
@@ -67,10 +67,10 @@ export function showNumbers(method, answers) {
   const wait = place.querySelector(".wait");
   wait.className = "wait note";
   wait.textContent = wait.title = plan.notes.join("; ");
-  const exact = answers.exact?.plan;
-  for (const each of method === "exact" ? Object.keys(answers) : [method]) {
+  const exact = answers[known.yardstick]?.plan;
+  for (const each of method === known.yardstick ? Object.keys(answers) : [method]) {
     const other = answers[each]?.plan;
-    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === "exact" ? "the yardstick for the others" : against(other, exact);
+    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === known.yardstick ? "the yardstick for the others" : against(other, exact);
   }
   showHeadline(answers);
   showDigits(answers);
@@ -88,7 +88,7 @@ function against(plan, exact) {
 }
 
 function showHeadline(answers) {
-  const exact = answers.exact, mean = answers.expected;
+  const exact = answers[known.yardstick], mean = answers[known.mean];
   if (!exact) return;
   const strong = (text) => { const made = document.createElement("strong"); made.textContent = text; return made; };
   const short = (value) => (value === null ? "without bound" : Number(value.toPrecision(5)).toLocaleString("en", { maximumFractionDigits: 3 }));

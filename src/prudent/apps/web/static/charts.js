@@ -1,13 +1,12 @@
 // Pictures: distributions, the alpha curve, the frontier.
 
-export const METHODS = {
-  exact: { title: "Prudent", what: "exact: the least CVaR, then the least mean", symbol: "star" },
-  "cvar-ev": { title: "CVaR-EV", what: "the paper's: CVaR, then the mean", symbol: "square" },
-  "cvar-wc": { title: "CVaR-WC", what: "the paper's: CVaR alone", symbol: "diamond" },
-  expected: { title: "Mean only", what: "the least expected cost, whatever the tail", symbol: "circle" },
-};
+import { known } from "./state.js";
 
-export function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim(); }
+// A method without a colour of its own is grey.
+export function colour(name) {
+  const style = getComputedStyle(document.documentElement);
+  return (style.getPropertyValue(`--${name}`) || style.getPropertyValue("--quiet")).trim();
+}
 
 export function layout(more = {}) {
   const axis = { gridcolor: colour("grid"), zeroline: false, linecolor: colour("edge"), automargin: true, title: { standoff: 6 } };
@@ -100,21 +99,27 @@ export function curve(place, content, point) {
   }));
 }
 
+// An axis for values that differ by rounding alone is not a hair's breadth wide.
+function axisOf(text, values) {
+  const low = Math.min(...values), high = Math.max(...values), room = 1e-3 * Math.max(Math.abs(low), Math.abs(high));
+  return { title: { text }, ...(high - low < room ? { range: [low - room, high + room] } : {}) };
+}
+
 export function frontier(place, content, answers) {
   const traces = [{
     type: "scatter", mode: "lines+markers", name: "best trade-offs", x: content.points.map((p) => p.expected), y: content.points.map((p) => p.cvar),
     line: { color: colour("quiet"), width: 2 }, marker: { size: 5, color: colour("quiet") }, hovertemplate: "mean %{x:.6g}<br>CVaR %{y:.6g}<extra>a best trade-off</extra>",
   }];
-  for (const [method, { title, symbol }] of Object.entries(METHODS)) {
+  for (const { name: method, title, symbol } of known.methods) {
     const answer = answers[method];
     if (!answer || answer.plan.cvar === null) continue;
     traces.push({
       type: "scatter", mode: "markers", name: title, x: [answer.plan.expected], y: [answer.plan.cvar],
-      marker: { symbol, size: method === "exact" ? 17 : 11, color: colour(method), line: { color: colour("ink"), width: 1.5 } }, hovertemplate: `${title}<br>mean %{x:.6g}<br>CVaR %{y:.6g}<extra></extra>`,
+      marker: { symbol, size: method === known.yardstick ? 17 : 11, color: colour(method), line: { color: colour("ink"), width: 1.5 } }, hovertemplate: `${title}<br>mean %{x:.6g}<br>CVaR %{y:.6g}<extra></extra>`,
     });
   }
   return draw(place, traces, layout({
     ...legend(place), margin: { l: 52, r: 14, t: 26, b: 42 },
-    xaxis: { title: { text: "mean cost" } }, yaxis: { title: { text: "CVaR" } },
+    xaxis: axisOf("mean cost", traces.flatMap(({ x }) => x)), yaxis: axisOf("CVaR", traces.flatMap(({ y }) => y)),
   }));
 }

@@ -5,12 +5,12 @@ import { card, emptyCard, showNumbers } from "./cards.js";
 import * as charts from "./charts.js";
 import * as maps from "./maps.js";
 import * as play from "./play.js";
-import { alphaAt, positionOf, readAddress, setLeast, state, writeAddress } from "./state.js";
+import { alphaAt, domainChosen, known, learn, methodNamed, positionOf, readAddress, state, writeAddress } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 const SETTLE = 200; // milliseconds without a move before what takes long is asked for
 const answers = {};
-let domains = [], points = null, trade = null, map = null, turn = 0;
+let points = null, trade = null, map = null, turn = 0;
 const stage = { story: $("story"), now: $("now"), log: $("log"), step: $("step"), all: $("all"), again: $("again") };
 
 // ---- choosing a model
@@ -18,15 +18,15 @@ const stage = { story: $("story"), now: $("now"), log: $("log"), step: $("step")
 async function start() {
   readAddress();
   const about = await patiently("api/domains");
-  domains = about.domains;
-  setLeast(about.alpha_min);
+  learn(about);
   $("file").accept = about.upload.kinds.join(",");
-  $("model").append(...domains.map(({ name }) => new Option(name, name)));
+  $("model").append(...known.domains.map(({ name }) => new Option(name, name)));
   $("footer").textContent = `Prudent ${about.version}. Costs are minimised; alpha is the fraction of worst runs that CVaR averages over. Everything on this page was computed on the machine that serves it.`;
-  for (const method of Object.keys(charts.METHODS)) {
+  for (const method of known.methods) {
     const made = card(method);
     tools(made.querySelector(".tools"), made.querySelector(".chart"));
     $("plans").append(made);
+    $("take-method").append(new Option(method.name));
   }
   for (const place of document.querySelectorAll(".tools[data-figure]")) tools(place, place.dataset.figure);
   showControls();
@@ -36,15 +36,15 @@ async function start() {
 function showControls() {
   const select = $("model");
   for (const option of [...select.options]) if (option.dataset.upload) option.remove();
-  if (!domains.some(({ name }) => name === state.model)) {
+  if (!domainChosen()) {
     const option = new Option(state.name ?? state.model, state.model);
     option.dataset.upload = "yes";
     select.append(option);
   }
   select.value = state.model;
   const chosen = new Map(state.set.map((item) => [item.split("=", 1)[0], item.slice(item.indexOf("=") + 1)]));
-  const known = domains.find(({ name }) => name === state.model)?.parameters ?? [];
-  $("parameters").replaceChildren(...known.map((parameter) => control(parameter, chosen.get(parameter.name))));
+  const parameters = domainChosen()?.parameters ?? [];
+  $("parameters").replaceChildren(...parameters.map((parameter) => control(parameter, chosen.get(parameter.name))));
   $("run").value = state.run;
   showAlpha();
 }
@@ -77,7 +77,7 @@ function readControls() {
 function newModel() {
   points = trade = map = null;
   for (const method of Object.keys(answers)) delete answers[method];
-  for (const method of Object.keys(charts.METHODS)) { emptyCard(method); giveUp(method); }
+  for (const { name } of known.methods) { emptyCard(name); giveUp(name); }
   for (const channel of ["curve", "frontier", "map", "play", "about"]) giveUp(channel);
   charts.waiting($("curve"), "one sweep over every alpha…");
   charts.waiting($("frontier"), "weighing the mean against the tail…");
@@ -88,7 +88,7 @@ function newModel() {
   $("about").textContent = "";
   problem(null);
   turn += 1;
-  newAlpha(true).then(() => { if (answers.exact) { askCurve(); askAbout(); } });
+  newAlpha(true).then(() => { if (answers[known.yardstick]) { askCurve(); askAbout(); } });
 }
 
 async function upload(file) {
@@ -112,30 +112,29 @@ function showAlpha() {
 }
 
 async function newAlpha(fresh = false) {
-  const mine = ++turn, values = { alpha: state.alpha };
+  const mine = ++turn, others = known.methods.filter(({ name }) => name !== known.yardstick);
   writeAddress();
   showDownloads();
-  for (const method of Object.keys(charts.METHODS)) { giveUp(method); $(`plan-${method}`).classList.add("stale"); }
+  for (const { name } of known.methods) { giveUp(name); $(`plan-${name}`).classList.add("stale"); }
   for (const channel of ["frontier", "map", "play"]) giveUp(channel);
   for (const button of ["step", "all"]) $(button).disabled = true; // until there is a run of the new plan
   try {
-    const exact = await ask("exact", "solve", values);
+    const exact = await ask(known.yardstick, "solve", { alpha: state.alpha, method: known.yardstick });
     if (!exact || mine !== turn) return;
     problem(null);
-    took("exact", exact);
+    took(known.yardstick, exact);
   } catch (error) {
     if (mine === turn) problem(error);
     return;
   }
   askMap();
-  askMethod("expected", mine);
+  for (const { name, slow } of others) if (!slow) askMethod(name, mine);
   if (!fresh) await later(SETTLE);
   if (mine !== turn) return;
-  if (!answers.exact.sure) askMethod("exact", mine, { sure: 1 });
+  if (!answers[known.yardstick].sure) askMethod(known.yardstick, mine, { sure: 1 });
   askRun();
   askFrontier(mine);
-  askMethod("cvar-wc", mine);
-  askMethod("cvar-ev", mine);
+  for (const { name, slow } of others) if (slow) askMethod(name, mine);
 }
 
 async function askMethod(method, mine, more = {}) {
@@ -156,9 +155,9 @@ function took(method, answer) {
   requestAnimationFrame(() => setTimeout(() => { // the numbers are painted before the pictures are drawn
     if (answers[method] !== answer) return;
     const shown = Object.values(answers), xrange = charts.range(shown);
-    if (method === "exact" || changed(xrange)) for (const each of shown) drawPlan(each, xrange);
+    if (method === known.yardstick || changed(xrange)) for (const each of shown) drawPlan(each, xrange);
     else drawPlan(answer, xrange);
-    if (method === "exact" && points) charts.curve($("curve"), points, answer.plan);
+    if (method === known.yardstick && points) charts.curve($("curve"), points, answer.plan);
     if (trade && trade.alpha === Number(state.alpha)) charts.frontier($("frontier"), trade, answers);
   }));
 }
@@ -179,7 +178,7 @@ async function askCurve() {
     const found = await ask("curve", "curve");
     if (!found) return;
     points = found;
-    await charts.curve($("curve"), points, answers.exact?.plan);
+    await charts.curve($("curve"), points, answers[known.yardstick]?.plan);
     if (!$("curve").dataset.heard) {
       $("curve").dataset.heard = "yes";
       $("curve").on("plotly_click", ({ points: [point] }) => chooseAlpha(Number(point.x.toPrecision(3))));
@@ -236,7 +235,7 @@ async function askRun() {
     const found = await ask("play", "play", { alpha: state.alpha, run: state.run });
     if (!found) return;
     $("story").dataset.alpha = state.alpha;
-    play.begin(found, state.model, stage);
+    play.begin(found, stage);
   } catch (error) { play.clear(stage, error.message); }
 }
 
@@ -260,7 +259,7 @@ function tools(place, figure) {
 function showDownloads() {
   const method = $("take-method").value, values = { alpha: state.alpha, method };
   const offers = [["plan.safetensors", "Plan (.safetensors)"], ["decisions.csv", "Decisions (.csv)"], ["distribution.csv", "Distribution (.csv)"], ["data.json", "All numbers (.json)"]];
-  $("downloads").replaceChildren(...offers.filter(([task]) => task !== "decisions.csv" || !method.startsWith("cvar")).map(([task, text]) => {
+  $("downloads").replaceChildren(...offers.filter(([task]) => task !== "decisions.csv" || methodNamed(method).table).map(([task, text]) => {
     const link = document.createElement("a");
     link.className = "button";
     link.textContent = text;
@@ -273,7 +272,7 @@ function showDownloads() {
 function problem(error) {
   $("problem").hidden = !error;
   $("problem").textContent = error ? (error.problems ?? [error.message]).join("\n") : "";
-  document.querySelector("main").classList.toggle("failed", Boolean(error) && !answers.exact);
+  document.querySelector("main").classList.toggle("failed", Boolean(error) && !answers[known.yardstick]);
 }
 
 // ---- listening

@@ -15,11 +15,11 @@ export function show(content, places) {
 function heat(content, place) {
   const small = content.cells.length * content.cells[0].length <= 320;
   draw(place, [{
-    type: "heatmap", z: content.cells, colorscale: "Cividis", zmin: 0, zmax: content.most, xgap: 1, ygap: small ? 1 : 0, hoverongaps: false,
+    type: "heatmap", z: content.cells, x: content.columns, y: content.rows, colorscale: "Cividis", zmin: content.least ?? 0, zmax: content.most, xgap: 1, ygap: small ? 1 : 0, hoverongaps: false,
     texttemplate: small ? "%{z}" : "", textfont: { size: 11 },
     colorbar: { title: { text: content.z, side: "right" }, thickness: 12, outlinewidth: 0 },
     hovertemplate: `${content.x} %{x}, ${content.y} %{y}: ${content.z} %{z}<extra></extra>`,
-  }], layout({ xaxis: { title: { text: content.x }, dtick: 1, showgrid: false }, yaxis: { title: { text: content.y }, showgrid: false }, margin: { l: 48, r: 8, t: 10, b: 42 } }));
+  }], layout({ xaxis: { title: { text: content.x }, dtick: content.columns ? undefined : 1, showgrid: false }, yaxis: { title: { text: content.y }, showgrid: false }, margin: { l: 48, r: 8, t: 10, b: 42 } }));
   return "Empty: no run can be there with so much left of the budget.";
 }
 
@@ -45,10 +45,7 @@ function network(content, place) {
     const a = at.get(from), b = at.get(to);
     if (a && b) traces.push({ type: "scatter", mode: "lines", x: [a.x, b.x], y: [a.y, b.y], hoverinfo: "skip", ...style });
   };
-  for (let i = 1; i < content.places.length; i += 1) {
-    const [a, b] = [content.places[i - 1].name, content.places[i].name];
-    if (a[0] === b[0]) line(a, b, { line: { color: colour("rock"), width: 1.2 } }); // a freeway
-  }
+  for (const { from, to } of content.roads) line(from, to, { line: { color: colour("rock"), width: 1.2 } });
   for (const { from, to, share } of content.routes) line(from, to, { line: { color: colour("exact"), width: 1 + 9 * share }, opacity: 0.25 + 0.75 * share });
   for (const { from, to } of content.next) line(from, to, { line: { color: colour("tail"), width: 2.2, dash: "dot" } });
   const dots = content.places;
@@ -60,7 +57,7 @@ function network(content, place) {
     x: at.get(content[end]).x, y: at.get(content[end]).y, text: `${end} ${content[end]}`, showarrow: true, ax: 0, ay: 28, arrowcolor: colour("ink"), font: { color: colour("ink") },
   }));
   draw(place, traces, layout({ annotations, margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: { visible: false }, yaxis: { visible: false } }));
-  return `Thick: the roads taken, as wide as their share of ${content.runs.toLocaleString("en")} simulated runs. Dotted: where it would turn at each of those junctions with this budget left. Grey: the freeways.`;
+  return "Thick: the roads taken, as wide as the share of runs that take them. Dotted: where the plan would turn at each of those junctions with this budget left. Grey: the network.";
 }
 
 function rows(content, place) {

@@ -2,17 +2,12 @@
 
 import { colour, draw, layout, legend, waiting } from "./charts.js";
 import { tableOf } from "./maps.js";
+import { domainChosen } from "./state.js";
 
-const NAMES = {
-  "betting-game": ["bets made", "money"],
-  "inventory-control": ["stage", "stock", "demand before"],
-  "deep-sea-treasure": ["column", "row", "moves made"],
-};
+let run = null, at = 0, names = [], places = null;
 
-let run = null, at = 0, model = "", places = null;
-
-export function begin(content, domain, where) {
-  run = content; at = 0; model = domain; places = where;
+export function begin(content, where) {
+  run = content; at = 0; names = domainChosen()?.parts ?? []; places = where;
   show();
 }
 
@@ -33,8 +28,8 @@ export function restart() { step(-Infinity); }
 export function toTheEnd() { step(Infinity); }
 
 function named(text) {
-  const names = NAMES[model], parts = /^\((.*)\)$/.exec(text)?.[1].split(", ");
-  return names && parts?.length === names.length ? parts.map((part, i) => `${names[i]} ${part}`).join(", ") : text;
+  const parts = /^\((.*)\)$/.exec(text)?.[1].split(", ");
+  return parts?.length === names.length ? parts.map((part, i) => `${names[i]} ${part}`).join(", ") : text;
 }
 
 function amount(value) { return value === null ? "unbounded" : Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 4 }); }

@@ -3,9 +3,21 @@
 export const POSITIONS = 240;
 let least = 0.005;
 
-export const state = { model: "betting-game", set: [], alpha: 0.2, left: null, layer: null, run: 1, name: null };
+// What the server knows: domains, methods, and which method others are measured by (yardstick) or looks at the mean alone.
+export const known = { domains: [], methods: [], yardstick: null, mean: null };
 
-export function setLeast(alpha) { least = alpha; }
+export function methodNamed(name) { return known.methods.find((method) => method.name === name); }
+
+export function domainChosen() { return known.domains.find(({ name }) => name === state.model); }
+
+export const state = { model: null, set: [], alpha: 0.2, left: null, layer: null, run: 1, name: null };
+
+// Takes what api/domains told.
+export function learn(about) {
+  Object.assign(known, about);
+  least = about.alpha_min;
+  state.model ??= known.domains[0].name;
+}
 
 export function alphaAt(position) {
   const alpha = least ** (1 - position / POSITIONS);

@@ -1,0 +1,163 @@
+"""What a plan plays in every state at one budget left, or on average over its runs, for others to draw."""
+
+from collections.abc import Hashable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from prudent.domains.registry import DOMAINS, Domain
+from prudent.domains.treasure import DIRECTIONS, MOVE_COST, TREASURE
+from prudent.errors import PrudentError, as_number
+from prudent.models.ssp import SSP
+from prudent.results.network import MOST
+from prudent.results.plan import Plan
+
+__all__ = ["arrows_at", "cells_at", "domain_of", "is_number", "is_sea", "mean_cells", "other_parts", "played_at"]
+
+Cell = tuple[Any, Any]
+"""Two parts of a state."""
+
+
+def domain_of(model: SSP) -> Domain:
+    """Return the domain that a model is of; one drawn as a table if it is of none, or its states are others by now."""
+    found = DOMAINS.get(model.name, Domain(model.name, lambda: model))
+    parts = len(found.parts)
+    if (
+        (found.drawn == "heat" and not (parts > 1 and _has_parts(model, parts) and _has_numbers(model)))
+        or (found.drawn == "sea" and not is_sea(model))
+        or (found.drawn == "network" and model.n_states > MOST)
+    ):
+        return Domain(found.title, found.make)
+    return found
+
+
+def is_number(name: object) -> bool:
+    """Return whether a name is a number."""
+    return isinstance(name, Real) and not isinstance(name, bool)
+
+
+def is_sea(model: SSP) -> bool:
+    """Return whether a model has the states and the actions of Deep Sea Treasure."""
+    return _has_parts(model, 3) and {model.action(i) for i in range(model.n_actions)} <= {"stop", *DIRECTIONS}
+
+
+def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
+    """Return what is played in a model state with so much of the budget left; None where no run can have so much left.
+
+    A budget between two levels counts as the lower one; a plan that looks at no budget plays the same with any.
+    """
+    policy, prepared, model = plan.policy, plan.policy.prepared, plan.model
+    budget = as_number("budget", budget, "a finite number", np.isfinite)
+    policy.refuse_as("is no map")
+    if prepared.members.state_of[state] < 0:
+        return None
+    if policy.level == 0:
+        return model.action(policy.model_action(state, 0))
+    used = prepared.scale.measured(state, policy.whole - budget, -1)
+    if used < prepared.least_spent[prepared.members.state_of[state]]:
+        return None
+    return model.action(policy.model_action(state, max(policy.level - used, 0)))
+
+
+def cells_at(
+    plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]
+) -> dict[Cell, tuple[Hashable, Any]]:
+    """Return by parts x and y of the state: the state, and the number played there with so much of the budget left.
+
+    None instead of the number where no run can have so much left.  ``where`` fixes other parts.
+    """
+    cells: dict[Cell, tuple[Hashable, Any]] = {}
+    for index, cell in _choices(plan.model, x, y, where):
+        if plan.policy.prepared.members.state_of[index] < 0:
+            continue
+        state = plan.model.state(index)
+        if cell in cells:
+            raise PrudentError(
+                f"states {cells[cell][0]!r} and {state!r} share a cell; with a budget, fix the others: where={{2: ...}}"
+            )
+        action = played_at(plan, index, budget)
+        cells[cell] = state, None if action is None else _number(plan.model, action)
+    return cells
+
+
+def mean_cells(plan: Plan, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Cell, float]:
+    """Return by parts x and y of the state: the mean of the numbers that runs play there."""
+    model, played = plan.model, plan.visits().played
+    sums: dict[Cell, list[float]] = {}
+    for index, cell in _choices(model, x, y, where):
+        for action in range(int(model.action_start[index]), int(model.action_start[index + 1])):
+            if played[action] > 0:
+                both = sums.setdefault(cell, [0.0, 0.0])
+                both[0] += played[action] * _number(model, model.action(action))
+                both[1] += played[action]
+    # Rounding must not make a mean of equal actions another one.
+    return {cell: float(np.round(total / times, 9)) for cell, (total, times) in sums.items()}
+
+
+def other_parts(model: SSP) -> dict[int, Hashable]:
+    """Return the parts of the state at the start, but for the two that a heat map spreads out."""
+    acting = np.append(model.initial_state, np.flatnonzero(~model.is_goal))
+    start: Any = model.state(int(acting[~model.is_goal[acting]][0]))
+    return dict(enumerate(start[2:], 2))
+
+
+def arrows_at(plan: Plan, moves: int) -> dict[tuple[int, int, int], str]:
+    """Return the direction of Deep Sea Treasure that is played in each state after so many moves."""
+    model, found = plan.model, {}
+    for index in np.flatnonzero(~model.is_goal).tolist():
+        state: Any = model.state(index)
+        if state[2] == moves and state[:2] not in TREASURE:
+            found[state] = str(plan.policy(state, float(MOVE_COST * moves)))
+    return found
+
+
+def _choices(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[tuple[int, Cell]]:
+    """Return the states with a number among their actions, and the cell of each."""
+    if isinstance(x, bool) or isinstance(y, bool) or not isinstance(x, int) or not isinstance(y, int) or x == y:
+        raise PrudentError(f"x is {x!r} and y is {y!r}; they must be two coordinates of the state, counted from 0")
+    if not isinstance(where, Mapping) or not all(isinstance(i, int) and i not in (x, y) for i in where):
+        raise PrudentError(f"where is {where!r}; it must give values of other coordinates, as in {{2: 10}}")
+    found = []
+    for index in np.flatnonzero(~model.is_goal).tolist():
+        name = model.state(index)
+        if not isinstance(name, tuple) or max(x, y, *where, 0) >= len(name) or min(x, y, *where, 0) < 0:
+            continue
+        if all(name[i] == value for i, value in where.items()):
+            found.append((index, (name[x], name[y])))
+    if not found:
+        raise PrudentError(
+            f"{model.name} has no state that is a tuple with coordinates {x} and {y}"
+            + (f" and {dict(where)!r}" if where else "") + "; use budget_strip or routes"
+        )  # fmt: skip
+    return [each for each in found if not _only_way(model, each[0])]
+
+
+def _only_way(model: SSP, index: int) -> bool:
+    """Return whether a state has one action, and that is not a number: there is nothing to map."""
+    first = int(model.action_start[index])
+    return int(model.action_start[index + 1]) - first == 1 and not is_number(model.action(first))
+
+
+def _number(model: SSP, action: Hashable) -> Any:
+    if not is_number(action):
+        raise PrudentError(
+            f"action {action!r} of {model.name} is not a number: a heat map has none for it; use budget_strip or routes"
+        )
+    return action
+
+
+def _has_parts(model: SSP, count: int) -> bool:
+    """Return whether states are tuples of so many numbers, but for goals."""
+    names = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
+    return all(isinstance(name, tuple) and len(name) == count and all(map(is_number, name)) for name in names)
+
+
+def _has_numbers(model: SSP) -> bool:
+    """Return whether there is a choice somewhere, and actions are numbers wherever there is one."""
+    acting = [index for index in np.flatnonzero(~model.is_goal).tolist() if not _only_way(model, index)]
+    return bool(acting) and all(
+        is_number(model.action(action))
+        for index in acting
+        for action in range(int(model.action_start[index]), int(model.action_start[index + 1]))
+    )
