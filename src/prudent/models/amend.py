@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.models.graph import towards
-from prudent.models.rows import IntArray, offsets, owner, ranges, starts
+from prudent.models.rows import IntArray, offsets, ranges, starts
 from prudent.models.ssp import SSP, check_model
 
 __all__ = ["amend"]
@@ -57,9 +57,9 @@ def amend(
 
 
 def _with_way_out(model: SSP, price: float) -> SSP:
-    state_of, action_of = owner(model.action_start), owner(model.outcome_start)
+    state_of, action_of = model.action_state, model.outcome_action
     arc = np.flatnonzero(model.probability > 0)
-    hop = towards(state_of[action_of[arc]], model.successor[arc], model.n_states, model.is_goal)
+    hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, model.is_goal)
     trap = np.flatnonzero(~model.is_goal & (hop < 0))
     if len(trap) == 0:
         return model
