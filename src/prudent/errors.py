@@ -19,13 +19,10 @@ __all__ = [
     "whole_number",
 ]
 
-CLOSE = 0.05
-"""How far from 1 a sum of probabilities may be to look like one of rounded numbers."""
-
 
 def must_be_one(total: float) -> str:
-    """Return what to say of probabilities that sum to something else."""
-    hint = ": divide them by their sum, if they were rounded" if abs(total - 1) <= CLOSE else ""
+    """Return what to say of probabilities that sum to something else; near to 1 they may have been rounded."""
+    hint = ": divide them by their sum, if they were rounded" if abs(total - 1) <= 0.05 else ""
     return f"sum to {total:.12g}; they must sum to 1{hint}"
 
 

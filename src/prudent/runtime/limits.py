@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,9 +115,7 @@ class Limits:
             raise KeyboardInterrupt
         self.interrupted = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._depth -= 1
         if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)
