@@ -23,9 +23,6 @@ __all__ = ["from_mdptoolbox", "from_quantecon"]
 REAL = "biuf"
 """The kinds of NumPy's types that are real numbers; of complex ones it would take the real part, and read text."""
 
-ENDED = "ended"
-"""The goal that discounting leads to."""
-
 
 def from_mdptoolbox(
     P: Any,
@@ -193,7 +190,7 @@ def _model(
         row, target = np.concatenate([row, row]), np.concatenate([target, np.full(len(row), n_states)])
         chance, cost = np.concatenate([going_on * chance, (1 - going_on) * chance]), np.concatenate([cost, cost])
         goal_numbers = [*goal_numbers, n_states]
-        states = [*(range(n_states) if states is None else states), ENDED]
+        states = [*(range(n_states) if states is None else states), "ended"]
         n_states += 1
     row, target, cost, chance = merge_outcomes(row, target, cost, chance)
     number = action[kept]

@@ -49,8 +49,6 @@ NOT_TAKEN = {
 }
 """What to say where a format does not take an option."""
 
-PLAN_SUFFIX = ".safetensors"
-
 
 def load(path: str | PathLike[str], *, property: str | None = None, constants: Mapping[str, Any] | None = None) -> SSP:
     """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``; with the extra ``storm`` what Storm reads.
@@ -147,9 +145,8 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
 def check_plan_path(path: str | PathLike[str]) -> None:
     """Refuse a path that is not a plan's, before anything is computed for it."""
     chain = "; a plan's Markov chain is a model: prudent.save(plan.chain(), ...)"
-    check_place(
-        path, PLAN_SUFFIX, "plans are read and written", hint=chain if str(path).lower().endswith(WRITTEN) else ""
-    )
+    hint = chain if str(path).lower().endswith(WRITTEN) else ""
+    check_place(path, ".safetensors", "plans are read and written", hint=hint)
 
 
 def _suffix(path: str | PathLike[str]) -> str:

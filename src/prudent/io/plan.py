@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, restrict
-from prudent.errors import PrudentError, printable
+from prudent.errors import PrudentError, naming, printable
 from prudent.io.sealed import Tensors, seal, unseal
 from prudent.methods.objectives import Achieved
 from prudent.methods.registry import METHODS
@@ -112,10 +112,8 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
             "make the model with the same parameters and options as for the plan; one from a PRISM, JANI, DRN or UMB "
             "file must be read with the same property= (--property) and constants= (--const)"
         )
-    try:
+    with naming(path):
         prepared = prepare(model, float(content["step"]))
-    except PrudentError as error:
-        raise PrudentError(f"{path}: {error}") from None
     if content["prepared"] != _prepared_digest(prepared, prepared.n_states) or content["step"] != prepared.scale.step:
         raise PrudentError(
             f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"
@@ -187,17 +185,12 @@ def _policy(
     counted = objective is not None and objective[0] in ("exceedance", "var")  # how often it is exceeded
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
-        _check_proper(part)
+        # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
+        alone = restrict(part.prepared, part.prepared.action_start[:-1] + part.choice[0])
+        hop = towards(alone.outcome_state, alone.successor, alone.n_states, alone.is_goal)
+        if ((hop < 0) & ~alone.is_goal).any():
+            raise PrudentError("its policy may never reach a goal")
     return policy
-
-
-def _check_proper(policy: BudgetPolicy) -> None:
-    """Refuse a policy that may never reach a goal."""
-    # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
-    alone = restrict(policy.prepared, policy.prepared.action_start[:-1] + policy.choice[0])
-    ends = np.diff(alone.action_start) == 0
-    if ((towards(alone.outcome_state, alone.successor, alone.n_states, ends) < 0) & ~ends).any():
-        raise PrudentError("its policy may never reach a goal")
 
 
 def _shown(value: Any) -> str:

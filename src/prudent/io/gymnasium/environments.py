@@ -121,10 +121,10 @@ class SSPEnv(gymnasium.Env[Any, Any]):
 def domain_env(domain: str, *, render_mode: str | None = None, unavailable: str = "stay", **parameters: Any) -> SSPEnv:
     """Return one of :mod:`prudent.domains` as an environment; ``gymnasium.make`` calls this."""
     function = DOMAINS[domain.replace("_", "-")].make
-    unknown = [name for name in parameters if name not in signature(function).parameters]
-    if unknown:
-        known = ", ".join(signature(function).parameters) or "none"
-        raise PrudentError(f"{domain} has no parameter {unknown[0]!r}; its parameters are: {known}")
+    known = signature(function).parameters
+    for name in parameters:
+        if name not in known:
+            raise PrudentError(f"{domain} has no parameter {name!r}; its parameters are: {', '.join(known) or 'none'}")
     return SSPEnv(function(**parameters), unavailable=unavailable, render_mode=render_mode)
 
 

@@ -2,9 +2,11 @@
 
 import gzip
 import json
+from itertools import pairwise
 from pathlib import Path
 
 from prudent.io.names import written_names
+from prudent.models.rows import owner
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import write_bytes
 
@@ -44,14 +46,10 @@ def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
         f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}\n    }}'
         for p, t, c in zip(model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), strict=True)
     ]
-    action_start, outcome_start = model.action_start.tolist(), model.outcome_start.tolist()
-    found = []
-    for s in range(model.n_states):
-        first, last = action_start[s], action_start[s + 1]
-        for a in range(first, last):
-            rows = _listed(outcomes[outcome_start[a] : outcome_start[a + 1]], 4)
-            names = f'"state": {quoted[s]},\n   "action": {_quoted(action[a])}'
-            found.append(f'{{\n   {names},\n   "outcomes": {rows}\n  }}')
+    states, rows, found = owner(model.action_start).tolist(), pairwise(model.outcome_start.tolist()), []
+    for s, name, (first, last) in zip(states, action, rows, strict=True):
+        names = f'"state": {quoted[s]},\n   "action": {_quoted(name)}'
+        found.append(f'{{\n   {names},\n   "outcomes": {_listed(outcomes[first:last], 4)}\n  }}')
     return found
 
 

@@ -90,7 +90,8 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     ]
     strings = arrays.strings(FOLDER, arrays.count(about, "#strings")) if "#strings" in about else None
     kind = arrays.numbers_below(f"{FOLDER}/valuation-to-class.bin", n_states, len(classes), "<u4")
-    raw, widths = arrays.members.get(f"{FOLDER}/valuations.bin", b""), [_width(fields) for fields in classes]
+    raw = arrays.members.get(f"{FOLDER}/valuations.bin", b"")
+    widths = [sum(size + optional for _, _, size, optional, _, _ in fields) for fields in classes]
     if any(width % 8 for width in widths):
         raise PrudentError(f"{at}: variables and padding must take whole bytes")
     counts = np.bincount(kind, minlength=len(classes)).tolist()
@@ -146,10 +147,6 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
             raise PrudentError(f"{here}.offset is {shown(offset)}; its size must be below 2^{BITS}")
         yield name, kind, size, optional, offset, bit
         bit += size + optional
-
-
-def _width(fields: list[Field]) -> int:
-    return fields[-1][2] + fields[-1][3] + fields[-1][5] if fields else 0
 
 
 def _column(rows: NDArray[np.uint8], field: Field, strings: list[str] | None, n: int) -> list[str]:

@@ -21,11 +21,11 @@ import numpy as np
 
 from prudent.errors import PrudentError, naming
 from prudent.io.json.document import checked, shown
-from prudent.io.properties import reward_property
+from prudent.io.properties import COST, GOAL, reward_property
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import action_names, state_names
-from prudent.io.umb.write import AUXILIARY, COST, GOAL
+from prudent.io.umb.write import AUXILIARY
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.atomic_files import read_bytes
@@ -56,9 +56,8 @@ class Graph(Rows):
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays, self.system = arrays, arrays.index["transition-system"]
-        n_states, n_choices, n_branches = (
-            arrays.count(self.system, f"#{n}") for n in ("states", "choices", "branches")
-        )
+        sizes = (arrays.count(self.system, f"#{what}") for what in ("states", "choices", "branches"))
+        n_states, n_choices, n_branches = sizes
         member, at = "branch-to-probability.bin", "index.json: branch-probability-type"
         probability = arrays.numbers(member, n_branches, self.system.get("branch-probability-type"), at)
         if probability is None:  # asked for first: its size bounds what is made for members that are left out
@@ -89,15 +88,15 @@ class Graph(Rows):
 
 
 def _model(arrays: Arrays, reward: str | None, label: str, name: str) -> SSP:
-    system = _system(arrays)
+    _check_system(arrays)
     graph = Graph(arrays)
     n_states = n_real = graph.n_states
     n_choices = np.diff(graph.action_start)
-    if system["#players"] == 0 and (n_choices > 1).any():
+    if graph.system["#players"] == 0 and (n_choices > 1).any():
         s = int(n_choices.argmax())
         raise PrudentError(f"state-to-choices.bin: state {s} has {n_choices[s]} choices; #players is 0")
     goal, cost = _labelled(arrays, label, n_states), _costs(arrays, reward, graph)
-    start = _initial(arrays, system, n_states), np.ones(1)
+    start = _initial(arrays, graph.system, n_states), np.ones(1)
     if AUXILIARY in arrays.index["annotations"]["aps"]:
         auxiliary = _labelled(arrays, AUXILIARY, n_states)
         if (auxiliary & goal).any() or cost[auxiliary[graph.outcome_state]].any():
@@ -110,12 +109,12 @@ def _model(arrays: Arrays, reward: str | None, label: str, name: str) -> SSP:
     return graph.model(acting, cost, start, state_names(arrays, n_real, n_states), name)
 
 
-def _system(arrays: Arrays) -> dict[str, Any]:
-    """Return what the index says of the transitions; refuse what is not a Markov chain or decision process."""
+def _check_system(arrays: Arrays) -> None:
+    """Refuse what is not a Markov chain or decision process by what the index says of its transitions."""
     if arrays.count(arrays.index, "format-version") not in VERSIONS:
         found = shown(arrays.index["format-version"])
         raise PrudentError(f"index.json: format-version is {found}; this release reads {VERSIONS[-1]}")
-    system: dict[str, Any] = checked(arrays.index.get("transition-system"), dict, "index.json: transition-system")
+    system = checked(arrays.index.get("transition-system"), dict, "index.json: transition-system")
     wrong = "only Markov chains and decision processes in discrete time, fully observed, can be read"
     if system.get("time") != "discrete":
         raise PrudentError(f"index.json: time is {shown(system.get('time'))}; {wrong}")
@@ -124,7 +123,6 @@ def _system(arrays: Arrays) -> dict[str, Any]:
             raise PrudentError(f"index.json: {name} is {system[name]}; {wrong}")
     if "branch-probability-type" not in system:
         raise PrudentError(f"index.json: there is no branch-probability-type; {wrong}")
-    return system
 
 
 def _labelled(arrays: Arrays, label: str, n_states: int) -> BoolArray:

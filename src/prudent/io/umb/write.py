@@ -10,18 +10,18 @@ import numpy as np
 import prudent
 from prudent.errors import PrudentError
 from prudent.io.names import written_names
+from prudent.io.properties import COST, GOAL
 from prudent.io.umb.archive import packed
 from prudent.io.umb.arrays import bit_array, string_arrays
 from prudent.io.umb.names import NAMES
-from prudent.models.rows import FloatArray, IntArray, offsets, owner, row_of
+from prudent.models.rows import FloatArray, IntArray, offsets, row_of
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["AUXILIARY", "COST", "GOAL", "members_of", "write"]
+__all__ = ["AUXILIARY", "members_of", "write"]
 
-GOAL, COST, AUXILIARY = "goal", "cost", "prudent-auxiliary"
+AUXILIARY = "prudent-auxiliary"
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
-VERSION, REVISION = 1, 0
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,13 @@ def write(model: SSP, path: Path) -> None:
 
 def members_of(model: SSP) -> dict[str, bytes]:
     """Return the members by name, the index first; refuse what UMB or Storm would take for something else."""
-    _refuse_impossible(model)
-    per_choice = _cost_is_per_choice(model)
+    for o in np.flatnonzero(model.probability == 0)[:1]:
+        raise PrudentError(
+            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
+            "for a possible one; leave it out of the model, or write .json"
+        )
+    bits = model.cost.view(np.int64)  # all outcomes of an action cost the same if they do to the last bit
+    per_choice = bool((bits == bits[model.outcome_start[:-1]][model.outcome_action]).all())
     graph = _graph(model, *((model.successor, np.empty(0, np.int64)) if per_choice else _between(model)))
     state = np.arange(graph.n_states)
     labels = {GOAL: np.isin(state, np.flatnonzero(model.is_goal))}
@@ -58,8 +63,8 @@ def members_of(model: SSP) -> dict[str, bytes]:
     where, paid = ("choices", graph.cost[graph.branch[:-1]]) if per_choice else ("branches", graph.cost)
     names, n_actions = _names(model, graph)
     index = {
-        "format-version": VERSION,
-        "format-revision": REVISION,
+        "format-version": 1,
+        "format-revision": 0,
         "file-data": {"tool": "prudent", "tool-version": prudent.__version__},
         "transition-system": {
             "time": "discrete",
@@ -137,27 +142,13 @@ def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
     return members, n_actions
 
 
-def _refuse_impossible(model: SSP) -> None:
-    for o in np.flatnonzero(model.probability == 0)[:1]:
-        raise PrudentError(
-            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
-            "for a possible one; leave it out of the model, or write .json"
-        )
-
-
-def _cost_is_per_choice(model: SSP) -> bool:
-    """Return whether all outcomes of each action cost the same, to the last bit."""
-    bits = model.cost.view(np.int64)
-    return bool((bits == np.repeat(bits[model.outcome_start[:-1]], np.diff(model.outcome_start))).all())
-
-
 def _between(model: SSP) -> tuple[IntArray, IntArray]:
     """Return each outcome's target, and where each auxiliary state in between passes on to.
 
     Of outcomes of one action with one successor and different costs, the first leads there; the second leads to a state
     that passes on to it, the third to another, and so on.  Actions share these states.
     """
-    key = owner(model.outcome_start) * model.n_states + model.successor
+    key = model.outcome_action * model.n_states + model.successor
     order = np.argsort(key, kind="stable")
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.diff(key[order]) != 0
