@@ -168,10 +168,7 @@ def _model(
     action_names: Sequence[Hashable] | None,
     name: str,
 ) -> SSP:
-    """Return the model of pairs (state, action, whether to keep it), sorted, and of outcomes (pair, target, p, cost).
-
-    The pairs of goals are left out, too.
-    """
+    """Return the model of sorted pairs (state, action, whether to keep it) and of outcomes (pair, target, p, cost)."""
     (state, action, kept), (row, target, chance, cost) = pairs, outcomes
     ends = _goals(goals, n_states)
     _check_initial(initial, n_states)

@@ -1,4 +1,4 @@
-"""Plans as safetensors: ``read`` and ``write``.
+"""Plans as safetensors.
 
 A sealed file: the policy's actions as tensors, and the plan's numbers, the model's fingerprint and what the
 preparation looked like as metadata.
@@ -32,25 +32,16 @@ from prudent.policies.mixed import MixedPolicy
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import STATUS, Plan
-from prudent.runtime.atomic_files import read_bytes, write_bytes
 
-__all__ = ["content_of", "parse", "read", "write"]
+__all__ = ["content_of", "parse"]
 
 FORMAT, VERSION = "prudent-plan", 1
 OBJECTIVES = ("exceedance", "var", "mean-plus-cvar", "worst-case")
-ODD = ("inf", "-inf", "nan")
 NUMBERS: dict[str, tuple[str, ...]] = {
-    "alpha": (),
-    "step": (),
-    "cvar": ODD,
-    "var": ODD,
-    "expected": ODD,
-    "expected_lower": (),
+    **dict.fromkeys(("alpha", "step", "expected_lower", "seconds"), ()),
+    **dict.fromkeys(("cvar", "var", "expected"), ("inf", "-inf", "nan")),
+    **dict.fromkeys(("upper", "worst_case", "max_cvar"), ("inf",)),
     "lower": ("-inf",),
-    "upper": ("inf",),
-    "worst_case": ("inf",),
-    "max_cvar": ("inf",),
-    "seconds": (),
 }
 """The plan's numbers, and what each may be besides a finite number, as it is written."""
 
@@ -61,11 +52,6 @@ KINDS: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPoli
 """The policies that a plan may have; their tensors tell them apart."""
 
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
-
-
-def write(plan: Plan, path: Path) -> None:
-    """Write a plan."""
-    write_bytes(path, content_of(plan))
 
 
 def content_of(plan: Plan) -> bytes:
@@ -85,11 +71,6 @@ def content_of(plan: Plan) -> bytes:
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
     return seal(FORMAT, content, tensors)
-
-
-def read(path: Path, model: SSP) -> Plan:
-    """Read a plan for a model; refuse a damaged file, and one made for another model."""
-    return parse(read_bytes(path), path, model)
 
 
 def parse(raw: bytes, path: Path, model: SSP) -> Plan:

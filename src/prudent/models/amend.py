@@ -102,7 +102,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     first = number[model.initial_state]
     action_count: list[IntArray] = [np.zeros(len(names), dtype=np.int64)]
     used: list[IntArray] = []
-    sizes, chances, targets, prices = [], [], [], []
+    targets, prices = [], []
     for taken in range(horizon):
         names += [(states[s], taken) for s in here.tolist()]
         action = ranges(model.action_start, here)
@@ -116,21 +116,20 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         target = np.where(number[after] < 0, late, number[after])
         action_count.append(np.diff(model.action_start)[here])
         used.append(action)
-        sizes.append(np.diff(model.outcome_start)[action])
-        chances.append(model.probability[outcome])
         targets.append(target)
         prices.append(model.cost[outcome] + np.where(last & (fixed[after] < 0), price, 0.0))
         here = here_next
+    played = np.concatenate(used)
     return SSP(
         action_start=offsets(np.concatenate(action_count)),
-        outcome_start=offsets(np.concatenate(sizes)),
-        probability=np.concatenate(chances),
+        outcome_start=offsets(np.diff(model.outcome_start)[played]),
+        probability=model.probability[ranges(model.outcome_start, played)],
         successor=np.concatenate(targets),
         cost=np.concatenate(prices),
         initial_state=first,
         initial_probability=model.initial_probability,
         state_names=names,
-        action_names=[actions[a] for a in np.concatenate(used).tolist()],
+        action_names=[actions[a] for a in played.tolist()],
         name=model.name,
     )
 

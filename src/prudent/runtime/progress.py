@@ -31,17 +31,7 @@ def announce_if_long(message: str) -> Iterator[None]:
 
 
 class Progress:
-    """A progress line that appears only when the work takes long and somebody is watching.
-
-    Parameters
-    ----------
-    label : str
-        What is being done.
-    total : float, optional
-        How much there is to do, where known.
-    unit : str
-        What is being counted.
-    """
+    """A line that says how far the work is, but only if it takes long and somebody is watching."""
 
     def __init__(self, label: str, *, total: float | None = None, unit: str = "") -> None:
         self.label, self.total, self.unit = label, total, unit

@@ -1,4 +1,4 @@
-"""Models as JSON, plain or gzipped: ``read``; :mod:`prudent.io.json.write` writes them.
+"""Models as JSON, plain or gzipped: ``parse``; :mod:`prudent.io.json.write` writes them.
 
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
@@ -36,9 +36,8 @@ from prudent.io.json.document import checked, document, shown, utf8
 from prudent.io.json.write import FORMAT, VERSION
 from prudent.models.rows import offsets, starts
 from prudent.models.ssp import SSP, SUM_TOLERANCE
-from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["parse", "read"]
+__all__ = ["parse"]
 
 LISTED, LONGEST = 100, 500
 """How many problems are listed, and how many characters of each."""
@@ -53,11 +52,6 @@ OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 
 TYPES: dict[type, set[type]] = {str: {str}, list: {list}, float: {float, int}}
 """How Python holds each kind."""
-
-
-def read(path: Path) -> SSP:
-    """Read a model; refuse anything that is not exactly one."""
-    return parse(read_bytes(path), path)
 
 
 def parse(raw: bytes, path: Path) -> SSP:

@@ -1,25 +1,27 @@
-"""Models as JSON text: ``write``; :mod:`prudent.io.json.read` says what it looks like."""
+"""Models as JSON, plain or gzipped; :mod:`prudent.io.json.read` says what it looks like."""
 
 import gzip
 import json
 from itertools import pairwise
-from pathlib import Path
 
 from prudent.io.names import written_names
 from prudent.models.rows import owner
 from prudent.models.ssp import SSP
-from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["FORMAT", "VERSION", "text_of", "write"]
+__all__ = ["FORMAT", "VERSION", "content_of", "gzipped", "text_of"]
 
 FORMAT, VERSION = "prudent-ssp", 1
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def write(model: SSP, path: Path) -> None:
-    """Write a model; refuse names that coincide as strings."""
-    raw = text_of(model).encode("utf-8", "surrogatepass")
-    write_bytes(path, gzip.compress(raw, mtime=0) if path.name.lower().endswith(".gz") else raw)
+def content_of(model: SSP) -> bytes:
+    """Return the bytes of a file; refuse names that coincide as strings."""
+    return text_of(model).encode("utf-8", "surrogatepass")
+
+
+def gzipped(model: SSP) -> bytes:
+    """Return the bytes of a gzipped file, the same at any time."""
+    return gzip.compress(content_of(model), mtime=0)
 
 
 def text_of(model: SSP) -> str:

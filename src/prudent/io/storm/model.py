@@ -91,10 +91,7 @@ def _said(error: Exception) -> str:
 
 
 def convert(model: Any, question: Question, place: str, name: str, hidden: Sequence[str] = ()) -> SSP:
-    """Return a sparse DTMC or MDP as an SSP; for use while :func:`listening`.
-
-    Some variables may be left out of the names of states.
-    """
+    """Return a sparse DTMC or MDP as an SSP, some variables hidden in the names of states; for use while listening."""
     refuse_unfit(model, place)
     truth = needed("stormpy", "storm").model_checking(model, question.goal, only_initial_states=False)
     is_goal = np.zeros(model.nr_states, dtype=bool)

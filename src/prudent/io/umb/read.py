@@ -1,4 +1,4 @@
-"""Models in Unified Markov Binary, which PRISM, Storm and Modest share: ``read``; :mod:`prudent.io.umb.write` writes.
+"""Models in Unified Markov Binary, which PRISM, Storm and Modest share: ``parse``; :mod:`prudent.io.umb.write` writes.
 
 What is read: a discrete Markov chain or decision process, plain, gzipped or packed with xz.  The goals are the states
 with the label "goal", the costs are the reward "cost", or the only reward there is; a property like
@@ -28,20 +28,14 @@ from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SHOWN, SSP
-from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["Graph", "parse", "read"]
+__all__ = ["Graph", "parse"]
 
 VERSIONS = (0, 1)
 """Versions of the format that are read; 0 is what one library writes for 1."""
 
 Start = tuple[IntArray, FloatArray]
 """The states where runs start, and their probabilities."""
-
-
-def read(path: Path, property: str | None = None) -> SSP:
-    """Read a model; refuse anything that is not exactly one."""
-    return parse(read_bytes(path), path, property)
 
 
 def parse(raw: bytes, path: Path, property: str | None = None) -> SSP:
