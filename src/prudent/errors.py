@@ -4,7 +4,7 @@ A message names the argument or file, the place, the value found and the remedy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 
 __all__ = [
@@ -92,10 +92,8 @@ def as_number(name: str, value: object, wanted: str, good: Callable[[float], boo
     """Return an argument as a float, or refuse it."""
     number = float("nan")
     if isinstance(value, Real) and not isinstance(value, bool):
-        try:
+        with suppress(OverflowError):
             number = float(value)
-        except OverflowError:
-            pass
     if not good(number):
         raise PrudentError(f"{name} is {value!r}; it must be {wanted}")
     return number

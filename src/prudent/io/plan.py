@@ -48,9 +48,6 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 
-KINDS: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
-"""The policies that a plan may have; their tensors tell them apart."""
-
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
 
@@ -149,12 +146,13 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def _kind(tensors: Tensors) -> type[BudgetPolicy]:
     """Return the kind of policy that tensors are of; refuse tensors that no policy has."""
-    kind = max(KINDS, key=lambda kind: len(set(kind.tensors) & set(tensors)))
+    kinds: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
+    kind = max(kinds, key=lambda kind: len(set(kind.tensors) & set(tensors)))
     if set(tensors) != set(kind.tensors):
         raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(kind.tensors)}")
-    for name, (dimensions, kinds) in kind.tensors.items():
+    for name, (dimensions, dtypes) in kind.tensors.items():
         table = tensors[name]
-        if table.ndim != dimensions or table.dtype.kind not in kinds:
+        if table.ndim != dimensions or table.dtype.kind not in dtypes:
             raise PrudentError(f"tensor {name} has {table.ndim} dimensions of {table.dtype}")
     return kind
 

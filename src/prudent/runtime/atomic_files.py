@@ -61,7 +61,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def refusing(path: Path, what: str) -> Iterator[None]:
+def refusing(path: str | PathLike[str], what: str) -> Iterator[None]:
     """Say what cannot be done with a path, and why."""
     try:
         yield

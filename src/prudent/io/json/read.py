@@ -50,9 +50,6 @@ TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
 OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 """The fields of the document, and those of its rows, each with its kind."""
 
-TYPES: dict[type, set[type]] = {str: {str}, list: {list}, float: {float, int}}
-"""How Python holds each kind."""
-
 
 def parse(raw: bytes, path: Path) -> SSP:
     """Return the model that a file's bytes are; refuse anything that is not exactly one."""
@@ -273,7 +270,9 @@ def _table(rows: list[Any], fields: dict[str, type]) -> Any:
         table = {name: list(map(itemgetter(name), rows)) for name in fields}
     except (KeyError, TypeError):  # TypeError: what is no object has no fields
         return None
-    return table if alike and all(set(map(type, table[name])) <= TYPES[kind] for name, kind in fields.items()) else None
+    for name, kind in fields.items():
+        alike &= set(map(type, table[name])) <= ({float, int} if kind is float else {kind})
+    return table if alike else None
 
 
 def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:

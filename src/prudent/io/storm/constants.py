@@ -18,9 +18,6 @@ DIGITS = 400
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)")
 """A number as text, as the file would have it, or a fraction."""
 
-LONGEST = 60
-"""How much of a value a message shows."""
-
 
 def define(
     stormpy: Any, described: Any, properties: Sequence[Any], constants: Mapping[str, Any], place: str
@@ -80,7 +77,7 @@ def _shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python's limit on the digits of a whole number
         return "a number of thousands of digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _fraction(value: Any) -> Fraction:

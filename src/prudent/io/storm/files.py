@@ -77,8 +77,7 @@ def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any
             options.set_exploration_checks()  # which say where; exactly, for they want sums of 1 to the last digit
             stormpy.build_model[stormpy.Rational](described, options=options)
             raise PrudentError(f"{place}: a variable leaves its bounds; mend the update, or widen the bounds")
-        transient = [each.name for each in _transient(described)]
-        return convert(model, question, place, path.name.split(".")[0], hidden=transient)
+        return convert(model, question, place, path.name.split(".")[0], [each.name for each in _transient(described)])
 
 
 def read_explicit(path: Path, *, property: str | None = None) -> SSP:

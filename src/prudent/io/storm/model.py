@@ -38,14 +38,8 @@ NAMELESS = "default"
 SILENT = "std::exception"
 """What Storm says where only its log says why."""
 
-UNFIT = re.compile(r"The input model is a CTMC|Expected other \w+ model type")
-"""How Storm refuses kinds of models before they are built."""
-
 ONLY = "only discrete-time models, fully observed, of one player are read: DTMC, MDP"
 """What to say of other kinds."""
-
-REMEDY = " Let what an outcome costs be paid in the state it leads to, as that state's own reward."
-"""What to do about rewards of transitions, which Storm only reads from explicit files."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +78,12 @@ def _said(error: Exception) -> str:
     text = rest if colon and kind.isalnum() and kind.endswith("Exception") else str(error)
     if text == SILENT:
         return "gives no reason; mostly it is a name that nothing declares"
-    if found := UNFIT.match(text):
+    if found := re.match(r"The input model is a CTMC|Expected other \w+ model type", text):
         return f"{found[0]}; {ONLY}"
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    return " ".join(line for line in lines if line not in ("", "^")) + (REMEDY if "ransition rewards" in text else "")
+    if "ransition rewards" in text:  # which Storm only reads from explicit files
+        lines.append("Let what an outcome costs be paid in the state it leads to, as that state's own reward.")
+    return " ".join(line for line in lines if line not in ("", "^"))
 
 
 def convert(model: Any, question: Question, place: str, name: str, hidden: Sequence[str] = ()) -> SSP:

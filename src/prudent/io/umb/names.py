@@ -27,9 +27,6 @@ FOLDER = "valuations/states"
 BITS, PADDING = 4096, 2**31
 """The most bits of a variable, and of padding: beyond, values would be numbers of thousands of digits."""
 
-LONGER, SPARE = 64, 2**20
-"""All names together may be so many times as long as the archive, and so many characters on top."""
-
 
 def state_names(arrays: Arrays, n_named: int, n_states: int) -> list[str] | None:
     """Return the names of the first states; None where there are none."""
@@ -102,7 +99,8 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     size = np.array([width // 8 if count else 0 for width, count in zip(widths, counts, strict=True)], dtype=np.int64)
     last = np.cumsum(size[kind])
     members = np.split(np.argsort(kind, kind="stable"), np.cumsum(counts)[:-1])
-    texts, room = [""] * n_states, LONGER * sum(map(len, arrays.members.values())) + SPARE
+    texts = [""] * n_states
+    room = 64 * sum(map(len, arrays.members.values())) + 2**20  # for all names together, from an archive of this size
     for fields, width, states in zip(classes, size.tolist(), members, strict=True):
         if len(states):
             rows = data[(last[states] - width)[:, None] + np.arange(width)]

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,8 +72,8 @@ def members_of(model: SSP) -> dict[str, bytes]:
             "branch-probability-type": DOUBLE,
         },
         "annotations": {
-            "aps": {label: _annotation(label, "states", BOOL) for label in labels},
-            "rewards": {COST: _annotation(COST, where, DOUBLE)},
+            "aps": {label: {"alias": label, "applies-to": ["states"], "type": BOOL} for label in labels},
+            "rewards": {COST: {"alias": COST, "applies-to": [where], "type": DOUBLE}},
         },
     }
     return {
@@ -110,10 +109,6 @@ def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
         looping=choice,
         initial=model.n_states + len(passes_to) if drawn else int(model.initial_state[0]),
     )
-
-
-def _annotation(name: str, where: str, kind: dict[str, Any]) -> dict[str, Any]:
-    return {"alias": name, "applies-to": [where], "type": kind}
 
 
 def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
