@@ -299,5 +299,5 @@ def curve(
     check_model(model)
     job = begin(model, check_alpha(alpha_min, "alpha_min"), step=step, memory=memory, threads=threads)
     with job.stopping():
-        stage = explored(job, f"the curve from alpha {job.alpha:g} on")
-    return Curve(model, job.alpha, job.seconds, stage.found)
+        found = explored(job, f"the curve from alpha {job.alpha:g} on")
+    return Curve(model, job.alpha, job.seconds, found)

@@ -22,11 +22,11 @@ from prudent.engine.prepared import Prepared
 from prudent.errors import Defect, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
 from prudent.kernels import compiled_before
-from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.exact import Explored, explore
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, Target, bracket_below, bracket_of
+from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.refine import Found, Stage, finer_step, likely_step
 from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
@@ -148,22 +148,19 @@ def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float)
     return Stage(prepared, solution, bracket, levels, time.perf_counter() - began, solution.stopped)
 
 
-def explored(job: Job, what: str) -> Stage[Explored]:
-    """Sweep the budgets as far as a job's alpha needs it, on a step for which the bounds are as close as asked for.
+def explored(job: Job, what: str) -> Explored:
+    """Sweep the budgets as far as a job's alpha needs it, once: no gap is asked for, and a likely step serves.
 
     Raise where it is stopped; ``what`` is then said to take too long.
     """
 
     def attempt(prepared: Prepared) -> Stage[Explored]:
-        began = time.perf_counter()
         found = explore(prepared, job.alpha, job.limits)
         if found.stopped:
             raise Stopped(found.stopped, what)
-        if not prepared.scale.rounded or job.step is not None:  # nobody looks at the bracket
-            return Stage(prepared, found, Bracket(0.0, 0.0, 0.0), 0.0, 0.0)
-        return stage_of(prepared, solution_for(found, job.alpha), job.alpha, began).holding(found)
+        return Stage(prepared, found)
 
-    return job.refined(attempt, likely_step)
+    return job.refined(attempt, likely_step).found
 
 
 def plan_of(

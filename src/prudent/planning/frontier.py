@@ -236,8 +236,8 @@ def frontier(
     whole_number("most", most, 1)
     job = begin(model, alpha, step=step, memory=memory, threads=threads)
     with job.stopping():
-        stage = explored(job, TASK)
-        prepared, weighing = stage.prepared, Weighing(stage.found, alpha, job.limits)
+        weighing = Weighing(explored(job, TASK), alpha, job.limits)
+        prepared = weighing.prepared
         found = _undominated([weighing.cheapest, weighing.safest])
         enough = tolerance * (found[-1].expected - found[0].expected)
         closed: set[tuple[float, float]] = set()

@@ -43,9 +43,9 @@ class Stage(Generic[Found]):
 
     prepared: Prepared
     found: Found
-    bracket: Bracket  # on what is looked for
-    levels: float  # about how many the sweep went through
-    seconds: float
+    bracket: Bracket = Bracket(0.0, 0.0, 0.0)  # on what is looked for; no gap if nobody asks for one
+    levels: float = 0.0  # about how many the sweep went through
+    seconds: float = 0.0
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or nothing
 
     def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
