@@ -36,6 +36,9 @@ FINEST = 1 / 32
 FINER = 0.7
 """The least that it is."""
 
+NO_GAP = Bracket(0.0, 0.0, 0.0)
+"""Where nobody asks for a gap."""
+
 
 @dataclass(frozen=True)
 class Stage(Generic[Found]):
@@ -43,7 +46,7 @@ class Stage(Generic[Found]):
 
     prepared: Prepared
     found: Found
-    bracket: Bracket = Bracket(0.0, 0.0, 0.0)  # on what is looked for; no gap if nobody asks for one
+    bracket: Bracket = NO_GAP  # on what is looked for
     levels: float = 0.0  # about how many the sweep went through
     seconds: float = 0.0
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or nothing
