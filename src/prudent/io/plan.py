@@ -194,8 +194,8 @@ def _policy(
 def _check_proper(policy: BudgetPolicy) -> None:
     """Refuse a policy that may never reach a goal."""
     # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
-    alone = restrict(policy.prepared, policy.prepared.action_start[:-1] + policy.choice[0])
-    ends = np.diff(alone.action_start) == 0
+    alone = restrict(policy.prepared, policy.without_budget)
+    ends = alone.is_goal
     if ((towards(alone.outcome_state, alone.successor, alone.n_states, ends) < 0) & ~ends).any():
         raise PrudentError("its policy may never reach a goal")
 

@@ -189,7 +189,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
 
 def _distribution(policy: UnrolledPolicy, tail: Expected, *, charged: bool = False) -> Distribution | None:
     try:
-        return forward(policy, tail, charged=charged)
+        return forward(policy, tail, charged=charged)[0]
     except TooLarge:  # simulation is left
         return None
 

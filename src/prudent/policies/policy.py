@@ -108,6 +108,11 @@ class BudgetPolicy:
         return ((1.0, self),)
 
     @property
+    def without_budget(self) -> IntArray:
+        """The prepared action of each state once the budget is gone (internal)."""
+        return np.asarray(self.prepared.action_start[:-1] + self.choice[0])
+
+    @property
     def plain_state(self) -> IntArray:
         """The plain prepared state behind each of the policy's own states (internal)."""
         return np.arange(self.prepared.n_states)
