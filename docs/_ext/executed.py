@@ -121,7 +121,7 @@ class Cell(SphinxDirective):
             with contextlib.chdir(page.folder):
                 source, language, out, value = self.work(page)
         except Exception as error:
-            if self.options.get("raises") != type(error).__name__:
+            if self.options.get("raises") not in [kind.__name__ for kind in type(error).__mro__]:
                 return self.refuse(traceback.format_exc(limit=-3))
             source, language = "\n".join(self.content), "python"
             out, value = f"{type(error).__name__}: {error}\n", None

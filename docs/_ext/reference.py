@@ -62,9 +62,15 @@ def add_fields(app, what, name, obj, options, lines):
         lines[at:at] = [*text, ""]
 
 
+def skip_internal(app, what, name, member, skip, options):
+    """Leave out what is public for other modules alone: its docstring says so in its first line."""
+    return skip or "(internal)." in (inspect.getdoc(member) or "").partition("\n")[0]
+
+
 def setup(app):
     """Tell Sphinx."""
     importlib.import_module("prudent")
     app.add_directive("commands", Commands)
     app.connect("autodoc-process-docstring", add_fields, priority=100)  # before numpydoc reads it
+    app.connect("autodoc-skip-member", skip_internal)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

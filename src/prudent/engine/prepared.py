@@ -138,6 +138,12 @@ class Prepared(Rows):
         least[least == far] = least[least < far].max()  # no run is there: as far as any
         return self.scale.up(least) if up else least
 
+    def playing(self, choice: IntArray) -> BoolArray:
+        """Return which actions are played by one action for each state; a goal's does not count."""
+        played = np.zeros(self.n_actions, dtype=bool)
+        played[choice[~self.is_goal]] = True
+        return played
+
     @cached_property
     def left_out(self) -> FloatArray:
         """What rounding left out of each outcome's cost, in levels."""
@@ -172,9 +178,7 @@ def choice_type(prepared: Prepared) -> type[Any]:
 
 def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
     """Return the prepared model in which ``choice``, one action for each state, is all there is."""
-    used = np.zeros(prepared.n_actions, dtype=bool)
-    used[choice[np.diff(prepared.action_start) > 0]] = True
-    return restrict_to(prepared, used)
+    return restrict_to(prepared, prepared.playing(choice))
 
 
 def restrict_to(prepared: Prepared, used: BoolArray) -> Prepared:

@@ -165,7 +165,7 @@ def _policy(
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
         # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
-        alone = restrict(part.prepared, part.prepared.action_start[:-1] + part.choice[0])
+        alone = restrict(part.prepared, part.without_budget)
         hop = towards(alone.outcome_state, alone.successor, alone.n_states, alone.is_goal)
         if ((hop < 0) & ~alone.is_goal).any():
             raise PrudentError("its policy may never reach a goal")

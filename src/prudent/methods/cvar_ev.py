@@ -23,7 +23,6 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import WorstCase, least_worst_case
 from prudent.errors import PrudentError
 from prudent.kernels.game import Game, bounded_choice, improve_bounded
-from prudent.kernels.sweep import Base
 from prudent.methods.cvar_wc import CvarWC, solution, unroll
 from prudent.methods.solution import Solution
 from prudent.models.rows import IntArray
@@ -71,7 +70,7 @@ class CvarEV(CvarWC):
         """Return the VaR of the cvar-wc policy, in levels."""
         careful = unroll(prepared, game, alpha, self.zero, fallback[None])
         if self.episodes is None:
-            own = forward(careful).var(alpha)
+            own = forward(careful)[0].var(alpha)
         else:
             runs = simulate(prepared.model, careful, episodes=self.episodes, seed=self.seed)
             own = runs.distribution.var(alpha)
@@ -82,8 +81,7 @@ class CvarEV(CvarWC):
     ) -> NDArray[np.int32]:
         """Take the second objective of the exact method, where the budget need not be exceeded."""
         least = least_expected_cost(prepared)
-        base = Base(least.value, least.lower, least.value)
-        tables = budget_sweep(prepared, base, least.choice, worst, limits, most=limit, aims=PLAN)
+        tables = budget_sweep(prepared, least.base, least.choice, worst, limits, most=limit, aims=PLAN)
         if tables.stopped == "interrupted":
             raise KeyboardInterrupt
         if tables.stopped:

@@ -93,10 +93,7 @@ class CvarWC:
         return solution(policy, solved, worst, alpha)
 
     def solve_game(self, prepared: Prepared, limits: Limits) -> GameValue:
-        """Return the game's value function.
-
-        :meta private:
-        """
+        """Return the game's value function (internal)."""
         grid = self._grid()
         limits.check(16 * prepared.n_states * len(grid), "the game", "take fewer grid points, or allow more (memory=)")
         start = least_expected_cost(prepared)
@@ -125,10 +122,7 @@ class CvarWC:
         return GameValue(game, f, float(change), sweeps, float(least[prepared.start]), true_worst_case(prepared))
 
     def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
-        """Return the worst-case action of each state; where none is bounded, that of least expected cost.
-
-        :meta private:
-        """
+        """Return the worst-case action of each state; where none is bounded, that of least expected cost (internal)."""
         if self.ties not in ("first", "last"):
             raise PrudentError(f"ties is {self.ties!r}; it must be 'first' or 'last'")
         least = worst.value[prepared.action_state]
@@ -195,7 +189,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
 
 def _distribution(policy: UnrolledPolicy, tail: Expected, *, charged: bool = False) -> Distribution | None:
     try:
-        return forward(policy, tail, charged=charged)
+        return forward(policy, tail, charged=charged)[0]
     except TooLarge:  # simulation is left
         return None
 

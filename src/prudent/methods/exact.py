@@ -47,7 +47,6 @@ from prudent.engine.sweep.tile_layout import clear_waste
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import least_worst_case, true_worst_case
-from prudent.kernels.sweep import Base
 from prudent.methods.solution import Solution
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
@@ -136,8 +135,7 @@ def exact(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = T
 def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True) -> Explored:
     """Sweep the budgets as far as alpha needs it."""
     expected = least_expected_cost(prepared)
-    base = Base(expected.value, expected.lower, expected.value)
-    swept = bounded_sweep(prepared, base, least_worst_case(prepared), limits, alpha=alpha, bounded=bounded)
+    swept = bounded_sweep(prepared, expected.base, least_worst_case(prepared), limits, alpha=alpha, bounded=bounded)
     return Explored(prepared, expected, swept, float(surely_expected(prepared, expected)[prepared.start]))
 
 

@@ -113,12 +113,12 @@ class Weighing:
         )
         here = least.value[prepared.action_state]
         used = prepared.mean_cost + after <= here * (1 + TIE)
-        used[least.choice[np.diff(prepared.action_start) > 0]] = True
+        used |= prepared.playing(least.choice)
         only = restrict_to(prepared, used)
         found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False))
         kept = np.append(np.flatnonzero(used), 0)  # goals have no action
         action = kept[only.action_start[:-1] + found.swept.choice]
-        choice = np.where(np.diff(prepared.action_start) > 0, action - prepared.action_start[:-1], 0)
+        choice = np.where(prepared.is_goal, 0, action - prepared.action_start[:-1])
         return self._at(choice.astype(choice_type(prepared)), found.budgets(self.alpha)[0])
 
     def _unless_stopped(self, explored: Explored) -> Explored:

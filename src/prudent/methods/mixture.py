@@ -166,9 +166,7 @@ def _safest(weighing: Weighing) -> _Touched:
     prepared, worst = weighing.prepared, least_worst_case(weighing.prepared)
     value = worst.value.copy()
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
-    expected = weighing.explored.expected
-    base = Base(expected.value, expected.lower, expected.value)
-    swept = weighing.swept(base, WorstCase(value, worst.action_value), EXCESS, bounded=False)
+    swept = weighing.swept(weighing.explored.expected.base, WorstCase(value, worst.action_value), EXCESS, bounded=False)
     return _touched(weighing, np.inf, swept)
 
 

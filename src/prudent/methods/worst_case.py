@@ -17,7 +17,6 @@ from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 from prudent.errors import PrudentError, TooLarge
-from prudent.kernels.sweep import Base
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
 from prudent.policies.chain import backward, forward
@@ -37,8 +36,7 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         found = expected(prepared, alpha, limits)
         return replace(found, notes=(note, *found.notes))
     least = least_expected_cost(prepared)
-    base = Base(least.value, least.lower, least.value)
-    swept = budget_sweep(prepared, base, least.choice, worst, limits, most=w, aims=PLAN)
+    swept = budget_sweep(prepared, least.base, least.choice, worst, limits, most=w, aims=PLAN)
     if swept.stopped == "interrupted":
         raise KeyboardInterrupt
     if swept.stopped:
@@ -60,9 +58,9 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         worst=true_worst_case(prepared),
     )
     try:
-        distribution = charged = forward(policy, most=w + 1)
+        distribution = charged = forward(policy, most=w + 1)[0]
         if prepared.scale.rounded:
-            charged = forward(policy, most=w + 1, charged=True)
+            charged = forward(policy, most=w + 1, charged=True)[0]
     except TooLarge:
         return replace(found, notes=(UNFOLLOWED,))
     upper = prepared.scale.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps))

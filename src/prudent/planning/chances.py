@@ -18,7 +18,6 @@ from prudent.errors import PrudentError, as_number
 from prudent.methods.exceedance import exceeding
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
-from prudent.planning.bounds import Bracket
 from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, likely_step
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
@@ -162,4 +161,4 @@ def _within(job: Job, prepared: Prepared, budgets: FloatArray) -> Stage[tuple[Fl
         np.where(some, np.where(sure, 1.0, 1.0 - beyond[inside]), 0.0)
         for beyond in (found.chance, found.high, found.low)
     )
-    return Stage(prepared, (chance, lower, upper), Bracket(0.0, 0.0, 0.0), most, 0.0)
+    return Stage(prepared, (chance, lower, upper))

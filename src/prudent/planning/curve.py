@@ -19,8 +19,7 @@ from prudent.methods.exact import Explored, solution_for
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import bracket
-from prudent.planning.driver import begin, explored, stage_of
-from prudent.planning.plan import plan_of
+from prudent.planning.driver import begin, explored, plan_of, stage_of
 from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, check_alpha
 from prudent.policies.own_tail import own_tail
@@ -297,5 +296,5 @@ def curve(
     check_model(model)
     job = begin(model, check_alpha(alpha_min, "alpha_min"), step=step, memory=memory, threads=threads)
     with job.stopping():
-        stage = explored(job, f"the curve from alpha {job.alpha:g} on")
-    return Curve(model, job.alpha, job.seconds, stage.found)
+        found = explored(job, f"the curve from alpha {job.alpha:g} on")
+    return Curve(model, job.alpha, job.seconds, found)

@@ -13,8 +13,7 @@ from prudent.methods.mean_cvar import Found, Weighing, least_mean_within
 from prudent.methods.mixture import Mixture, mixed_mean_within
 from prudent.methods.solution import Solution
 from prudent.planning.bounds import Bracket, Target, bracket_below
-from prudent.planning.driver import Job, stage_of
-from prudent.planning.plan import plan_of
+from prudent.planning.driver import Job, plan_of, stage_of
 from prudent.planning.refine import Stage, likely_step
 from prudent.policies.mixed import MixedPolicy
 from prudent.policies.own_tail import own_tail

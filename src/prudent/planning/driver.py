@@ -5,6 +5,7 @@ on a prepared model.  :meth:`Job.refined` makes one attempt where costs have a c
 costs are rounded, and it makes attempts on finer and finer steps, until the bounds are as close as asked for.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,16 +22,18 @@ from prudent.engine.prepared import Prepared
 from prudent.errors import Defect, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
 from prudent.kernels import compiled_before
-from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.exact import Explored, explore
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, Target, bracket_of
+from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.refine import Found, Stage, finer_step, likely_step
-from prudent.runtime.limits import Limits, Stopped
+from prudent.policies.distribution import GROUPED
+from prudent.results.plan import Plan
+from prudent.runtime.limits import Limits, Stopped, shown_bytes
 from prudent.runtime.progress import announce
 
-__all__ = ["Job", "begin", "compile_kernels", "explored", "stage_of"]
+__all__ = ["Job", "begin", "compile_kernels", "explored", "plan_of", "stage_of"]
 
 STALLED = 0.9
 """Where a finer step leaves more of the gap than this, what is left of it does not come from rounding."""
@@ -145,22 +148,73 @@ def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float)
     return Stage(prepared, solution, bracket, levels, time.perf_counter() - began, solution.stopped)
 
 
-def explored(job: Job, what: str) -> Stage[Explored]:
-    """Sweep the budgets as far as a job's alpha needs it, on a step for which the bounds are as close as asked for.
+def explored(job: Job, what: str) -> Explored:
+    """Sweep the budgets as far as a job's alpha needs it, once: no gap is asked for, and a likely step serves.
 
     Raise where it is stopped; ``what`` is then said to take too long.
     """
 
     def attempt(prepared: Prepared) -> Stage[Explored]:
-        began = time.perf_counter()
         found = explore(prepared, job.alpha, job.limits)
         if found.stopped:
             raise Stopped(found.stopped, what)
-        if not prepared.scale.rounded or job.step is not None:  # nobody looks at the bracket
-            return Stage(prepared, found, Bracket(0.0, 0.0, 0.0), 0.0, 0.0)
-        return stage_of(prepared, solution_for(found, job.alpha), job.alpha, began).holding(found)
+        return Stage(prepared, found)
 
-    return job.refined(attempt, likely_step)
+    return job.refined(attempt, likely_step).found
+
+
+def plan_of(
+    model: SSP,
+    method: str,
+    alpha: float,
+    stage: Stage[Solution],
+    target: Target | None = None,
+    limits: Limits | None = None,
+) -> Plan:
+    """Return the plan that a solution is, in the user's units."""
+    prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
+    cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
+    status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
+    if status == "optimal" and stage.stopped:  # in CVaR; budgets that were not looked at may have a lower mean
+        status = "interrupted" if interrupted else "within_gap"
+    return Plan(
+        model=model,
+        policy=solution.policy,
+        method=method,
+        alpha=alpha,
+        step=prepared.scale.step,
+        status=status,
+        cvar=max(cvar, bracket.lower) if prepared.scale.rounded else cvar,
+        var=solution.var,
+        expected=prepared.scale.in_units(solution.expected),
+        expected_lower=bracket_below(prepared, solution.expected_lower),
+        lower=bracket.lower,
+        upper=bracket.upper,
+        worst_case=prepared.scale.in_units(solution.worst),
+        seconds=stage.seconds,
+        notes=(*solution.notes, *_notes(stage, limits, status)),
+    )
+
+
+def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[str]:
+    prepared, stopped, notes = stage.prepared, stage.stopped, list[str]()
+    deviation = prepared.scale.deviation
+    if prepared.scale.rounded:
+        notes += [f"{note}, up for the plan, down for the lower bound" for note in prepared.scale.notes]
+        if not math.isnan(stage.found.cvar):
+            notes.append(GROUPED)
+    elif status == "within_gap" and not stopped and deviation > 0:
+        notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
+    if stopped == "memory" and limits is not None:
+        notes.append(
+            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more (memory=, --memory)"
+        )
+    if stopped == "digits":
+        notes.append("a finer step would have no digits left in the costs")
+    if stopped == "time" and limits is not None:
+        limit = f"{limits.time_limit:g} seconds"
+        notes.append(f"stopped for the time limit of {limit}: allow more (time_limit=, --time-limit)")
+    return notes
 
 
 def _better(before: Stage[Any], after: Stage[Any]) -> Stage[Any]:

@@ -12,7 +12,6 @@ from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, swee
 from prudent.engine.sweep.task import BOTH, PLAN
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.kernels.sweep import Base
 from prudent.models.ssp import SSP
 from prudent.planning.refine import likely_step
 
@@ -53,7 +52,7 @@ def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     levels = likely_levels(prepared, least, worst, alpha)
     aims = PLAN if prepared.scale.rounded else BOTH
-    each = seconds_per_level(prepared, Base(least.value, least.lower, least.value), least.choice, int(levels))
+    each = seconds_per_level(prepared, least, int(levels))
     return Forecast(
         alpha=alpha,
         step=prepared.scale.step,

@@ -18,9 +18,8 @@ from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target, bracket_below
 from prudent.planning.cvar_limit import limited
-from prudent.planning.driver import begin, explored, stage_of
+from prudent.planning.driver import begin, explored, plan_of, stage_of
 from prudent.planning.objective import solution_of
-from prudent.planning.plan import plan_of
 from prudent.policies.distribution import check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
@@ -234,8 +233,8 @@ def frontier(
     whole_number("most", most, 1)
     job = begin(model, alpha, step=step, memory=memory, threads=threads)
     with job.stopping():
-        stage = explored(job, TASK)
-        prepared, weighing = stage.prepared, Weighing(stage.found, alpha, job.limits)
+        weighing = Weighing(explored(job, TASK), alpha, job.limits)
+        prepared = weighing.prepared
         found = _undominated([weighing.cheapest, weighing.safest])
         enough = tolerance * (found[-1].expected - found[0].expected)
         closed: set[tuple[float, float]] = set()

@@ -36,6 +36,9 @@ FINEST = 1 / 32
 FINER = 0.7
 """The least that it is."""
 
+NO_GAP = Bracket(0.0, 0.0, 0.0)
+"""Where nobody asks for a gap."""
+
 
 @dataclass(frozen=True)
 class Stage(Generic[Found]):
@@ -43,9 +46,9 @@ class Stage(Generic[Found]):
 
     prepared: Prepared
     found: Found
-    bracket: Bracket  # on what is looked for
-    levels: float  # about how many the sweep went through
-    seconds: float
+    bracket: Bracket = NO_GAP  # on what is looked for
+    levels: float = 0.0  # about how many the sweep went through
+    seconds: float = 0.0
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or nothing
 
     def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":

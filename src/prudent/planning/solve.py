@@ -17,9 +17,8 @@ from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
-from prudent.planning.driver import Job, begin, stage_of
+from prudent.planning.driver import Job, begin, plan_of, stage_of
 from prudent.planning.objective import solve_for
-from prudent.planning.plan import plan_of
 from prudent.planning.refine import Stage, coarse_step
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan

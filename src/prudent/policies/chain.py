@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.engine.prepared import Prepared, restrict
+from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import all_arcs, costs_of, free_arcs, solve_bellman
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
-from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import TooLarge
 from prudent.kernels.forwards import distribute, mark_played
 from prudent.kernels.pairs import follow_pairs
@@ -34,7 +34,6 @@ __all__ = [
     "expected_steps",
     "followed",
     "forward",
-    "forward_counting",
     "spent_budget",
 ]
 
@@ -71,8 +70,7 @@ class Values:
 
 def spent_budget(policy: BudgetPolicy) -> Expected:
     """Return what the policy costs from each state once its budget is gone."""
-    prepared = policy.prepared
-    return least_expected_cost(restrict(prepared, prepared.action_start[:-1] + policy.choice[0]))
+    return least_expected_cost(restrict(policy.prepared, policy.without_budget))
 
 
 def backward(policy: BudgetPolicy, tail: Expected) -> Values:
@@ -97,11 +95,8 @@ def expected_steps(policy: BudgetPolicy) -> FloatArray:
 
 def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
     """Return bounds on the expected number of actions from each state once the budget is gone."""
-    prepared = policy.prepared
-    choice = prepared.action_start[:-1] + policy.choice[0]
-    played = np.zeros(prepared.n_actions, dtype=bool)
-    played[choice[np.diff(prepared.action_start) > 0]] = True
-    return 1.01 * solve_bellman(all_arcs(prepared), prepared.plays, played, choice, finest=1e-3)
+    prepared, choice = policy.prepared, policy.without_budget
+    return 1.01 * solve_bellman(all_arcs(prepared), prepared.plays, prepared.playing(choice), choice, finest=1e-3)
 
 
 def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
@@ -128,9 +123,7 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> 
 def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
     prepared, levels = policy.prepared, policy.level + 1
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
-    never = np.where(np.diff(prepared.action_start) > 0, UNREACHED, 0)
-    worst = WorstCase(never, np.full(prepared.n_actions, UNREACHED))
-    known = known_of(tiling, base[0], base[2], worst, None, 1.0)
+    known = known_of(tiling, base[0], base[2], without_safety(prepared), None, 1.0)
     window = Window(tiling, policy.level, plan=True)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
@@ -196,26 +189,14 @@ def forward(
     tolerance: float = MISSING,
     charged: bool = False,
     in_levels: bool = False,
-) -> Distribution:
-    """Return the distribution of the total cost, cut when little is under way or after ``most`` levels.
-
-    It is not cut before the budget is gone, so what the part cut off costs is known from ``tail``; without it,
-    that part counts as what it has spent.  Where costs are rounded, runs that are charged alike are taken together,
-    and their value is the mean of what they truly cost; or what they are charged, where that is asked for.  Costs are
-    in the user's units, or in levels, which keep more digits where best luck is far from 0.
-    """
-    return forward_counting(policy, tail, most, tolerance, charged, in_levels)[0]
-
-
-def forward_counting(
-    policy: BudgetPolicy,
-    tail: Expected | None,
-    most: int | None,
-    tolerance: float = MISSING,
-    charged: bool = False,
-    in_levels: bool = False,
 ) -> tuple[Distribution, float]:
-    """Return the same, and a bound on the expected number of actions, free moves included."""
+    """Return the distribution of the total cost, and a bound on the expected number of actions, free moves included.
+
+    It is cut when little is under way or after ``most`` levels, but not before the budget is gone; so what the part cut
+    off costs is known from ``tail``; without it, that part counts as what it has spent.  Where costs are rounded, runs
+    that are charged alike are taken together, and their value is the mean of what they truly cost; or what they are
+    ``charged``.  Costs are in the user's units, or in levels, which keep more digits where best luck is far from 0.
+    """
     prepared = policy.prepared
     layers = 2 if prepared.scale.rounded and not charged else 1
     total, levels, missing, mass, played = followed(policy, layers, most, tolerance)

@@ -88,7 +88,7 @@ def _takes_two(function: Callable[..., object]) -> bool:
 
 def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
     tail = spent_budget(policy)
-    result = forward(policy, tail, tolerance=tolerance)
+    result, _ = forward(policy, tail, tolerance=tolerance)
     if policy.remembers:
         return result
     return replace(result, mean=policy.prepared.scale.in_units(backward(policy, tail).mean))

@@ -38,25 +38,16 @@ class MixedPolicy(BudgetPolicy):
         return (float(self.share), first), (1 - float(self.share), second)
 
     def refuse_as(self, what: str) -> None:
-        """Refuse: it is two policies.
-
-        :meta private:
-        """
+        """Refuse: it is two policies (internal)."""
         raise PrudentError(f"a plan that draws one of two policies {what}; take those of policy.parts")
 
     def packed(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays from which the policy can be made again.
-
-        :meta private:
-        """
+        """Return the arrays from which the policy can be made again (internal)."""
         return {**super().packed(), "other": self.other, "share": np.array([self.share])}
 
     @classmethod
     def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "MixedPolicy":
-        """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it.
-
-        :meta private:
-        """
+        """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it (internal)."""
         choice, other = (checked_choice(prepared, packed[name]) for name in ("choice", "other"))
         share = packed["share"]
         if len(share) != 1 or not 0 < share[0] < 1 or other.shape != choice.shape:

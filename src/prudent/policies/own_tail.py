@@ -8,7 +8,7 @@ from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import TooLarge
-from prudent.policies.chain import MISSING, forward_counting
+from prudent.policies.chain import MISSING, forward
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy
 
@@ -41,7 +41,10 @@ def own_tail(
     most = None if most is None else int(min(most, UNREACHED)) + 2
 
     def followed(charged: bool) -> tuple[Distribution, float]:
-        each = [(share, *forward_counting(part, tail, most, tolerance, charged, True)) for share, part in policy.parts]
+        each = [
+            (share, *forward(part, tail, most=most, tolerance=tolerance, charged=charged, in_levels=True))
+            for share, part in policy.parts
+        ]
         return mixture([(share, found) for share, found, _ in each]), sum(share * steps for share, _, steps in each)
 
     try:

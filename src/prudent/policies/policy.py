@@ -1,7 +1,7 @@
 """What a plan tells an agent to do: an action for every state and budget left."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,9 +14,31 @@ from prudent.models.graph import reachable
 from prudent.models.rows import FloatArray, IntArray, owner
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
-from prudent.policies.walk import Walk
 
-__all__ = ["BudgetPolicy", "checked_choice"]
+__all__ = ["BudgetPolicy", "Walk", "checked_choice"]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What simulated runs walk over: the model itself, or the states that a policy with a memory is unrolled into."""
+
+    outcome_start: IntArray
+    probability: FloatArray
+    successor: IntArray
+    charge: IntArray  # (n_outcomes,)  in levels
+    cost: FloatArray  # (n_outcomes,)
+    first_state: IntArray
+    first_probability: FloatArray
+    first_charge: IntArray
+    level: int
+    table: NDArray[Any]  # (n_levels, n_columns)
+    column: IntArray  # (n_states,)  of the table; -1 in goals
+    offset: IntArray  # (n_states,)  what to add to the table's entry
+    lookup: IntArray  # the action that the sum stands for
+
+    def arrays(self) -> tuple[Any, ...]:
+        """Return what the kernel takes, in its order."""
+        return tuple(getattr(self, item.name) for item in fields(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,10 +71,7 @@ class BudgetPolicy:
 
     @classmethod
     def of_states(cls, prepared: Prepared, action: IntArray) -> "BudgetPolicy":
-        """Return the policy that plays one action in each prepared state, whatever has been spent.
-
-        :meta private:
-        """
+        """Return the policy that plays one action in each prepared state, whatever has been spent (internal)."""
         return cls(prepared, (action - prepared.action_start[:-1]).astype(choice_type(prepared))[None])
 
     @property
@@ -70,10 +89,7 @@ class BudgetPolicy:
 
     @property
     def whole(self) -> float:
-        """The total cost from which what is left is counted: the budget, or best luck if it looks at none.
-
-        :meta private:
-        """
+        """The total cost from which what is left is counted: the budget, or best luck without one (internal)."""
         return self.prepared.scale.in_units(self.level - (self.past_budget if self.level > 0 else 0))
 
     def __repr__(self) -> str:
@@ -81,56 +97,40 @@ class BudgetPolicy:
         return f"<{type(self).__name__} for {self.prepared.model.name}: {budget}>"
 
     def check_model(self, model: SSP) -> None:
-        """Refuse a model that the policy was not made for.
-
-        :meta private:
-        """
+        """Refuse a model that the policy was not made for (internal)."""
         mine = self.prepared.model
         if mine is not model and mine.fingerprint != model.fingerprint:
             raise PrudentError(f"the policy was made for {mine!r}, not for {model!r}; solve this one")
 
     @property
     def parts(self) -> "tuple[tuple[float, BudgetPolicy], ...]":
-        """The policies that one is drawn from at the start of a run, each with its chance: itself alone.
-
-        :meta private:
-        """
+        """The policies that one is drawn from at the start of a run, each with its chance: itself alone (internal)."""
         return ((1.0, self),)
 
     @property
-    def plain_state(self) -> IntArray:
-        """The plain prepared state behind each of the policy's own states.
+    def without_budget(self) -> IntArray:
+        """The prepared action of each state once the budget is gone (internal)."""
+        return np.asarray(self.prepared.action_start[:-1] + self.choice[0])
 
-        :meta private:
-        """
+    @property
+    def plain_state(self) -> IntArray:
+        """The plain prepared state behind each of the policy's own states (internal)."""
         return np.arange(self.prepared.n_states)
 
     def refuse_as(self, what: str) -> None:
-        """Refuse where state and budget left do not tell what is played: ``what`` the plan is not, or cannot be.
-
-        :meta private:
-        """
+        """Refuse, unless state and budget left tell what is played; ``what`` the plan else is not (internal)."""
 
     def packed(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays from which the policy can be made again; see ``tensors``.
-
-        :meta private:
-        """
+        """Return the arrays from which the policy can be made again; see ``tensors`` (internal)."""
         return {"choice": self.choice}
 
     @classmethod
     def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "BudgetPolicy":
-        """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it.
-
-        :meta private:
-        """
+        """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it (internal)."""
         return cls(prepared, checked_choice(prepared, packed["choice"]), past_budget=past_budget)
 
     def walk(self) -> Walk:
-        """Return what simulated runs walk over.
-
-        :meta private:
-        """
+        """Return what simulated runs walk over (internal)."""
         prepared, model, scale = self.prepared, self.prepared.model, self.prepared.scale
         state_of = prepared.members.state_of
         table, offset, lookup = self.choice, prepared.action_start[state_of], prepared.model_action
@@ -155,47 +155,29 @@ class BudgetPolicy:
         )
 
     def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
-        """Return what walks cost that were charged so many levels and paid so much of the walk's own costs.
-
-        :meta private:
-        """
+        """Return what walks cost, from the levels charged and from what was paid of the walk's costs (internal)."""
         return paid if self.prepared.scale.rounded else self.prepared.scale.totals(charged)
 
     def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
-        """Return a walk by its states, actions and costs in the user's words.
-
-        :meta private:
-        """
+        """Return a walk by its states, actions and costs in the user's words (internal)."""
         model = self.prepared.model
         return tuple((model.state(s), model.action(a), float(model.cost[o])) for s, a, o in steps)
 
     def first_node(self, state: int) -> int:
-        """Return the policy's own state at the start of a run in a model state.
-
-        :meta private:
-        """
+        """Return the policy's own state at the start of a run in a model state (internal)."""
         return int(self.prepared.members.state_of[state])
 
     def next_node(self, node: int, action: int, target: int, gain: int) -> int:
-        """Return the policy's own state after its action led to a model state at a normalised cost in lattice steps.
-
-        :meta private:
-        """
+        """Return the policy's own state after its action led to a model state at a normalised cost (internal)."""
         return int(self.prepared.members.state_of[target])
 
     def level_left(self, state: int, spent: float) -> int:
-        """Return the budget left, in levels, in a model state that the plan covers, having spent so much.
-
-        :meta private:
-        """
+        """Return the budget left, in levels, in a model state that the plan covers, having spent so much (internal)."""
         self.check_covered(state)
         return max(self.level - self.used(state, spent), 0)
 
     def check_covered(self, state: int) -> None:
-        """Refuse a model state that no run can be in, or from which no plan can be sure of a goal.
-
-        :meta private:
-        """
+        """Refuse a model state that no run can be in, or from which no plan can be sure of a goal (internal)."""
         if self.prepared.members.state_of[state] >= 0:
             return
         model = self.prepared.model
@@ -209,10 +191,7 @@ class BudgetPolicy:
         raise PrudentError(f"no run of any plan reaches state {model.state(state)!r}: {why}")
 
     def used(self, state: int, spent: float) -> int:
-        """Return how many levels a run has used in a model state having spent so much; refuse what no run can.
-
-        :meta private:
-        """
+        """Return the levels that a run has used in a model state having spent so much, if one can have (internal)."""
         prepared, inside = self.prepared, int(self.prepared.members.state_of[state])
         least = int(prepared.least_spent[inside]) if inside >= 0 else 0
         found = prepared.scale.used(state, spent, least)
@@ -238,10 +217,7 @@ class BudgetPolicy:
         return model.action(self.model_action(index, self.level_left(index, spent)))
 
     def model_action(self, state: int, left: int) -> int:
-        """Return the model's action for a model state and a budget left in levels.
-
-        :meta private:
-        """
+        """Return the model's action for a model state and a budget left in levels (internal)."""
         prepared = self.prepared
         inside = int(prepared.members.state_of[state])
         action = int(prepared.model_action[prepared.action_start[inside] + self.choice[left, inside]])

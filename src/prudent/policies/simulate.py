@@ -13,9 +13,8 @@ from prudent.errors import PrudentError, whole_number
 from prudent.kernels.episodes import draw, draw_each, run_episodes
 from prudent.models.ssp import SSP
 from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
-from prudent.policies.policy import BudgetPolicy
+from prudent.policies.policy import BudgetPolicy, Walk
 from prudent.policies.runs import Path, Runs
-from prudent.policies.walk import Walk
 from prudent.runtime.limits import cores
 
 __all__ = ["simulate"]

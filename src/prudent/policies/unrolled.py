@@ -11,8 +11,7 @@ from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError
 from prudent.models.graph import towards
 from prudent.models.rows import FloatArray, IntArray, ranges
-from prudent.policies.policy import BudgetPolicy, checked_choice
-from prudent.policies.walk import Walk
+from prudent.policies.policy import BudgetPolicy, Walk, checked_choice
 
 __all__ = ["UnrolledPolicy"]
 

@@ -108,10 +108,7 @@ class Plan(Shown):
 
     @property
     def own_cvar(self) -> str:
-        """What is known of the policy's own CVaR, in words.
-
-        :meta private:
-        """
+        """What is known of the policy's own CVaR, in words (internal)."""
         most = self.upper if self.max_cvar == math.inf else self.max_cvar
         if math.isnan(self.cvar):
             return f"at most {number(most)}" if math.isfinite(most) else "unknown"

@@ -162,12 +162,9 @@ def times_played(policy: BudgetPolicy) -> FloatArray:
     _, _, missing, mass, played = followed(policy, 1, policy.level, MISSING)
     if missing == 0:
         return played
-    choice = prepared.action_start[:-1] + policy.choice[0]
-    acting = np.diff(prepared.action_start) > 0
+    choice, acting = policy.without_budget, ~prepared.is_goal
     arrived = mass[0].sum(axis=1) * acting
-    taken = np.zeros(prepared.n_actions, dtype=bool)
-    taken[choice[acting]] = True
-    arc = np.flatnonzero(taken[prepared.outcome_action] & acting[prepared.successor])
+    arc = np.flatnonzero(prepared.playing(choice)[prepared.outcome_action] & acting[prepared.successor])
     source, target = prepared.outcome_state[arc], prepared.successor[arc]
     met = np.flatnonzero((arrived > 0) | (towards(target, source, prepared.n_states, arrived > 0) >= 0))
     rank = np.full(prepared.n_states, -1, dtype=np.int64)

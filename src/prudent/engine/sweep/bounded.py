@@ -89,5 +89,5 @@ def surely_above(
 
 def without_safety(prepared: Prepared) -> WorstCase:
     """Return a worst case for objectives in which costs count before the budget is gone, too: only goals are safe."""
-    value = np.where(np.diff(prepared.action_start) > 0, UNREACHED, 0)
+    value = np.where(prepared.is_goal, 0, UNREACHED)
     return WorstCase(value, np.full(prepared.n_actions, UNREACHED))

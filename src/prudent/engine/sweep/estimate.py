@@ -18,8 +18,7 @@ from prudent.engine.sweep.task import BOTH, EXCESS, PLAN, Task
 from prudent.engine.values.bellman import all_arcs, solve_bellman
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
-from prudent.kernels.sweep import Aims, Base
-from prudent.models.rows import IntArray
+from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import shown_bytes
 
 __all__ = ["likely_levels", "seconds_per_level", "smaller_step", "sweep_bytes"]
@@ -78,8 +77,7 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     It ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of least
     expected cost, for which Cantelli's inequality takes its mean and its variance.
     """
-    played = np.zeros(prepared.n_actions, dtype=bool)
-    played[least.choice[np.diff(prepared.action_start) > 0]] = True
+    played = prepared.playing(least.choice)
     cost = prepared.scale.unrounded(prepared.fine)
     square = prepared.probability * cost * (cost + 2 * least.value[prepared.successor])
     k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
@@ -90,11 +88,11 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     return float(min(worst.at(prepared.start), mean / alpha, cantelli, UNREACHED - 1) + 1)
 
 
-def seconds_per_level(prepared: Prepared, base: Base, choice: IntArray, levels: int) -> float:
+def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
     """Sweep a few levels, on values that mean nothing; return how long one takes, if there is memory to try."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
     few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1), ENOUGH)
-    task = Task(prepared, base, choice, worst, BOTH, EXCESS, most=levels + 2 * few)
+    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, most=levels + 2 * few)
     kind = backend_for(task, levels)
     while few > 1 and max(sweep_bytes(prepared, 2 * few), kind.trial_bytes(prepared, few)) > TRIAL:
         few //= 2

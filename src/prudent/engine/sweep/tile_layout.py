@@ -317,7 +317,7 @@ def known_of(
 ) -> Known:
     """Return what is known at the ends of the budget axis; ``mean`` is that of ``choice``, if there is one."""
     prepared, work = tiling.prepared, tiling.work
-    goals = np.diff(prepared.action_start) == 0
+    goals = prepared.is_goal
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
     if choice is not None:
         never = worst_case_of(prepared, choice)

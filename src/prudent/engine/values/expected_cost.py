@@ -33,6 +33,7 @@ from prudent.engine.values.bellman import all_arcs, large_blocks, rounding, solv
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
 from prudent.kernels.blocks import Arcs, action_gaps, take_better
+from prudent.kernels.sweep import Base
 from prudent.models.graph import end_components, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
@@ -54,6 +55,11 @@ class Expected:
     upper: FloatArray  # (n_states,)  at least what the choice costs
     choice: IntArray  # (n_states,)  the action played
     steps: FloatArray  # (n_states,)  expected number of steps under the choice
+
+    @property
+    def base(self) -> Base:
+        """What a sweep of the excess begins with: the values without budget."""
+        return Base(self.value, self.lower, self.value)
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,7 @@ def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
 
 def proper_choice(prepared: Prepared) -> IntArray:
     """Choose actions that may move closer to a goal: every such policy reaches one with probability 1."""
-    acting = np.diff(prepared.action_start) > 0
-    hop = towards(prepared.outcome_state, prepared.successor, prepared.n_states, ~acting)
+    hop = towards(prepared.outcome_state, prepared.successor, prepared.n_states, prepared.is_goal)
     good = np.flatnonzero(hop[prepared.outcome_state] == prepared.successor)
     choice = prepared.action_start[:-1].copy()
     choice[prepared.outcome_state[good[::-1]]] = prepared.outcome_action[good[::-1]]
@@ -101,7 +106,7 @@ class _Equations:
         self.prepared = prepared
         self.arcs: Arcs = all_arcs(prepared)
         self.large: list[LargeBlock] = large_blocks(self.arcs)
-        self.acting: BoolArray = np.diff(prepared.action_start) > 0
+        self.acting: BoolArray = ~prepared.is_goal
         self.unit: FloatArray = rounding(prepared)
 
     def least(self) -> Expected:
@@ -117,14 +122,11 @@ class _Equations:
             steps = self._policy(np.ones(self.prepared.n_actions), choice, 1e-6)
         return Expected(value=np.clip(refined.high, lower, upper), lower=lower, upper=upper, choice=choice, steps=steps)
 
-    def _played(self, choice: IntArray) -> BoolArray:
-        played = np.zeros(self.prepared.n_actions, dtype=bool)
-        played[choice[self.acting]] = True
-        return played
-
     def _policy(self, k: FloatArray, choice: IntArray, finest: float) -> FloatArray:
         """Return the totals that a policy meets of what its actions cost, of either sign."""
-        return solve_bellman(self.arcs, k, self._played(choice), choice.copy(), large=self.large, finest=finest)
+        return solve_bellman(
+            self.arcs, k, self.prepared.playing(choice), choice.copy(), large=self.large, finest=finest
+        )
 
     def _at(self, high: FloatArray, low: FloatArray) -> _Refined:
         gap, size = action_gaps(self.arcs, self.prepared.action_state, self.prepared.mean_cost, high, low)
@@ -193,12 +195,12 @@ class _Equations:
         return None
 
     def _supersolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
-        played = self._played(choice)
+        played = self.prepared.playing(choice)
         total = self._total(np.where(played, refined.gap + refined.error, -np.inf), played, choice, 1.0)
         return np.where(self.acting, np.inf, 0.0) if total is None else refined.plus(2 * total, up=True)
 
     def _subsolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
-        near = self._played(choice)
+        near = self.prepared.playing(choice)
         for theta in 1e-3 / 30.0 ** np.arange(8):
             total = self._total(refined.error - refined.gap, near | (refined.gap <= theta * refined.size), choice, -1.0)
             if total is not None:
