@@ -11,112 +11,86 @@ __version__ = "0.1.0"
 
 # Names are imported when first used: `import prudent` and `prudent --help` load neither numba nor SciPy.
 # No module is called like a function here, or importing it would hide the function.
-_HOME = {
+_HOME = {  # in the order of a first visit
     "SSP": "prudent.models.ssp",
-    "CvarEV": "prudent.methods.cvar_ev",
-    "CvarWC": "prudent.methods.cvar_wc",
-    "Distribution": "prudent.policies.distribution",
-    "ModelError": "prudent.errors",
-    "Plan": "prudent.results.plan",
-    "PrudentError": "prudent.errors",
     "build": "prudent.models.build",
-    "domains": "prudent.domains",
-    "evaluate": "prudent.policies.evaluate",
     "from_arrays": "prudent.models.build",
     "from_gymnasium": "prudent.io.gymnasium.tables",
     "from_mdptoolbox": "prudent.io.arrays",
     "from_networkx": "prudent.io.networkx",
     "from_quantecon": "prudent.io.arrays",
-    "gymnasium_agent": "prudent.io.gymnasium.agents",
-    "to_gymnasium": "prudent.io.gymnasium.play",
     "from_storm": "prudent.io.storm.files",
     "load": "prudent.io.formats",
-    "load_plan": "prudent.io.formats",
     "save": "prudent.io.formats",
-    "simulate": "prudent.policies.simulate",
-    "Runs": "prudent.policies.runs",
     "amend": "prudent.models.amend",
     "check": "prudent.planning.check",
+    "domains": "prudent.domains",
     "solve": "prudent.planning.solve",
     "curve": "prudent.planning.curve",
     "Curve": "prudent.planning.curve",
     "frontier": "prudent.planning.frontier",
-    "Exceedance": "prudent.methods.objectives",
-    "MeanPlusCVaR": "prudent.methods.objectives",
-    "ValueAtRisk": "prudent.methods.objectives",
-    "WorstCase": "prudent.methods.objectives",
     "Frontier": "prudent.planning.frontier",
     "chances": "prudent.planning.chances",
     "Chances": "prudent.planning.chances",
+    "Exceedance": "prudent.methods.objectives",
+    "ValueAtRisk": "prudent.methods.objectives",
+    "MeanPlusCVaR": "prudent.methods.objectives",
+    "WorstCase": "prudent.methods.objectives",
+    "CvarWC": "prudent.methods.cvar_wc",
+    "CvarEV": "prudent.methods.cvar_ev",
+    "Plan": "prudent.results.plan",
+    "load_plan": "prudent.io.formats",
+    "evaluate": "prudent.policies.evaluate",
+    "Distribution": "prudent.policies.distribution",
+    "simulate": "prudent.policies.simulate",
+    "Runs": "prudent.policies.runs",
+    "gymnasium_agent": "prudent.io.gymnasium.agents",
+    "to_gymnasium": "prudent.io.gymnasium.play",
     "plot": "prudent.plot",
+    "PrudentError": "prudent.errors",
+    "ModelError": "prudent.errors",
 }
-__all__ = [  # noqa: RUF022 (the order of a first visit)
-    "SSP",
-    "build",
-    "from_arrays",
-    "from_gymnasium",
-    "from_mdptoolbox",
-    "from_networkx",
-    "from_quantecon",
-    "from_storm",
-    "load",
-    "save",
-    "amend",
-    "check",
-    "domains",
-    "solve",
-    "curve",
-    "Curve",
-    "frontier",
-    "Frontier",
-    "chances",
-    "Chances",
-    "Exceedance",
-    "ValueAtRisk",
-    "MeanPlusCVaR",
-    "WorstCase",
-    "CvarWC",
-    "CvarEV",
-    "Plan",
-    "load_plan",
-    "evaluate",
-    "Distribution",
-    "simulate",
-    "Runs",
-    "gymnasium_agent",
-    "to_gymnasium",
-    "plot",
-    "PrudentError",
-    "ModelError",
-    "__version__",
-]
 
 if TYPE_CHECKING:
-    from prudent import domains, plot
-    from prudent.errors import ModelError, PrudentError
-    from prudent.io.arrays import from_mdptoolbox, from_quantecon
-    from prudent.io.formats import load, load_plan, save
-    from prudent.io.gymnasium.agents import gymnasium_agent
-    from prudent.io.gymnasium.play import to_gymnasium
-    from prudent.io.gymnasium.tables import from_gymnasium
-    from prudent.io.networkx import from_networkx
-    from prudent.io.storm.files import from_storm
-    from prudent.methods.cvar_ev import CvarEV
-    from prudent.methods.cvar_wc import CvarWC
-    from prudent.methods.objectives import Exceedance, MeanPlusCVaR, ValueAtRisk, WorstCase
-    from prudent.models.amend import amend
-    from prudent.models.build import build, from_arrays
-    from prudent.models.ssp import SSP
-    from prudent.planning.chances import Chances, chances
-    from prudent.planning.check import check
-    from prudent.planning.curve import Curve, curve
-    from prudent.planning.frontier import Frontier, frontier
-    from prudent.planning.solve import solve
-    from prudent.policies.distribution import Distribution
-    from prudent.policies.evaluate import evaluate
-    from prudent.policies.runs import Runs
-    from prudent.policies.simulate import simulate
-    from prudent.results.plan import Plan
+    from prudent import domains as domains
+    from prudent import plot as plot
+    from prudent.errors import ModelError as ModelError
+    from prudent.errors import PrudentError as PrudentError
+    from prudent.io.arrays import from_mdptoolbox as from_mdptoolbox
+    from prudent.io.arrays import from_quantecon as from_quantecon
+    from prudent.io.formats import load as load
+    from prudent.io.formats import load_plan as load_plan
+    from prudent.io.formats import save as save
+    from prudent.io.gymnasium.agents import gymnasium_agent as gymnasium_agent
+    from prudent.io.gymnasium.play import to_gymnasium as to_gymnasium
+    from prudent.io.gymnasium.tables import from_gymnasium as from_gymnasium
+    from prudent.io.networkx import from_networkx as from_networkx
+    from prudent.io.storm.files import from_storm as from_storm
+    from prudent.methods.cvar_ev import CvarEV as CvarEV
+    from prudent.methods.cvar_wc import CvarWC as CvarWC
+    from prudent.methods.objectives import Exceedance as Exceedance
+    from prudent.methods.objectives import MeanPlusCVaR as MeanPlusCVaR
+    from prudent.methods.objectives import ValueAtRisk as ValueAtRisk
+    from prudent.methods.objectives import WorstCase as WorstCase
+    from prudent.models.amend import amend as amend
+    from prudent.models.build import build as build
+    from prudent.models.build import from_arrays as from_arrays
+    from prudent.models.ssp import SSP as SSP
+    from prudent.planning.chances import Chances as Chances
+    from prudent.planning.chances import chances as chances
+    from prudent.planning.check import check as check
+    from prudent.planning.curve import Curve as Curve
+    from prudent.planning.curve import curve as curve
+    from prudent.planning.frontier import Frontier as Frontier
+    from prudent.planning.frontier import frontier as frontier
+    from prudent.planning.solve import solve as solve
+    from prudent.policies.distribution import Distribution as Distribution
+    from prudent.policies.evaluate import evaluate as evaluate
+    from prudent.policies.runs import Runs as Runs
+    from prudent.policies.simulate import simulate as simulate
+    from prudent.results.plan import Plan as Plan
+else:  # computed, so that type checkers go by the imports above
+    __all__ = [*_HOME, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -128,4 +102,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*_HOME, "__version__"])

@@ -4,7 +4,7 @@ A message names the argument or file, the place, the value found and the remedy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 
 __all__ = [
@@ -19,13 +19,10 @@ __all__ = [
     "whole_number",
 ]
 
-CLOSE = 0.05
-"""How far from 1 a sum of probabilities may be to look like one of rounded numbers."""
-
 
 def must_be_one(total: float) -> str:
-    """Return what to say of probabilities that sum to something else."""
-    hint = ": divide them by their sum, if they were rounded" if abs(total - 1) <= CLOSE else ""
+    """Return what to say of probabilities that sum to something else; near to 1 they may have been rounded."""
+    hint = ": divide them by their sum, if they were rounded" if abs(total - 1) <= 0.05 else ""
     return f"sum to {total:.12g}; they must sum to 1{hint}"
 
 
@@ -95,10 +92,8 @@ def as_number(name: str, value: object, wanted: str, good: Callable[[float], boo
     """Return an argument as a float, or refuse it."""
     number = float("nan")
     if isinstance(value, Real) and not isinstance(value, bool):
-        try:
+        with suppress(OverflowError):
             number = float(value)
-        except OverflowError:
-            pass
     if not good(number):
         raise PrudentError(f"{name} is {value!r}; it must be {wanted}")
     return number

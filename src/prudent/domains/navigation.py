@@ -14,6 +14,7 @@ from prudent.errors import PrudentError, printable, whole_number
 from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
+from prudent.runtime.atomic_files import refusing
 
 __all__ = ["autonomous_navigation", "parse_traffic", "place_of_junctions", "read_traffic", "synthetic_roads"]
 
@@ -34,17 +35,11 @@ def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
     size and 1 MiB.
     """
     path = Path(path)
-    try:
+    with refusing(path, "cannot be read"):
         if path.exists() and not path.is_file():
             raise PrudentError(f"{path}: cannot be read: it is not a plain file; give the path of one")
         with path.open(newline="", encoding="utf-8") as file:
             return parse_traffic(file, path)
-    except OSError as error:
-        raise PrudentError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # no path at all: it holds a zero byte
-        if isinstance(error, PrudentError):
-            raise
-        raise PrudentError(f"{str(path)!r}: cannot be read: {error}") from None
 
 
 def parse_traffic(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:

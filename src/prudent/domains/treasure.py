@@ -11,36 +11,14 @@ from prudent.models.ssp import SSP
 __all__ = ["TREASURE", "deep_sea_treasure"]
 
 SIZE = 15
-TREASURE = {
-    (0, 3): 10,
-    (1, 5): 15,
-    (2, 5): 25,
-    (3, 6): 30,
-    (4, 7): 40,
-    (5, 7): 55,
-    (6, 8): 75,
-    (7, 9): 100,
-    (8, 9): 140,
-    (9, 10): 190,
-    (10, 11): 240,
-    (11, 11): 300,
-    (12, 12): 360,
-    (13, 13): 430,
-    (14, 13): 500,
-}
-"""Value by (column, row); every cell below a treasure in its column is rock."""
+DEPTH = dict(enumerate((3, 5, 5, 6, 7, 7, 8, 9, 9, 10, 11, 11, 12, 13, 13)))
+"""Where each column's treasure lies; every cell below it is rock."""
 
-DEPTH = {column: row for column, row in TREASURE}
-DIRECTIONS = {
-    "N": (0, -1),
-    "NE": (1, -1),
-    "E": (1, 0),
-    "SE": (1, 1),
-    "S": (0, 1),
-    "SW": (-1, 1),
-    "W": (-1, 0),
-    "NW": (-1, -1),
-}
+TREASURE = dict(zip(DEPTH.items(), (10, 15, 25, 30, 40, 55, 75, 100, 140, 190, 240, 300, 360, 430, 500), strict=True))
+"""Value by (column, row)."""
+
+COMPASS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
+DIRECTIONS = dict(zip(COMPASS, ((0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)), strict=True))
 START = (0, 1)
 STRAIGHT, ASIDE = 0.6, 0.2
 MOVE_COST, NOTHING_COST = 5, 500
@@ -86,11 +64,11 @@ def deep_sea_treasure(horizon: int = 15) -> SSP:
 @cache
 def _moves(column: int, row: int) -> dict[str, list[tuple[float, tuple[int, int]]]]:
     """Return where each direction may lead from a cell, with which chances."""
-    names, options = list(DIRECTIONS), {}
-    for i, name in enumerate(names):
+    options = {}
+    for i, name in enumerate(COMPASS):
         possible = []
         for turn, chance in ((0, STRAIGHT), (-1, ASIDE), (1, ASIDE)):
-            across, down = DIRECTIONS[names[(i + turn) % len(names)]]
+            across, down = DIRECTIONS[COMPASS[(i + turn) % len(COMPASS)]]
             cell = (column + across, row + down)
             if 0 <= cell[0] < SIZE and 0 <= cell[1] <= DEPTH[cell[0]]:
                 possible.append((chance, cell))

@@ -15,16 +15,13 @@ from scipy.sparse import csr_array, issparse
 from prudent.errors import PrudentError, as_number
 from prudent.io.costs import check_rule, costs_of
 from prudent.models.build import from_arrays, merge_outcomes
-from prudent.models.rows import FloatArray, IntArray, starts
+from prudent.models.rows import BoolArray, FloatArray, IntArray, starts
 from prudent.models.ssp import SSP
 
 __all__ = ["from_mdptoolbox", "from_quantecon"]
 
 REAL = "biuf"
 """The kinds of NumPy's types that are real numbers; of complex ones it would take the real part, and read text."""
-
-ENDED = "ended"
-"""The goal that discounting leads to."""
 
 
 def from_mdptoolbox(
@@ -79,23 +76,13 @@ def from_mdptoolbox(
     parts = []
     for a, matrix in enumerate(matrices):
         entry = matrix.tocoo()
-        value = reward[:, a][entry.row] if isinstance(reward, np.ndarray) else _picked(reward[a], entry.row, entry.col)
-        parts.append((entry.row, np.full(entry.nnz, a), entry.col, entry.data, value))
-    state, action, target, chance, value = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return _model(
-        *_every_pair(n_states, n_actions),
-        row=state.astype(np.int64) * n_actions + action,
-        target=target.astype(np.int64),
-        chance=chance,
-        cost=costs_of(cost, value),
-        kept=np.ones(n_states * n_actions, dtype=bool),
-        n_states=n_states,
-        initial=initial,
-        goals=goals,
-        discount=discount,
-        names=(state_names, _named("action_names", action_names, n_actions)),
-        name=name,
-    )
+        value = reward[:, a][entry.row] if isinstance(reward, np.ndarray) else reward[a][entry.row, entry.col]
+        row = entry.row.astype(np.int64) * n_actions + a
+        parts.append((row, entry.col, entry.data, costs_of(cost, np.asarray(value, dtype=np.float64).ravel())))
+    outcomes = tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+    pairs = (*_every_pair(n_states, n_actions), np.ones(n_states * n_actions, dtype=bool))
+    names = _named("action_names", action_names, n_actions)
+    return _model(pairs, outcomes, n_states, initial, goals, discount, state_names, names, name)
 
 
 def from_quantecon(
@@ -163,44 +150,26 @@ def from_quantecon(
         raise PrudentError(f"state {state[at]}, action {action[at]} is listed twice; list each pair once")
     rank = np.argsort(order)
     entry = matrix.tocoo()
-    n_actions = int(action.max(initial=0)) + 1
-    return _model(
-        state[order],
-        action[order],
-        row=rank[entry.row],
-        target=entry.col.astype(np.int64),
-        chance=entry.data,
-        cost=costs_of(cost, reward)[entry.row],
-        kept=(reward != (np.inf if cost == "as given" else -np.inf))[order],
-        n_states=n_states,
-        initial=initial,
-        goals=goals,
-        discount=discount,
-        names=(state_names, _named("action_names", action_names, n_actions)),
-        name=name,
-    )
+    outcomes = (rank[entry.row], entry.col, entry.data, costs_of(cost, reward)[entry.row])
+    kept = reward != (np.inf if cost == "as given" else -np.inf)
+    names = _named("action_names", action_names, int(action.max(initial=0)) + 1)
+    rows = (state[order], action[order], kept[order])
+    return _model(rows, outcomes, n_states, initial, goals, discount, state_names, names, name)
 
 
 def _model(
-    state: IntArray,
-    action: IntArray,
-    *,
-    row: IntArray,
-    target: IntArray,
-    chance: FloatArray,
-    cost: FloatArray,
-    kept: Any,
+    pairs: tuple[IntArray, IntArray, BoolArray],
+    outcomes: tuple[Any, ...],
     n_states: int,
     initial: int | Mapping[int, float],
     goals: Iterable[int],
     discount: float,
-    names: tuple[Sequence[Hashable] | None, Sequence[Hashable] | None],
+    state_names: Sequence[Hashable] | None,
+    action_names: Sequence[Hashable] | None,
     name: str,
 ) -> SSP:
-    """Return the model of rows, pairs of state and action sorted by both, and of their outcomes, in any order.
-
-    Rows that are not kept and those of goals are left out.
-    """
+    """Return the model of sorted pairs (state, action, whether to keep it) and of outcomes (pair, target, p, cost)."""
+    (state, action, kept), (row, target, chance, cost) = pairs, outcomes
     ends = _goals(goals, n_states)
     _check_initial(initial, n_states)
     going_on = as_number("discount", discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
@@ -208,17 +177,17 @@ def _model(
         raise PrudentError("goals is empty; name the states where a run ends, or give a discount below 1")
     kept = kept & ~np.isin(state, ends)
     used = np.flatnonzero(kept[row] & (chance != 0))
-    row, target, chance, cost = row[used], target[used], chance[used], cost[used]
+    row, target, chance, cost = row[used], target[used].astype(np.int64), chance[used], cost[used]
     for o in np.flatnonzero(~np.isfinite(cost))[:1]:
         at = f"state {state[row[o]]}, action {action[row[o]]}"
         raise PrudentError(f"{at} has an outcome of cost {cost[o]}; costs are finite numbers")
     row = (np.cumsum(kept) - 1)[row]
-    goal_numbers, states = ends.tolist(), _named("state_names", names[0], n_states)
+    goal_numbers, states = ends.tolist(), _named("state_names", state_names, n_states)
     if going_on < 1:
         row, target = np.concatenate([row, row]), np.concatenate([target, np.full(len(row), n_states)])
         chance, cost = np.concatenate([going_on * chance, (1 - going_on) * chance]), np.concatenate([cost, cost])
         goal_numbers = [*goal_numbers, n_states]
-        states = [*(range(n_states) if states is None else states), ENDED]
+        states = [*(range(n_states) if states is None else states), "ended"]
         n_states += 1
     row, target, cost, chance = merge_outcomes(row, target, cost, chance)
     number = action[kept]
@@ -231,7 +200,7 @@ def _model(
         initial=initial,
         goals=goal_numbers,
         state_names=states,
-        action_names=number.tolist() if names[1] is None else [names[1][a] for a in number.tolist()],
+        action_names=number.tolist() if action_names is None else [action_names[a] for a in number.tolist()],
         name=name,
     )
 
@@ -315,10 +284,6 @@ def _rewards(given: Any, n_actions: int, n_states: int) -> Any:
             f"({n_states},), ({n_states}, {n_actions}) or ({n_actions}, {n_states}, {n_states})"
         )
     return reward
-
-
-def _picked(matrix: Any, row: IntArray, column: IntArray) -> FloatArray:
-    return np.asarray(matrix[row, column], dtype=np.float64).ravel()
 
 
 def _indices(name: str, values: Any) -> IntArray:

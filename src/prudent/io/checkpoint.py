@@ -12,7 +12,7 @@ from typing import Any
 
 from prudent.errors import Defect, PrudentError
 from prudent.io.sealed import seal, unseal
-from prudent.runtime.atomic_files import read_bytes, write_bytes
+from prudent.runtime.atomic_files import read_bytes, refusing, write_bytes
 from prudent.runtime.limits import Arrays
 
 __all__ = ["Checkpoint"]
@@ -40,11 +40,8 @@ class Checkpoint:
             raise PrudentError(f"{path}: there is no folder {self.path.parent}")
         if self.path.exists():
             self._read()
-        try:  # better now than after an hour
-            with tempfile.TemporaryFile(dir=self.path.parent):
-                pass
-        except OSError as error:
-            raise PrudentError(f"{path}: cannot be written: {error.strerror or error}") from None
+        with refusing(path, "cannot be written"), tempfile.TemporaryFile(dir=self.path.parent):
+            pass  # better now than after an hour
 
     def _read(self) -> None:
         found = unseal(KIND, read_bytes(self.path))

@@ -1,4 +1,4 @@
-"""Models in DRN, Storm's explicit text format: ``write``; :func:`prudent.io.storm.files.read_explicit` reads them.
+"""Models in DRN, Storm's explicit text format; :func:`prudent.io.storm.files.read_explicit` reads them.
 
 Goals carry the label ``goal`` and loop at no cost; the costs are the reward model ``cost``.  In DRN a cost belongs to
 an action, not to its outcomes.  Where those of one action cost differently, each leads to its next state through a
@@ -9,7 +9,6 @@ stand in comments; Storm does not read them.
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -17,17 +16,16 @@ from prudent.errors import printable
 from prudent.models.build import merge_outcomes
 from prudent.models.rows import FloatArray, IntArray, owner, starts
 from prudent.models.ssp import SSP
-from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["write"]
+__all__ = ["content_of"]
 
 ODD = re.compile(r"[^\w.+-]")
 """What an action's name may not hold in DRN: blanks and brackets end it."""
 
 
-def write(model: SSP, path: Path) -> None:
-    """Write a model; a Markov chain where each state has one action, else an MDP."""
-    write_bytes(path, "\n".join([*_lines(model), ""]).encode("utf-8", "replace"))
+def content_of(model: SSP) -> bytes:
+    """Return the bytes of a file: a Markov chain where each state has one action, else an MDP."""
+    return "\n".join([*_lines(model), ""]).encode("utf-8", "replace")
 
 
 def _lines(model: SSP) -> Iterator[str]:

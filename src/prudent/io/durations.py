@@ -86,7 +86,7 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
     if not low <= high:
         raise PrudentError(f"{where} is a distribution whose parameters are not allowed: it has no durations")
     if low < 0:
-        below = float(_below(distribution, np.zeros(1))[0])
+        below = float(_chance(distribution, np.zeros(1), below=True)[0])
         if not below <= (grid.tail or 0.0):
             hint = "times are at least 0" if grid.tail else "times are at least 0; tail= allows a little"
             raise PrudentError(f"{where} is below 0 with probability {below:.3g}; {hint}")
@@ -105,10 +105,10 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
     h, share = grid.step, ROUNDING[grid.rounding]
     if grid.rounding == "up":  # k stands for what lies in ((k - 1) h, k h]
         k = np.arange(int(np.ceil(low / h)), int(np.ceil(high / h)) + 1)
-        at_most = _at_most(distribution, k * h)
+        at_most = _chance(distribution, k * h, below=False)
     else:  # k stands for what lies in [(k - share) h, (k + 1 - share) h)
         k = np.arange(int(np.floor(low / h + share)), int(np.floor(high / h + share)) + 1)
-        at_most = _below(distribution, (k + 1 - share) * h)
+        at_most = _chance(distribution, (k + 1 - share) * h, below=True)
     at_most[-1] = 1.0
     risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
     if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nor where one is nan
@@ -139,27 +139,18 @@ def _quantile(distribution: Any, q: float) -> float:
     return float((getattr(distribution, "ppf", None) or distribution.icdf)(q))
 
 
-def _lattice(distribution: Any) -> float | None:
-    """Return one of durations that are whole numbers apart; None of a distribution that is not like that.
+def _chance(distribution: Any, x: NDArray[Any], *, below: bool) -> FloatArray:
+    """Return the probability of at most x, or of less than x, which for durations that jump is not the same.
 
-    Between such durations the distribution functions of SciPy need not be flat: some are nan there, some go on rising.
+    Between durations that are whole numbers apart the distribution functions of SciPy need not be flat: some are nan
+    there, some go on rising.
     """
     kinds = {kind.__name__ for kind in type(distribution).__mro__}
     discrete = "DiscreteDistribution" in kinds or (hasattr(distribution, "pmf") and not hasattr(distribution, "pdf"))
     listed = hasattr(getattr(distribution, "dist", distribution), "xk")  # a list of any numbers, which SciPy looks up
-    return _quantile(distribution, 0.5) if discrete and not listed else None
-
-
-def _at_most(distribution: Any, x: NDArray[Any]) -> FloatArray:
-    """Return the probability of at most x."""
-    middle = _lattice(distribution)
-    if middle is not None:
-        x = np.floor(x - middle) + middle
-    return np.array(distribution.cdf(x), dtype=np.float64)
-
-
-def _below(distribution: Any, x: NDArray[Any]) -> FloatArray:
-    """Return the probability of less than x, which for durations that jump is not that of at most x."""
-    middle = _lattice(distribution)
-    x = np.nextafter(x, -np.inf) if middle is None else np.ceil(x - middle) - 1 + middle
+    if discrete and not listed:
+        one = _quantile(distribution, 0.5)
+        x = (np.ceil(x - one) - 1 if below else np.floor(x - one)) + one
+    elif below:
+        x = np.nextafter(x, -np.inf)
     return np.array(distribution.cdf(x), dtype=np.float64)

@@ -14,7 +14,7 @@ from prudent.io.storm import files as storm
 from prudent.io.umb import read as umb_read
 from prudent.io.umb import write as umb_write
 from prudent.models.ssp import SSP, check_model
-from prudent.runtime.atomic_files import check_place
+from prudent.runtime.atomic_files import check_place, read_bytes, write_bytes
 
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
@@ -27,20 +27,21 @@ __all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
 class Format(NamedTuple):
     """How files of one kind are read and written."""
 
-    read: Callable[..., SSP]
-    write: Callable[[SSP, Path], None] | None = None
-    parse: Callable[[bytes, Path], SSP] | None = None  # where no other program is needed to read them
+    model_of: Callable[..., SSP]  # the bytes of a file and its path, or, of files that Storm reads, the path alone
+    content_of: Callable[[SSP], bytes] | None = None
+    through_storm: bool = False
 
 
 MODEL_FORMATS = {
-    **dict.fromkeys((".json", ".json.gz"), Format(json_read.read, json_write.write, json_read.parse)),
-    ".umb": Format(umb_read.read, umb_write.write, umb_read.parse),
-    ".drn": Format(storm.read_explicit, drn.write),
-    **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read)),
+    ".json": Format(json_read.parse, json_write.content_of),
+    ".json.gz": Format(json_read.parse, json_write.gzipped),
+    ".umb": Format(umb_read.parse, umb_write.content_of),
+    ".drn": Format(storm.read_explicit, drn.content_of, through_storm=True),
+    **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read, through_storm=True)),
 }
 """The format of each suffix."""
 
-WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if form.write)
+WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if form.content_of)
 """The suffixes of models that are written."""
 
 NOT_TAKEN = {
@@ -48,8 +49,6 @@ NOT_TAKEN = {
     "constants": "leaves no constants open; leave out constants= (--const)",
 }
 """What to say where a format does not take an option."""
-
-PLAN_SUFFIX = ".safetensors"
 
 
 def load(path: str | PathLike[str], *, property: str | None = None, constants: Mapping[str, Any] | None = None) -> SSP:
@@ -77,21 +76,22 @@ def load(path: str | PathLike[str], *, property: str | None = None, constants: M
     <SSP model: 4 states, 5 actions, 8 outcomes>
     """
     suffix = _suffix(path)
-    reads = MODEL_FORMATS[suffix].read
+    form = MODEL_FORMATS[suffix]
     given = {"property": property, "constants": constants}
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
-        if name not in signature(reads).parameters:
+        if name not in signature(form.model_of).parameters:
             raise PrudentError(f"{path}: a {suffix} file {NOT_TAKEN[name]}")
-    return reads(Path(path), **options)
+    content = () if form.through_storm else (read_bytes(Path(path)),)
+    return form.model_of(*content, Path(path), **options)
 
 
 def parse(raw: bytes, name: str) -> SSP:
     """Return the model that the bytes of a file of this name are; no file is opened."""
-    parses = MODEL_FORMATS[_suffix(name)].parse
-    if parses is None:
+    form = MODEL_FORMATS[_suffix(name)]
+    if form.through_storm:
         raise PrudentError(f"{name}: Storm reads such files only from the disk; give the path to prudent.load")
-    return parses(raw, Path(name))
+    return form.model_of(raw, Path(name))
 
 
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
@@ -108,19 +108,18 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     'd'
     """
     if isinstance(content, SSP):
-        writes = MODEL_FORMATS[_suffix(path)].write
-        if writes is None:
+        content_of = MODEL_FORMATS[_suffix(path)].content_of
+        if content_of is None:
             raise PrudentError(f"{path}: such files are only read; models are written as {', '.join(WRITTEN)}")
-        writes(content, Path(path))
+        write_bytes(Path(path), content_of(content))
         return
     from prudent.io import plan as plan_file
     from prudent.results.plan import Plan
 
-    if isinstance(content, Plan):
-        check_plan_path(path)
-        plan_file.write(content, Path(path))
-    else:
+    if not isinstance(content, Plan):
         raise PrudentError(f"cannot save a {type(content).__name__}; save takes a model or a plan")
+    check_plan_path(path)
+    write_bytes(Path(path), plan_file.content_of(content))
 
 
 def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
@@ -141,15 +140,14 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
 
     check_model(model, "load_plan takes the path, then the model")
     check_plan_path(path)
-    return plan_file.read(Path(path), model)
+    return plan_file.parse(read_bytes(Path(path)), Path(path), model)
 
 
 def check_plan_path(path: str | PathLike[str]) -> None:
     """Refuse a path that is not a plan's, before anything is computed for it."""
     chain = "; a plan's Markov chain is a model: prudent.save(plan.chain(), ...)"
-    check_place(
-        path, PLAN_SUFFIX, "plans are read and written", hint=chain if str(path).lower().endswith(WRITTEN) else ""
-    )
+    hint = chain if str(path).lower().endswith(WRITTEN) else ""
+    check_place(path, ".safetensors", "plans are read and written", hint=hint)
 
 
 def _suffix(path: str | PathLike[str]) -> str:

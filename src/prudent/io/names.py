@@ -13,11 +13,10 @@ def written_names(model: SSP) -> tuple[list[str], list[str]]:
     state, action = (list(map(str, names)) for names in model.names)
     _refuse_twins(state, "states")
     for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):
-        _refuse_twins(action[first:last], "actions of state", state[s])
+        _refuse_twins(action[first:last], f"actions of state {state[s]!r}")
     return state, action
 
 
-def _refuse_twins(names: list[str], what: str, whose: str | None = None) -> None:
+def _refuse_twins(names: list[str], what: str) -> None:
     for name in repeated(names)[:1]:
-        what = what if whose is None else f"{what} {whose!r}"
         raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")

@@ -1,4 +1,4 @@
-"""Plans as safetensors: ``read`` and ``write``.
+"""Plans as safetensors.
 
 A sealed file: the policy's actions as tensors, and the plan's numbers, the model's fingerprint and what the
 preparation looked like as metadata.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, restrict
-from prudent.errors import PrudentError, printable
+from prudent.errors import PrudentError, naming, printable
 from prudent.io.sealed import Tensors, seal, unseal
 from prudent.methods.objectives import Achieved
 from prudent.methods.registry import METHODS
@@ -32,40 +32,23 @@ from prudent.policies.mixed import MixedPolicy
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import STATUS, Plan
-from prudent.runtime.atomic_files import read_bytes, write_bytes
 
-__all__ = ["content_of", "parse", "read", "write"]
+__all__ = ["content_of", "parse"]
 
 FORMAT, VERSION = "prudent-plan", 1
 OBJECTIVES = ("exceedance", "var", "mean-plus-cvar", "worst-case")
-ODD = ("inf", "-inf", "nan")
 NUMBERS: dict[str, tuple[str, ...]] = {
-    "alpha": (),
-    "step": (),
-    "cvar": ODD,
-    "var": ODD,
-    "expected": ODD,
-    "expected_lower": (),
+    **dict.fromkeys(("alpha", "step", "expected_lower", "seconds"), ()),
+    **dict.fromkeys(("cvar", "var", "expected"), ("inf", "-inf", "nan")),
+    **dict.fromkeys(("upper", "worst_case", "max_cvar"), ("inf",)),
     "lower": ("-inf",),
-    "upper": ("inf",),
-    "worst_case": ("inf",),
-    "max_cvar": ("inf",),
-    "seconds": (),
 }
 """The plan's numbers, and what each may be besides a finite number, as it is written."""
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 
-KINDS: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
-"""The policies that a plan may have; their tensors tell them apart."""
-
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
-
-
-def write(plan: Plan, path: Path) -> None:
-    """Write a plan."""
-    write_bytes(path, content_of(plan))
 
 
 def content_of(plan: Plan) -> bytes:
@@ -85,11 +68,6 @@ def content_of(plan: Plan) -> bytes:
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
     return seal(FORMAT, content, tensors)
-
-
-def read(path: Path, model: SSP) -> Plan:
-    """Read a plan for a model; refuse a damaged file, and one made for another model."""
-    return parse(read_bytes(path), path, model)
 
 
 def parse(raw: bytes, path: Path, model: SSP) -> Plan:
@@ -112,10 +90,8 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
             "make the model with the same parameters and options as for the plan; one from a PRISM, JANI, DRN or UMB "
             "file must be read with the same property= (--property) and constants= (--const)"
         )
-    try:
+    with naming(path):
         prepared = prepare(model, float(content["step"]))
-    except PrudentError as error:
-        raise PrudentError(f"{path}: {error}") from None
     if content["prepared"] != _prepared_digest(prepared, prepared.n_states) or content["step"] != prepared.scale.step:
         raise PrudentError(
             f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"
@@ -170,12 +146,13 @@ def _check_content(content: dict[str, Any]) -> None:
 
 def _kind(tensors: Tensors) -> type[BudgetPolicy]:
     """Return the kind of policy that tensors are of; refuse tensors that no policy has."""
-    kind = max(KINDS, key=lambda kind: len(set(kind.tensors) & set(tensors)))
+    kinds: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
+    kind = max(kinds, key=lambda kind: len(set(kind.tensors) & set(tensors)))
     if set(tensors) != set(kind.tensors):
         raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(kind.tensors)}")
-    for name, (dimensions, kinds) in kind.tensors.items():
+    for name, (dimensions, dtypes) in kind.tensors.items():
         table = tensors[name]
-        if table.ndim != dimensions or table.dtype.kind not in kinds:
+        if table.ndim != dimensions or table.dtype.kind not in dtypes:
             raise PrudentError(f"tensor {name} has {table.ndim} dimensions of {table.dtype}")
     return kind
 
@@ -187,17 +164,12 @@ def _policy(
     counted = objective is not None and objective[0] in ("exceedance", "var")  # how often it is exceeded
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
-        _check_proper(part)
+        # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
+        alone = restrict(part.prepared, part.without_budget)
+        hop = towards(alone.outcome_state, alone.successor, alone.n_states, alone.is_goal)
+        if ((hop < 0) & ~alone.is_goal).any():
+            raise PrudentError("its policy may never reach a goal")
     return policy
-
-
-def _check_proper(policy: BudgetPolicy) -> None:
-    """Refuse a policy that may never reach a goal."""
-    # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
-    alone = restrict(policy.prepared, policy.without_budget)
-    ends = alone.is_goal
-    if ((towards(alone.outcome_state, alone.successor, alone.n_states, ends) < 0) & ~ends).any():
-        raise PrudentError("its policy may never reach a goal")
 
 
 def _shown(value: Any) -> str:

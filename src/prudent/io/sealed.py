@@ -6,13 +6,15 @@ noticed.  Nothing larger than the file is ever allocated for it but the copy it 
 
 import json
 from hashlib import sha256
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import load as unpack
 from safetensors.numpy import save as pack
+
+from prudent.io.json.document import document
 
 __all__ = ["Tensors", "seal", "unseal"]
 
@@ -31,7 +33,7 @@ def unseal(kind: str, raw: bytes) -> tuple[dict[str, Any], Tensors] | None:
     try:
         tensors = unpack(raw)
         header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
-        content = json.loads(header["__metadata__"][kind], parse_constant=_constant)
+        content = document(header["__metadata__"][kind])
         if not isinstance(content, dict):
             return None
         digest = content.pop("digest")
@@ -39,10 +41,6 @@ def unseal(kind: str, raw: bytes) -> tuple[dict[str, Any], Tensors] | None:
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return (content, tensors) if whole else None
-
-
-def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not written by this module")
 
 
 def _digest(content: dict[str, Any], tensors: Tensors) -> str:

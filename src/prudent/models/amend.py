@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.models.graph import towards
-from prudent.models.rows import IntArray, offsets, owner, ranges, starts
+from prudent.models.rows import IntArray, offsets, ranges, starts
 from prudent.models.ssp import SSP, check_model
 
 __all__ = ["amend"]
@@ -57,9 +57,9 @@ def amend(
 
 
 def _with_way_out(model: SSP, price: float) -> SSP:
-    state_of, action_of = owner(model.action_start), owner(model.outcome_start)
+    state_of, action_of = model.action_state, model.outcome_action
     arc = np.flatnonzero(model.probability > 0)
-    hop = towards(state_of[action_of[arc]], model.successor[arc], model.n_states, model.is_goal)
+    hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, model.is_goal)
     trap = np.flatnonzero(~model.is_goal & (hop < 0))
     if len(trap) == 0:
         return model
@@ -102,7 +102,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     first = number[model.initial_state]
     action_count: list[IntArray] = [np.zeros(len(names), dtype=np.int64)]
     used: list[IntArray] = []
-    sizes, chances, targets, prices = [], [], [], []
+    targets, prices = [], []
     for taken in range(horizon):
         names += [(states[s], taken) for s in here.tolist()]
         action = ranges(model.action_start, here)
@@ -116,21 +116,20 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         target = np.where(number[after] < 0, late, number[after])
         action_count.append(np.diff(model.action_start)[here])
         used.append(action)
-        sizes.append(np.diff(model.outcome_start)[action])
-        chances.append(model.probability[outcome])
         targets.append(target)
         prices.append(model.cost[outcome] + np.where(last & (fixed[after] < 0), price, 0.0))
         here = here_next
+    played = np.concatenate(used)
     return SSP(
         action_start=offsets(np.concatenate(action_count)),
-        outcome_start=offsets(np.concatenate(sizes)),
-        probability=np.concatenate(chances),
+        outcome_start=offsets(np.diff(model.outcome_start)[played]),
+        probability=model.probability[ranges(model.outcome_start, played)],
         successor=np.concatenate(targets),
         cost=np.concatenate(prices),
         initial_state=first,
         initial_probability=model.initial_probability,
         state_names=names,
-        action_names=[actions[a] for a in np.concatenate(used).tolist()],
+        action_names=[actions[a] for a in played.tolist()],
         name=model.name,
     )
 

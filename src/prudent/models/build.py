@@ -89,7 +89,14 @@ def build(
 
     with Progress(f"exploring {name}", unit="states") as progress:
         for state in queue:  # grows while it is read
-            options = _options(actions, state)
+            options = actions(state)
+            if options is None:
+                options = {}
+            elif not isinstance(options, Mapping):
+                raise PrudentError(
+                    f"actions({state!r}) returned {type(options).__name__}; "
+                    "it must return {action: [(probability, next_state, cost), ...]}"
+                )
             if goal_set is not None:
                 problems.extend(_goal_problem(state, bool(options), state in goal_set))
             action_count.append(len(options))
@@ -193,18 +200,6 @@ def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> IntAr
         key = (action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)
         return np.argsort(key, kind="stable")
     return np.lexsort((cost, successor, action))
-
-
-def _options(actions: Successors, state: Hashable) -> Mapping[Any, Outcomes]:
-    options = actions(state)
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise PrudentError(
-            f"actions({state!r}) returned {type(options).__name__}; "
-            "it must return {action: [(probability, next_state, cost), ...]}"
-        )
-    return options
 
 
 def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:

@@ -8,14 +8,7 @@ from prudent.kernels.graphs import sorted_by, staying
 from prudent.kernels.search import next_hops, reached, successors_first
 from prudent.models.rows import BoolArray, IntArray, owner, starts
 
-__all__ = [
-    "Blocks",
-    "end_components",
-    "entering",
-    "ordered_blocks",
-    "reachable",
-    "towards",
-]
+__all__ = ["Blocks", "end_components", "entering", "ordered_blocks", "reachable", "towards"]
 
 Blocks = tuple[IntArray, IntArray, IntArray]
 """(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
@@ -28,24 +21,23 @@ def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
 
 
 def _by_source(source: IntArray, target: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return arcs as rows: where the arcs of each state start, and their targets."""
-    arc_start = starts(source, n)
-    if (source[1:] < source[:-1]).any():
-        target = target[sorted_by(source, arc_start)]
-    return arc_start, target
+    """Return arcs, sources and targets, sorted by source."""
+    if not (source[1:] < source[:-1]).any():
+        return source, target
+    order = sorted_by(source, starts(source, n))
+    return source[order], target[order]
 
 
 def reachable(source: IntArray, target: IntArray, n: int, start: int) -> BoolArray:
     """Return which states can be reached from the start along the given arcs."""
-    found: BoolArray = reached(*_by_source(source, target, n), start)
+    source, target = _by_source(source, target, n)
+    found: BoolArray = reached(starts(source, n), target, start)
     return found
 
 
 def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> IntArray:
     """Return for each state the next one on a shortest way to a marked state, -1 there and where none leads."""
-    if (source[1:] < source[:-1]).any():
-        order = sorted_by(source, starts(source, n))
-        source, target = source[order], target[order]
+    source, target = _by_source(source, target, n)
     enter_start, enter = entering(target, n)
     hop: IntArray = next_hops(enter_start, source[enter], marked)
     return hop

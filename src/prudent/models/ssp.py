@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
-from prudent.models.rows import FloatArray, IntArray, Rows, owner, row_of
+from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, row_of
 
 __all__ = ["SSP", "check_model", "repeated"]
 
@@ -77,7 +77,9 @@ class SSP(Rows):
                     hash(getattr(self, names))
                 except TypeError:
                     raise PrudentError(f"{names} must be a sequence of hashable names (tuples, not lists)") from None
-        problems = list(_structure_problems(self)) or list(_content_problems(self))
+        problems = list(_structure_problems(self))
+        if not problems:  # the arrays can be read, so that places can be named
+            problems = [*_name_problems(self), *_outcome_problems(self), *_end_problems(self)]
         if problems:
             raise ModelError(problems)
         probability, deviation = _normalised(self.probability, self.outcome_start)
@@ -99,7 +101,7 @@ class SSP(Rows):
         """
         action = self.action_names
         if action is None:
-            action = (np.arange(self.n_actions) - self.action_start[owner(self.action_start)]).tolist()
+            action = (np.arange(self.n_actions) - self.action_start[self.action_state]).tolist()
         return range(self.n_states) if self.state_names is None else self.state_names, action
 
     def state(self, index: int) -> Hashable:
@@ -277,11 +279,8 @@ def _normalised(probability: FloatArray, start: IntArray) -> tuple[FloatArray, f
 
 def _structure_problems(model: SSP) -> Iterator[str]:
     """Problems that make the arrays unreadable."""
-    rows = (
-        ("action_start", "outcome_start", model.n_actions),
-        ("outcome_start", "probability", model.n_outcomes),
-    )
-    for name, inner, size in rows:
+    levels = (("action_start", "outcome_start", model.n_actions), ("outcome_start", "probability", model.n_outcomes))
+    for name, inner, size in levels:
         start = getattr(model, name)
         if len(start) == 0 or start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != size:
             yield f"{name} must rise from 0 to the number of rows of {inner}, {size}"
@@ -298,29 +297,20 @@ def _structure_problems(model: SSP) -> Iterator[str]:
             yield f"{name} has {len(names)} entries; the model needs {size}"
 
 
-def _content_problems(model: SSP) -> Iterator[str]:
-    """Problems that a place can be named for."""
-    yield from _name_problems(model)
-    yield from _outcome_problems(model)
-    if not model.is_goal.any():
-        yield "the model has no goal; give at least one state without actions"
-    yield from _initial_problems(model)
-
-
 def _name_problems(model: SSP) -> Iterator[str]:
     if model.state_names is not None:
         yield from (f"state name {name!r} is given twice; names must differ" for name in repeated(model.state_names))
     if model.action_names is not None:
         given, start = model.action_names, model.action_start.tolist()
         if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
-            for state, name in repeated(list(zip(owner(model.action_start).tolist(), given, strict=True))):
+            for state, name in repeated(list(zip(model.action_state.tolist(), given, strict=True))):
                 yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
 
 
 def _outcome_problems(model: SSP) -> Iterator[str]:
     p, c, size = model.probability, model.cost, np.diff(model.outcome_start)
 
-    def places(wrong: NDArray[np.bool_]) -> list[int]:
+    def places(wrong: BoolArray) -> list[int]:
         return [int(index) for index in np.flatnonzero(wrong)[:SHOWN]]
 
     def at(outcome: int) -> str:
@@ -341,7 +331,9 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
             yield f"probabilities of {model.place(action)} {must_be_one(total[action])}"
 
 
-def _initial_problems(model: SSP) -> Iterator[str]:
+def _end_problems(model: SSP) -> Iterator[str]:
+    if not model.is_goal.any():
+        yield "the model has no goal; give at least one state without actions"
     q, first = model.initial_probability, model.initial_state
     for state in first[(first < 0) | (first >= model.n_states)]:
         yield f"the initial state is number {state}; the model has {model.n_states} states"

@@ -8,7 +8,7 @@ by risking a trap, a model checker's number is larger.  Each budget has a best p
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,7 @@ from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, likely_step
-from prudent.runtime.tables import Shown, Table, frame, number, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["Chances", "chances"]
 
@@ -70,7 +67,7 @@ class Chances(Shown):
         content: dict[str, Any] = plain({"model": self.model.name, **{name: getattr(self, name) for name in names}})
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``.
 
         Examples

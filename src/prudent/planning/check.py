@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,7 @@ from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.policies.distribution import check_alpha
 from prudent.runtime.limits import shown_bytes
-from prudent.runtime.tables import Shown, Table, frame, number, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["Report", "check"]
 
@@ -87,7 +84,7 @@ class Report(Shown):
         content: dict[str, Any] = plain({"ok": self.ok, **asdict(self)})
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return the findings as a data frame of one row (extra ``frame``); what is not known is missing there.
 
         ``forecast`` takes a column for each of its numbers; notes and problems are text, a line for each.

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,7 @@ from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
-from prudent.runtime.tables import Shown, Table, frame, number, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["Curve", "CurvePoint", "curve"]
 
@@ -168,7 +165,7 @@ class Curve(Shown):
         content: dict[str, Any] = plain({**about, "points": [asdict(point) for point in self._asked(alphas)]})
         return content
 
-    def to_frame(self, alphas: Iterable[float] | None = None) -> "DataFrame":
+    def to_frame(self, alphas: Iterable[float] | None = None) -> DataFrame:
         """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
 
         Examples

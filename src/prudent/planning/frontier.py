@@ -8,7 +8,7 @@ other the least CVaR with the least expected cost.
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,7 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
 from prudent.runtime.progress import Progress
-from prudent.runtime.tables import Shown, Table, at_least, frame, number, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain
 
 __all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
 
@@ -147,7 +144,7 @@ class Frontier(Shown):
         content: dict[str, Any] = plain({"model": self.model.name, **about, "points": points})
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``).
 
         Examples

@@ -8,16 +8,13 @@ the expected cost, ``alpha -> 0`` the worst case.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray
-from prudent.runtime.tables import Shown, Table, frame, number, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["GROUPED", "Distribution", "check_alpha", "mixture"]
 
@@ -190,7 +187,7 @@ class Distribution(Shown):
         )
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of costing more.
 
         The last column is ``exceeds``, P(C > value); in the last row it is what is missing.

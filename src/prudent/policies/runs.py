@@ -9,11 +9,9 @@ import numpy as np
 
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import Distribution, check_alpha
-from prudent.runtime.tables import Shown, Table, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from prudent.results.plan import Plan
 
 __all__ = ["Path", "Runs"]
@@ -118,7 +116,7 @@ class Runs(Shown):
         )
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return the total ``cost`` of each run as a data frame (extra ``frame``).
 
         Examples

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,7 @@ from prudent.kernels.forwards import occupy
 from prudent.models.rows import IntArray
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.atomic_files import check_place, write_bytes
-from prudent.runtime.tables import Shown, Table, csv_text, frame, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, csv_text, frame, plain
 
 __all__ = ["Decision", "Decisions", "bands_of", "check_csv_path", "decisions_of"]
 
@@ -147,7 +144,7 @@ class Decisions(Shown):
         content: dict[str, Any] = plain({"decisions": rows})
         return content
 
-    def to_frame(self, *, names: Sequence[str] | None = None) -> "DataFrame":
+    def to_frame(self, *, names: Sequence[str] | None = None) -> DataFrame:
         """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite.
 
         ``names`` splits states that are tuples, as in :meth:`to_csv`.

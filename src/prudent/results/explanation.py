@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from prudent.kernels.sweep import Base
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
-from prudent.runtime.tables import Shown, Table, frame, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
 
 __all__ = ["Explainer", "Explanation", "Option"]
 
@@ -80,7 +77,7 @@ class Explanation(Shown):
         content: dict[str, Any] = plain(vars(self) | names | {"options": options})
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``.
 
         Examples

@@ -4,7 +4,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Achieved
@@ -14,10 +14,7 @@ from prudent.results.decisions import Decision, Decisions, bands_of, decisions_o
 from prudent.results.explanation import Explainer, Explanation
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
-from prudent.runtime.tables import Shown, Table, at_least, frame, number, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain
 
 __all__ = ["STATUS", "Plan"]
 
@@ -225,7 +222,7 @@ class Plan(Shown):
         content: dict[str, Any] = plain({**self._numbers(), "objective": achieved, "notes": self.notes})
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
 
         Plans have the same columns, so those of several make a table.

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
@@ -14,10 +14,7 @@ from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.chain import MISSING, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.tables import Shown, Table, frame, plain
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
 
 __all__ = ["Visits", "visits_of"]
 
@@ -73,7 +70,7 @@ class Visits(Shown):
         content: dict[str, Any] = plain({"model": self.model.name, "visits": rows})
         return content
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """Return the actions that are played as a data frame (extra ``frame``), with names as they are.
 
         Examples

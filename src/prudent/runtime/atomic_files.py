@@ -14,10 +14,7 @@ from pathlib import Path
 
 from prudent.errors import PrudentError
 
-__all__ = ["check_place", "check_plain", "read_bytes", "write_bytes"]
-
-SHOWN = 50
-"""How much of a file's name its temporary file repeats: names have a longest length, and the target may be near it."""
+__all__ = ["check_place", "check_plain", "read_bytes", "refusing", "write_bytes"]
 
 
 def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str = "") -> None:
@@ -31,7 +28,7 @@ def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str 
 def check_plain(path: Path) -> None:
     """Refuse what is not a plain file: a folder, a pipe or a device may have no end."""
     plain = None
-    with _refusing(path, "cannot be read"), contextlib.suppress(FileNotFoundError):
+    with refusing(path, "cannot be read"), contextlib.suppress(FileNotFoundError):
         plain = stat.S_ISREG(path.stat().st_mode)
     if plain is None:
         raise PrudentError(f"{path}: no such file")
@@ -42,14 +39,15 @@ def check_plain(path: Path) -> None:
 def read_bytes(path: Path, most: int = -1) -> bytes:
     """Return the content of a plain file, or so many bytes of its beginning."""
     check_plain(path)
-    with _refusing(path, "cannot be read"), path.open("rb") as file:
+    with refusing(path, "cannot be read"), path.open("rb") as file:
         return file.read(most)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write to a temporary file beside the target, flush it to the disk, then rename it over the target."""
-    with _refusing(path, "cannot be written"):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:SHOWN]}.", suffix=".tmp")
+    with refusing(path, "cannot be written"):
+        prefix = f".{path.name[:50]}."  # not all of it: names have a longest length, and the target may be near it
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -63,10 +61,12 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _refusing(path: Path, what: str) -> Iterator[None]:
+def refusing(path: str | PathLike[str], what: str) -> Iterator[None]:
     """Say what cannot be done with a path, and why."""
     try:
         yield
+    except PrudentError:
+        raise
     except OSError as error:
         raise PrudentError(f"{path}: {what}: {error.strerror or error}") from None
     except ValueError as error:  # no path at all: it holds a zero byte

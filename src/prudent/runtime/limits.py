@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,8 +17,6 @@ from prudent.errors import PrudentError, TooLarge, as_number
 __all__ = ["Keeper", "Limits", "Stopped", "available_memory", "cores", "in_bytes", "shown_bytes"]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-SHARE = 0.8
-"""The part of the memory now available that a solve takes at most, unless told otherwise."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -72,10 +70,10 @@ class Limits:
         keeper: Keeper | None = None,
         threads: int | None = None,
     ) -> "Limits":
-        """Return the limits that a user's arguments mean."""
+        """Return the limits that a user's arguments mean; of the memory now available, 0.8 unless told otherwise."""
         if time_limit is not None:
             time_limit = as_number("time_limit", time_limit, "a number of seconds, above 0", lambda x: x > 0)
-        most = int(SHARE * available_memory()) if memory is None else in_bytes(memory)
+        most = int(0.8 * available_memory()) if memory is None else in_bytes(memory)
         if threads is None:
             threads = cores()
         elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
@@ -115,9 +113,7 @@ class Limits:
             raise KeyboardInterrupt
         self.interrupted = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._depth -= 1
         if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)

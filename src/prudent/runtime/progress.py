@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Timer
-from types import TracebackType
 from typing import Any
 
 __all__ = ["Progress", "announce", "announce_if_long"]
@@ -32,17 +31,7 @@ def announce_if_long(message: str) -> Iterator[None]:
 
 
 class Progress:
-    """A progress line that appears only when the work takes long and somebody is watching.
-
-    Parameters
-    ----------
-    label : str
-        What is being done.
-    total : float, optional
-        How much there is to do, where known.
-    unit : str
-        What is being counted.
-    """
+    """A line that says how far the work is, but only if it takes long and somebody is watching."""
 
     def __init__(self, label: str, *, total: float | None = None, unit: str = "") -> None:
         self.label, self.total, self.unit = label, total, unit
@@ -70,18 +59,12 @@ class Progress:
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        columns: list[Any] = [
-            TextColumn("{task.description}"),
-            TextColumn(f"{{task.completed:,.0f}} {self.unit}"),
-        ]
-        if self.total is not None:
-            columns += [BarColumn(), TimeRemainingColumn()]
-        self._bar = Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        done = (TextColumn("{task.description}"), TextColumn(f"{{task.completed:,.0f}} {self.unit}"))
+        left = () if self.total is None else (BarColumn(), TimeRemainingColumn())
+        self._bar = Bar(*done, *left, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task(self.label, total=self.total)
         self._bar.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.stop()

@@ -22,8 +22,10 @@ from prudent.runtime.optional import needed
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
+else:
+    DataFrame = Any  # where pandas is not there, or not yet
 
-__all__ = ["Shown", "Table", "at_least", "csv_text", "frame", "number", "plain"]
+__all__ = ["DataFrame", "Shown", "Table", "at_least", "csv_text", "frame", "number", "plain"]
 
 
 def number(value: float) -> str:
@@ -52,7 +54,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def frame(columns: Mapping[str, Any]) -> "DataFrame":
+def frame(columns: Mapping[str, Any]) -> DataFrame:
     """Return columns as a data frame; needs pandas."""
     return needed("pandas", "frame").DataFrame(dict(columns))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +31,14 @@ class _ByName:
     def action(self, name: Hashable) -> Any:
         return name
 
-    def outcome(self, step: "_Step") -> tuple[Hashable, float]:
-        before, after, model = plain(step.before), plain(step.after), self.model
-        cost = float(cost_of(self.rule, before, step.action, step.reward, after))
+    def outcome(self, seen: Any, action: Any, step: tuple[Any, float, bool], taken: int) -> tuple[Hashable, float]:
+        (observation, reward, terminated), model = step, self.model
+        after = plain(observation)
+        cost = float(cost_of(self.rule, plain(seen), action, reward, after))
         if not isinstance(model, GymnasiumModel):
             return after, cost
-        state = model.state_at(after, step.terminated, step.taken)
-        late = not step.terminated and step.taken == model.horizon
-        return state, cost + model.horizon_cost if late else cost
+        late = not terminated and taken == model.horizon
+        return model.state_at(after, terminated, taken), cost + model.horizon_cost if late else cost
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,8 @@ class _ByNumber:
     def action(self, name: Hashable) -> Any:
         return self.number[name]
 
-    def outcome(self, step: "_Step") -> tuple[Hashable, float]:
-        return self.state(step.after), 0.0 - float(step.reward)
-
-
-class _Step(NamedTuple):
-    """What an environment says of one step."""
-
-    before: Any
-    action: Any
-    reward: float
-    after: Any
-    terminated: bool
-    taken: int  # actions of the run so far, this one included
+    def outcome(self, seen: Any, action: Any, step: tuple[Any, float, bool], taken: int) -> tuple[Hashable, float]:
+        return self.state(step[0]), 0.0 - float(step[1])
 
 
 class EnvAgent:
@@ -97,9 +86,8 @@ class EnvAgent:
         self._policy, self._reading, self._seed = policy, reading, list(seed)
         self._agent: Agent | None = None
         self._observation: Any = None
-        self._action: Any = None
         self._runs = self._taken = 0
-        self._over = True
+        self._truncated = False
 
     def start(self, observation: Any) -> None:
         """Begin a run where ``reset`` says.
@@ -118,8 +106,7 @@ class EnvAgent:
         own = np.random.SeedSequence([*self._seed, self._runs])  # for policies that draw; another for each run
         seed = int(own.generate_state(1, np.uint64)[0])
         self._agent = self._policy.start(self._reading.state(observation), seed=seed)
-        self._observation, self._runs, self._taken, self._over = observation, self._runs + 1, 0, self._agent.done
-        self._choose()
+        self._observation, self._runs, self._taken, self._truncated = observation, self._runs + 1, 0, False
 
     def observe(
         self,
@@ -147,18 +134,13 @@ class EnvAgent:
         >>> agent
         <EnvAgent in 1, spent 0, budget 9, next 2>
         """
-        agent = self._run
+        agent, step, taken = self._run, (observation, reward, bool(terminated)), self._taken + 1
         if self.done:
             raise PrudentError("the run is over; start() begins another")
-        step = _Step(self._observation, self._action, reward, observation, bool(terminated), self._taken + 1)
-        agent.observe(*self._reading.outcome(step), measured=measured)
+        agent.observe(*self._reading.outcome(self._observation, self.action, step, taken), measured=measured)
         if terminated and not agent.done:
             raise PrudentError(f"the environment ended the run in state {agent.state!r}, which is no goal of the model")
-        self._observation, self._taken, self._over = observation, step.taken, agent.done or bool(truncated)
-        self._choose()
-
-    def _choose(self) -> None:
-        self._action = None if self._over else self._reading.action(self._run.action)
+        self._observation, self._taken, self._truncated = observation, taken, bool(truncated)
 
     @property
     def _run(self) -> Agent:
@@ -169,14 +151,12 @@ class EnvAgent:
     @property
     def action(self) -> Any:
         """What to play now, as the environment takes it; None once the run is done."""
-        self._run  # noqa: B018 (refuses to act before the start)
-        return self._action
+        return None if self.done else self._reading.action(self._run.action)
 
     @property
     def done(self) -> bool:
         """Whether the run has reached a goal or was cut short by the environment."""
-        self._run  # noqa: B018 (else a loop until done would end before the start, and nobody would notice)
-        return self._over
+        return self._run.done or self._truncated
 
     @property
     def spent(self) -> float:
@@ -368,9 +348,7 @@ def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName |
             f"{model!r} does not say how rewards become costs; make it with prudent.from_gymnasium, or give cost="
         )
     else:
-        return _ByName(model, rule)
+        own, why = rule, ""
     if rule is not None and rule != own:
         raise PrudentError(f"cost is {cost!r}, but {why}; leave it out")
-    if plays:
-        return _ByNumber(model, {name: i for i, name in enumerate(action_names(model))})
-    return _ByName(model, own)
+    return _ByNumber(model, {n: i for i, n in enumerate(action_names(model))}) if plays else _ByName(model, own)

@@ -1,7 +1,6 @@
 """Models as Gymnasium environments, and the paper's domains among them."""
 
 from functools import cached_property
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,6 @@ __all__ = ["ENVIRONMENTS", "SSPEnv", "domain_env", "register_domains"]
 ENVIRONMENTS = {about.environment: about.make.__name__ for about in DOMAINS.values()}
 """Each environment with the function of :mod:`prudent.domains` that makes its model."""
 
-UNAVAILABLE = ("stay", "error")
-
 
 class SSPEnv(gymnasium.Env[Any, Any]):
     """An environment that plays a model; see :func:`prudent.to_gymnasium`."""
@@ -34,8 +31,8 @@ class SSPEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, model: SSP, *, unavailable: str = "stay", render_mode: str | None = None) -> None:
         check_model(model, "pass an SSP, as prudent.build returns it")
-        if unavailable not in UNAVAILABLE:
-            raise PrudentError(f"unavailable is {unavailable!r}; it must be one of {', '.join(map(repr, UNAVAILABLE))}")
+        if unavailable not in ("stay", "error"):
+            raise PrudentError(f"unavailable is {unavailable!r}; it must be one of 'stay', 'error'")
         if render_mode is not None:
             raise PrudentError(f"render_mode is {render_mode!r}; this environment draws nothing, leave it out")
         over = model.initial_state[model.is_goal[model.initial_state]]
@@ -120,12 +117,12 @@ class SSPEnv(gymnasium.Env[Any, Any]):
 
 def domain_env(domain: str, *, render_mode: str | None = None, unavailable: str = "stay", **parameters: Any) -> SSPEnv:
     """Return one of :mod:`prudent.domains` as an environment; ``gymnasium.make`` calls this."""
-    function = DOMAINS[domain.replace("_", "-")].make
-    unknown = [name for name in parameters if name not in signature(function).parameters]
-    if unknown:
-        known = ", ".join(signature(function).parameters) or "none"
-        raise PrudentError(f"{domain} has no parameter {unknown[0]!r}; its parameters are: {known}")
-    return SSPEnv(function(**parameters), unavailable=unavailable, render_mode=render_mode)
+    about = DOMAINS[domain.replace("_", "-")]
+    for name in parameters:
+        if name not in about.parameters:
+            known = ", ".join(about.parameters) or "none"
+            raise PrudentError(f"{domain} has no parameter {name!r}; its parameters are: {known}")
+    return SSPEnv(about.make(**parameters), unavailable=unavailable, render_mode=render_mode)
 
 
 def register_domains() -> None:

@@ -128,16 +128,12 @@ def from_gymnasium(
         raise PrudentError(f"no transition of {title} that a run can take terminates; a model needs an end to its runs")
     both = frozenset(ends & table.keys())
 
+    def led_to(target: Hashable, done: bool) -> Hashable:
+        return (target, TERMINATED) if done and target in both else target
+
     def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, Any]]]:
         return {
-            action: [
-                (
-                    p,
-                    (target, TERMINATED) if done and target in both else target,
-                    cost_of(rule, state, action, r, target),
-                )
-                for p, target, r, done in outcomes
-            ]
+            action: [(p, led_to(to, done), cost_of(rule, state, action, r, to)) for p, to, r, done in outcomes]
             for action, outcomes in table.get(state, {}).items()
         }
 

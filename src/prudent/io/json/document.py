@@ -38,7 +38,8 @@ def document(text: str, count_fields: Callable[[Any], int] | None = None) -> Any
     try:
         if count_fields is not None:
             content = json.loads(text, parse_constant=_constant)
-            if _has_fields(text, count_fields(content)):
+            count = count_fields(content)  # in the text, each has a colon after a quotation mark
+            if text.count(":") == count or sum(1 for _ in re.finditer(r'"\s*:', text)) == count:
                 return content
             del content  # two at once would take twice the memory
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
@@ -50,11 +51,6 @@ def document(text: str, count_fields: Callable[[Any], int] | None = None) -> Any
         raise
     except ValueError:  # what is left is Python's limit on the digits of a whole number
         raise PrudentError("has a whole number of thousands of digits; none can be so large") from None
-
-
-def _has_fields(text: str, count: int) -> bool:
-    """Return whether a text surely has so many fields and no more: each has a colon, after a quotation mark."""
-    return text.count(":") == count or sum(1 for _ in re.finditer(r'"\s*:', text)) == count
 
 
 def checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Models as JSON, plain or gzipped: ``read``; :mod:`prudent.io.json.write` writes them.
+"""Models as JSON, plain or gzipped: ``parse``; :mod:`prudent.io.json.write` writes them.
 
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
@@ -36,9 +36,8 @@ from prudent.io.json.document import checked, document, shown, utf8
 from prudent.io.json.write import FORMAT, VERSION
 from prudent.models.rows import offsets, starts
 from prudent.models.ssp import SSP, SUM_TOLERANCE
-from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["parse", "read"]
+__all__ = ["parse"]
 
 LISTED, LONGEST = 100, 500
 """How many problems are listed, and how many characters of each."""
@@ -46,21 +45,10 @@ LISTED, LONGEST = 100, 500
 NAMES, LETTERS, HINTS = 500, 40, 5
 """A wrong name is compared with at most so many others, if it is this short, and only the first few are: it is slow."""
 
-PIECE = 2**20
-"""How many bytes are inflated at once."""
-
 DOCUMENT = ("format", "version", "initial", "goals", "transitions")
 TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
 OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 """The fields of the document, and those of its rows, each with its kind."""
-
-TYPES: dict[type, set[type]] = {str: {str}, list: {list}, float: {float, int}}
-"""How Python holds each kind."""
-
-
-def read(path: Path) -> SSP:
-    """Read a model; refuse anything that is not exactly one."""
-    return parse(read_bytes(path), path)
 
 
 def parse(raw: bytes, path: Path) -> SSP:
@@ -76,7 +64,7 @@ def _gunzipped(raw: bytes) -> bytearray:
     try:
         content = bytearray()
         with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(2**20):
                 content += piece
                 refuse_bomb(len(content), len(raw), "inflate it first and give the .json file")
         return content
@@ -103,21 +91,16 @@ class _Problems:
         self.found: list[str] = []
         self.count = 0
 
-    def __enter__(self) -> "_Problems":
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if isinstance(error, PrudentError):
-            for problem in error.problems if isinstance(error, ModelError) else [str(error)]:
-                self.add(problem)
-            return True
-        return False
-
-    def add(self, problem: str) -> None:
+    @contextmanager
+    def noted(self) -> Iterator[None]:
         """Keep one of the first problems, and count the others."""
-        self.count += 1
-        if self.count <= LISTED:
-            self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
+        try:
+            yield
+        except PrudentError as error:
+            for problem in error.problems if isinstance(error, ModelError) else [str(error)]:
+                self.count += 1
+                if self.count <= LISTED:
+                    self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
 
     def refuse(self) -> None:
         """Raise what was kept, and how much was not, if anything was wrong."""
@@ -177,9 +160,9 @@ def _model(content: Any, name: str) -> SSP:
         _mend(transitions, line, states, problems)
         outcomes = _outcomes(transitions["outcomes"], states)
     initial = {0: 1.0}
-    with problems:
+    with problems.noted():
         initial = _initial(content["initial"], states)
-    with problems:
+    with problems.noted():
         model = SSP(
             action_start=starts(number, len(states.names)),
             outcome_start=offsets(list(map(len, transitions["outcomes"]))),
@@ -198,7 +181,7 @@ def _names(content: Any, acting: dict[str, None], goals: list[Any], problems: _P
     """Return the names of all states, those with transitions first, or in the order that the document lists them."""
     if not (set(map(type, goals)) <= {str} and acting.keys().isdisjoint(goals)):
         for i, goal in enumerate(goals):
-            with problems:
+            with problems.noted():
                 if checked(goal, str, f"goals[{i}]") in acting:
                     raise PrudentError(
                         f"goals[{i}]: goal {goal!r} has transitions; a goal absorbs: remove one or the other"
@@ -206,7 +189,7 @@ def _names(content: Any, acting: dict[str, None], goals: list[Any], problems: _P
         goals = [goal for goal in goals if isinstance(goal, str) and goal not in acting]
     names = [*acting, *dict.fromkeys(goals)]
     if "states" in content:
-        with problems:
+        with problems.noted():
             listed = checked(content["states"], list, "states")
             ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(listed)]
             if len(ordered) == len(names) and set(ordered) == set(names):
@@ -221,7 +204,7 @@ def _right(transitions: list[Any], problems: _Problems) -> list[int]:
     """Return which transitions are what they must be, and note what is wrong with the others."""
     right = []
     for i, row in enumerate(transitions):
-        with problems:
+        with problems.noted():
             _check_fields(row, f"transitions[{i}]", tuple(TRANSITION))
             for name, kind in TRANSITION.items():
                 checked(row[name], kind, f"transitions[{i}].{name}")
@@ -251,7 +234,7 @@ def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _State
         who = f"state {state[:LONGEST]!r}, action {action[:LONGEST]!r}"
         before = problems.count
         for j, outcome in enumerate(outcomes):
-            with problems:
+            with problems.noted():
                 _check_outcome(outcome, f"transitions[{line[a]}].outcomes[{j}]", who, states)
         if problems.count > before:
             transitions["outcomes"][a] = stands_in
@@ -287,7 +270,9 @@ def _table(rows: list[Any], fields: dict[str, type]) -> Any:
         table = {name: list(map(itemgetter(name), rows)) for name in fields}
     except (KeyError, TypeError):  # TypeError: what is no object has no fields
         return None
-    return table if alike and all(set(map(type, table[name])) <= TYPES[kind] for name, kind in fields.items()) else None
+    for name, kind in fields.items():
+        alike &= set(map(type, table[name])) <= ({float, int} if kind is float else {kind})
+    return table if alike else None
 
 
 def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:

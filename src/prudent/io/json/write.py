@@ -1,23 +1,27 @@
-"""Models as JSON text: ``write``; :mod:`prudent.io.json.read` says what it looks like."""
+"""Models as JSON, plain or gzipped; :mod:`prudent.io.json.read` says what it looks like."""
 
 import gzip
 import json
-from pathlib import Path
+from itertools import pairwise
 
 from prudent.io.names import written_names
+from prudent.models.rows import owner
 from prudent.models.ssp import SSP
-from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["FORMAT", "VERSION", "text_of", "write"]
+__all__ = ["FORMAT", "VERSION", "content_of", "gzipped", "text_of"]
 
 FORMAT, VERSION = "prudent-ssp", 1
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def write(model: SSP, path: Path) -> None:
-    """Write a model; refuse names that coincide as strings."""
-    raw = text_of(model).encode("utf-8", "surrogatepass")
-    write_bytes(path, gzip.compress(raw, mtime=0) if path.name.lower().endswith(".gz") else raw)
+def content_of(model: SSP) -> bytes:
+    """Return the bytes of a file; refuse names that coincide as strings."""
+    return text_of(model).encode("utf-8", "surrogatepass")
+
+
+def gzipped(model: SSP) -> bytes:
+    """Return the bytes of a gzipped file, the same at any time."""
+    return gzip.compress(content_of(model), mtime=0)
 
 
 def text_of(model: SSP) -> str:
@@ -44,14 +48,10 @@ def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
         f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}\n    }}'
         for p, t, c in zip(model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), strict=True)
     ]
-    action_start, outcome_start = model.action_start.tolist(), model.outcome_start.tolist()
-    found = []
-    for s in range(model.n_states):
-        first, last = action_start[s], action_start[s + 1]
-        for a in range(first, last):
-            rows = _listed(outcomes[outcome_start[a] : outcome_start[a + 1]], 4)
-            names = f'"state": {quoted[s]},\n   "action": {_quoted(action[a])}'
-            found.append(f'{{\n   {names},\n   "outcomes": {rows}\n  }}')
+    states, rows, found = owner(model.action_start).tolist(), pairwise(model.outcome_start.tolist()), []
+    for s, name, (first, last) in zip(states, action, rows, strict=True):
+        names = f'"state": {quoted[s]},\n   "action": {_quoted(name)}'
+        found.append(f'{{\n   {names},\n   "outcomes": {_listed(outcomes[first:last], 4)}\n  }}')
     return found
 
 

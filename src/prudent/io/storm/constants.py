@@ -18,9 +18,6 @@ DIGITS = 400
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)")
 """A number as text, as the file would have it, or a fraction."""
 
-LONGEST = 60
-"""How much of a value a message shows."""
-
 
 def define(
     stormpy: Any, described: Any, properties: Sequence[Any], constants: Mapping[str, Any], place: str
@@ -32,7 +29,8 @@ def define(
     undefined = [name for name, each in known.items() if not each.defined]
     for name in constants:
         if name not in known:
-            raise PrudentError(f"{place}: constant {name} is given, but there is none of that name; {_open(undefined)}")
+            left = f"leaves open {', '.join(undefined)}" if undefined else "leaves none open"
+            raise PrudentError(f"{place}: constant {name} is given, but there is none of that name; the file {left}")
         if name not in undefined:
             raise PrudentError(
                 f"{place}: constant {name} is given, but the file says {known[name].definition}; leave it out"
@@ -49,10 +47,6 @@ def define(
     return defined, instantiated
 
 
-def _open(undefined: Sequence[str]) -> str:
-    return f"the file leaves open {', '.join(undefined)}" if undefined else "the file leaves none open"
-
-
 def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
     """Return a value as the constant's type wants it: from Python as a number, from a command as text."""
     at = f"{place}: constant {name} is {_shown(value)}; it must be"
@@ -66,8 +60,9 @@ def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
     except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
         raise PrudentError(f"{at} a number") from None
     if not kind.is_integer:
-        if not _is_double(number):
-            low, high = sys.float_info.min, sys.float_info.max
+        low, high = sys.float_info.min, sys.float_info.max  # where doubles are exact to their last digit
+        long = max(abs(number.numerator), number.denominator) >= 10**DIGITS
+        if long or not (number == 0 or low <= abs(number) <= high):
             raise PrudentError(f"{at} a number of {DIGITS} digits at most, 0 or of a size from {low:.1e} to {high:.1e}")
         return stormpy.Rational(str(number))
     if number.denominator != 1:
@@ -77,19 +72,12 @@ def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
     return int(number)
 
 
-def _is_double(number: Fraction) -> bool:
-    """Return whether a number lies in the range of doubles, where they are exact to their last digit."""
-    if max(abs(number.numerator), number.denominator) >= 10**DIGITS:
-        return False
-    return number == 0 or sys.float_info.min <= abs(number) <= sys.float_info.max
-
-
 def _shown(value: Any) -> str:
     try:
         text = repr(value)
     except ValueError:  # Python's limit on the digits of a whole number
         return "a number of thousands of digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _fraction(value: Any) -> Fraction:

@@ -77,8 +77,7 @@ def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any
             options.set_exploration_checks()  # which say where; exactly, for they want sums of 1 to the last digit
             stormpy.build_model[stormpy.Rational](described, options=options)
             raise PrudentError(f"{place}: a variable leaves its bounds; mend the update, or widen the bounds")
-        transient = [each.name for each in _transient(described)]
-        return convert(model, question, place, path.name.split(".")[0], hidden=transient)
+        return convert(model, question, place, path.name.split(".")[0], [each.name for each in _transient(described)])
 
 
 def read_explicit(path: Path, *, property: str | None = None) -> SSP:
@@ -127,20 +126,16 @@ def _program(stormpy: Any, path: Path) -> Any:
     try:
         return stormpy.parse_prism_program(path)
     except RuntimeError as error:
-        if str(error) == SILENT:
-            _refuse_undeclared(path)
+        if str(error) != SILENT:
+            raise
+        text = re.sub("//.*", "", read_bytes(path).decode(errors="replace"))
+        declared = set(NAMED.findall(text))
+        for found in SET.finditer(text):
+            if found[1] not in declared:
+                line = text.count("\n", 0, found.start()) + 1
+                remedy = "no variable has that name; declare it, or mend the name"
+                raise PrudentError(f"{path}: line {line} sets {printable(found[1])}, and {remedy}") from None
         raise
-
-
-def _refuse_undeclared(path: Path) -> None:
-    """Refuse a program in PRISM's language in which an update sets what nothing declares."""
-    text = re.sub("//.*", "", read_bytes(path).decode(errors="replace"))
-    declared = set(NAMED.findall(text))
-    for found in SET.finditer(text):
-        if found[1] not in declared:
-            line = text.count("\n", 0, found.start()) + 1
-            remedy = "no variable has that name; declare it, or mend the name"
-            raise PrudentError(f"{path}: line {line} sets {printable(found[1])}, and {remedy}") from None
 
 
 def _refuse_hollow(path: Path) -> None:
@@ -267,11 +262,11 @@ def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
 def _names(model: Any) -> Names:
     """Return the names in a program, in a JANI model or in a model that is built."""
     if hasattr(model, "global_variables"):
-        labels = [each.name for each in _transient(model) if each.expression_variable.has_boolean_type()]
-        rewards = [each.name for each in _transient(model) if not each.expression_variable.has_boolean_type()]
-        whole = [each for each in model.global_variables if each.expression_variable.has_integer_type()]
-        lasting = [each.name for each in whole if not each.is_transient]
-        return Names(labels, rewards, (lasting or [""])[0])
+        kind = {each.name: each.expression_variable for each in model.global_variables}
+        transient = [each.name for each in _transient(model)]
+        labels = [name for name in transient if kind[name].has_boolean_type()]
+        lasting = [name for name in kind if kind[name].has_integer_type() and name not in transient]
+        return Names(labels, [name for name in transient if name not in labels], (lasting or [""])[0])
     if hasattr(model, "labeling"):
         labels = sorted(model.labeling.get_labels())
         return Names([each for each in labels if each not in STORMS_OWN] or labels, sorted(model.reward_models))

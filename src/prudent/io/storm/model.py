@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import SIZES, Arrays
-from prudent.io.umb.names import action_names, state_names
-from prudent.models.rows import FloatArray, offsets, owner
+from prudent.io.umb.names import state_names
+from prudent.io.umb.read import Graph
+from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 from prudent.runtime.optional import needed
@@ -38,14 +38,8 @@ NAMELESS = "default"
 SILENT = "std::exception"
 """What Storm says where only its log says why."""
 
-UNFIT = re.compile(r"The input model is a CTMC|Expected other \w+ model type")
-"""How Storm refuses kinds of models before they are built."""
-
 ONLY = "only discrete-time models, fully observed, of one player are read: DTMC, MDP"
 """What to say of other kinds."""
-
-REMEDY = " Let what an outcome costs be paid in the state it leads to, as that state's own reward."
-"""What to do about rewards of transitions, which Storm only reads from explicit files."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +78,20 @@ def _said(error: Exception) -> str:
     text = rest if colon and kind.isalnum() and kind.endswith("Exception") else str(error)
     if text == SILENT:
         return "gives no reason; mostly it is a name that nothing declares"
-    if found := UNFIT.match(text):
+    if found := re.match(r"The input model is a CTMC|Expected other \w+ model type", text):
         return f"{found[0]}; {ONLY}"
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    return " ".join(line for line in lines if line not in ("", "^")) + (REMEDY if "ransition rewards" in text else "")
+    if "ransition rewards" in text:  # which Storm only reads from explicit files
+        lines.append("Let what an outcome costs be paid in the state it leads to, as that state's own reward.")
+    return " ".join(line for line in lines if line not in ("", "^"))
 
 
 def convert(model: Any, question: Question, place: str, name: str, hidden: Sequence[str] = ()) -> SSP:
-    """Return a sparse DTMC or MDP as an SSP; for use while :func:`listening`.
-
-    Some variables may be left out of the names of states.
-    """
+    """Return a sparse DTMC or MDP as an SSP, some variables hidden in the names of states; for use while listening."""
     refuse_unfit(model, place)
-    is_goal = _where(model, question.goal)
+    truth = needed("stormpy", "storm").model_checking(model, question.goal, only_initial_states=False)
+    is_goal = np.zeros(model.nr_states, dtype=bool)
+    is_goal[np.fromiter(truth.get_truth_values_vector(), dtype=np.int64)] = True
     if not is_goal.any():
         raise PrudentError(f"{place}: there is no goal: no state satisfies {question.goal}")
     first = list(model.initial_states)
@@ -105,36 +100,16 @@ def convert(model: Any, question: Question, place: str, name: str, hidden: Seque
             f"{place}: has {len(first)} initial states; it must have one, which may lead to others by chance"
         )
     arrays = _arrays(model, hidden)
-    n_states, n_choices, n_branches = _sizes(arrays)
-    action_start = arrays.starts("state-to-choices.bin", n_states, n_choices)
-    outcome_start = arrays.starts("choice-to-branches.bin", n_choices, n_branches)
-    names = state_names(arrays, n_states, n_states)
-    stuck = np.flatnonzero((np.diff(action_start) == 0) & ~is_goal)
+    graph = Graph(arrays)
+    names = state_names(arrays, graph.n_states, graph.n_states)
+    stuck = np.flatnonzero(graph.is_goal & ~is_goal)
     if len(stuck):
         where = stuck[0] if names is None else names[stuck[0]]
         raise PrudentError(f"{place}: state {where!r} has no actions and is no goal; a dead end leads to itself")
-    state, action = owner(action_start), owner(outcome_start)
-    keeps = ~is_goal[state]  # actions of goals go
-    kept = keeps[action]
-    of_state, of_action, of_outcome = _costs(question, arrays)
+    of_state, of_action, of_outcome = _costs(question, arrays, graph)
     _refuse_means(model, is_goal, of_action, names, place)
-    cost = of_state[state][action] + of_action[action] + of_outcome
-    n_labels = arrays.count(arrays.index["transition-system"], "#choice-actions")
-    labels = (
-        action_names(arrays, n_labels, n_choices, action_start[:-1][state]) if model.has_choice_labeling() else None
-    )
-    return SSP(
-        action_start=offsets(np.diff(action_start) * ~is_goal),
-        outcome_start=offsets(np.diff(outcome_start)[keeps]),
-        probability=_numbers(arrays, "branch-to-probability.bin", n_branches)[kept],
-        successor=arrays.numbers_below("branch-to-target.bin", n_branches, n_states)[kept],
-        cost=cost[kept],
-        initial_state=np.array(first),
-        initial_probability=np.ones(1),
-        state_names=names,
-        action_names=None if labels is None else [labels[a] for a in np.flatnonzero(keeps).tolist()],
-        name=name,
-    )
+    cost = of_state[graph.outcome_state] + of_action[graph.outcome_action] + of_outcome
+    return graph.model(~is_goal, cost, (np.array(first), np.ones(1)), names, name)
 
 
 def refuse_unfit(model: Any, place: str) -> None:
@@ -150,15 +125,6 @@ def refuse_unfit(model: Any, place: str) -> None:
         raise PrudentError(f"{place}: has {found} for probabilities; they must be numbers")
 
 
-def _where(model: Any, formula: Any) -> NDArray[np.bool_]:
-    """Return the states that satisfy a formula."""
-    stormpy = needed("stormpy", "storm")
-    found = np.zeros(model.nr_states, dtype=bool)
-    truth = stormpy.model_checking(model, formula, only_initial_states=False).get_truth_values_vector()
-    found[np.fromiter(truth, dtype=np.int64)] = True
-    return found
-
-
 def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
     """Return the arrays of a model, of whose variables some are left out."""
     io = needed("stormpy.io", "storm")
@@ -169,6 +135,8 @@ def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
         path = Path(folder) / "model.umb"
         io.export_to_umb(model, path, options=options)
         arrays = Arrays(unpacked(read_bytes(path)))
+    if not model.has_choice_labeling():
+        arrays.index["transition-system"]["#choice-actions"] = 0
     valuations = arrays.index.get("valuations", {})
     told = False
     for kind in valuations.get("states", {}).get("classes", []):
@@ -188,35 +156,21 @@ def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
     return {"padding": kind.get("size", SIZES[kind["type"]]) + variable.get("is-optional", False)}
 
 
-def _sizes(arrays: Arrays) -> tuple[int, int, int]:
-    """Return how many states, choices and branches there are."""
-    system = arrays.index["transition-system"]
-    return system["#states"], system["#choices"], system["#branches"]
-
-
-def _numbers(arrays: Arrays, name: str, n: int) -> FloatArray:
-    found = arrays.numbers(name, n, {"type": "double"}, name)
-    return np.zeros(n) if found is None else found
-
-
-def _costs(question: Question, arrays: Arrays) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _costs(question: Question, arrays: Arrays, graph: Graph) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what states, actions and outcomes cost."""
-    n_states, n_choices, n_branches = _sizes(arrays)
-    of_state, of_action, of_outcome = np.zeros(n_states), np.zeros(n_choices), np.zeros(n_branches)
+    sizes = {"states": graph.n_states, "choices": graph.n_actions, "branches": len(graph.successor)}
     if question.reward is None:
-        return of_state, of_action + 1, of_outcome
+        return np.zeros(graph.n_states), np.ones(graph.n_actions), np.zeros(len(graph.successor))
     folder, _ = arrays.annotation("rewards", question.reward or NAMELESS, NAMELESS)
-    if question.of_states:
-        of_state = _numbers(arrays, f"{folder}/states/values.bin", n_states)
-    if question.of_actions:
-        of_action = _numbers(arrays, f"{folder}/choices/values.bin", n_choices)
-        of_outcome = _numbers(arrays, f"{folder}/branches/values.bin", n_branches)
-    return of_state, of_action, of_outcome
+    found = []
+    for where, n in sizes.items():
+        name, counts = f"{folder}/{where}/values.bin", question.of_states if where == "states" else question.of_actions
+        paid = arrays.numbers(name, n, {"type": "double"}, name) if counts else None
+        found.append(np.zeros(n) if paid is None else paid)
+    return found[0], found[1], found[2]
 
 
-def _refuse_means(
-    model: Any, is_goal: NDArray[np.bool_], of_action: FloatArray, names: list[str] | None, place: str
-) -> None:
+def _refuse_means(model: Any, is_goal: BoolArray, of_action: FloatArray, names: list[str] | None, place: str) -> None:
     """Refuse a chain in which Storm draws one of several commands and takes the mean of their rewards: another risk."""
     if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
         return

@@ -19,9 +19,6 @@ __all__ = ["packed", "unpacked"]
 BLOCK = 512
 """A tar file consists of blocks of so many bytes: a header, then the content, for each member."""
 
-XZ_MEMORY = 2**27
-"""What unpacking xz may take; its strongest preset needs half of it."""
-
 LONGEST = 100
 """How many characters of a member's name a message shows."""
 
@@ -30,45 +27,7 @@ WANTED = "UMB files are tar files, plain, gzipped or packed with xz"
 
 def unpacked(raw: bytes) -> dict[str, memoryview]:
     """Return the members of an archive by name, each as it lies there; refuse what is damaged or odd."""
-    return _members(_inflated(raw))
-
-
-def packed(members: Mapping[str, bytes]) -> bytes:
-    """Return the archive of these members: gzipped, the same for the same members at any time."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, content in members.items():
-            about = tarfile.TarInfo(name)
-            about.size = len(content)
-            archive.addfile(about, io.BytesIO(content))
-    plain = buffer.getvalue()
-    small = gzip.compress(plain, compresslevel=1, mtime=0)
-    return small if len(plain) <= most_inflated(len(small)) else plain  # what is written here is read here
-
-
-def _inflated(raw: bytes) -> bytes:
-    """Return the tar file, unpacked in one go if it is packed, as far as allowed."""
-    machine: Any = None
-    damage: type[Exception] = zlib.error
-    if raw.startswith(b"\x1f\x8b"):
-        machine = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # that is gzip, its checksum included
-    elif raw.startswith(b"\xfd7zXZ\0"):
-        import lzma  # which some builds of Python lack
-
-        machine, damage = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY), lzma.LZMAError
-    if machine is None:
-        return raw
-    try:
-        content: bytes = machine.decompress(raw, most_inflated(len(raw)) + 1)
-    except damage as error:
-        raise PrudentError(f"cannot be unpacked: {error}") from None
-    refuse_bomb(len(content), len(raw), "unpack it first and give the tar file, as .umb")
-    if not machine.eof or machine.unused_data.strip(b"\0"):
-        raise PrudentError(f"cannot be unpacked: it {'goes on after its' if machine.eof else 'has lost its'} end")
-    return content
-
-
-def _members(content: bytes) -> dict[str, memoryview]:
+    content = _inflated(raw)
     found: dict[str, memoryview] = {}
     view, at, extended = memoryview(content), 0, dict[str, str]()
     while any(block := content[at : at + BLOCK]):
@@ -97,6 +56,42 @@ def _members(content: bytes) -> dict[str, memoryview]:
     if content[at:].strip(b"\0"):  # a header that was wiped out looks like the end
         raise PrudentError(f"goes on after its end, or is damaged at byte {at:,}; {WANTED}")
     return found
+
+
+def packed(members: Mapping[str, bytes]) -> bytes:
+    """Return the archive of these members: gzipped, the same for the same members at any time."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in members.items():
+            about = tarfile.TarInfo(name)
+            about.size = len(content)
+            archive.addfile(about, io.BytesIO(content))
+    plain = buffer.getvalue()
+    small = gzip.compress(plain, compresslevel=1, mtime=0)
+    return small if len(plain) <= most_inflated(len(small)) else plain  # what is written here is read here
+
+
+def _inflated(raw: bytes) -> bytes:
+    """Return the tar file, unpacked in one go if it is packed, as far as allowed."""
+    machine: Any
+    damage: type[Exception] = zlib.error
+    if raw.startswith(b"\x1f\x8b"):
+        machine = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # that is gzip, its checksum included
+    elif raw.startswith(b"\xfd7zXZ\0"):
+        import lzma  # which some builds of Python lack
+
+        damage = lzma.LZMAError
+        machine = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=2**27)  # its strongest preset needs half of that
+    else:
+        return raw
+    try:
+        content: bytes = machine.decompress(raw, most_inflated(len(raw)) + 1)
+    except damage as error:
+        raise PrudentError(f"cannot be unpacked: {error}") from None
+    refuse_bomb(len(content), len(raw), "unpack it first and give the tar file, as .umb")
+    if not machine.eof or machine.unused_data.strip(b"\0"):
+        raise PrudentError(f"cannot be unpacked: it {'goes on after its' if machine.eof else 'has lost its'} end")
+    return content
 
 
 def _safe(name: str) -> str:

@@ -17,10 +17,8 @@ from prudent.models.rows import FloatArray, IntArray, offsets
 __all__ = ["SIZES", "Arrays", "bit_array", "string_arrays"]
 
 SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64}
-"""The types of UMB, each with its size in bits unless another is given."""
-
 NUMBERS = ("double", "rational", "int", "uint")
-"""Those of numbers."""
+"""The types of UMB, each with its size in bits unless another is given, and those of numbers."""
 
 BITS = 2**16
 """The most bits of a fraction."""
@@ -81,9 +79,8 @@ class Arrays:
         """Return n numbers of a type that the index gives, as the nearest doubles; None where they are left out."""
         given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
         if given not in NUMBERS:
-            hint = (
-                "intervals are not supported" if given.endswith("-interval") else f"it must be {' or '.join(NUMBERS)}"
-            )
+            known = f"it must be {' or '.join(NUMBERS)}"
+            hint = "intervals are not supported" if given.endswith("-interval") else known
             raise PrudentError(f"{at}.type is {shown(given)}; {hint}")
         size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
         if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):

@@ -27,9 +27,6 @@ FOLDER = "valuations/states"
 BITS, PADDING = 4096, 2**31
 """The most bits of a variable, and of padding: beyond, values would be numbers of thousands of digits."""
 
-LONGER, SPARE = 64, 2**20
-"""All names together may be so many times as long as the archive, and so many characters on top."""
-
 
 def state_names(arrays: Arrays, n_named: int, n_states: int) -> list[str] | None:
     """Return the names of the first states; None where there are none."""
@@ -90,7 +87,8 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     ]
     strings = arrays.strings(FOLDER, arrays.count(about, "#strings")) if "#strings" in about else None
     kind = arrays.numbers_below(f"{FOLDER}/valuation-to-class.bin", n_states, len(classes), "<u4")
-    raw, widths = arrays.members.get(f"{FOLDER}/valuations.bin", b""), [_width(fields) for fields in classes]
+    raw = arrays.members.get(f"{FOLDER}/valuations.bin", b"")
+    widths = [sum(size + optional for _, _, size, optional, _, _ in fields) for fields in classes]
     if any(width % 8 for width in widths):
         raise PrudentError(f"{at}: variables and padding must take whole bytes")
     counts = np.bincount(kind, minlength=len(classes)).tolist()
@@ -101,7 +99,8 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     size = np.array([width // 8 if count else 0 for width, count in zip(widths, counts, strict=True)], dtype=np.int64)
     last = np.cumsum(size[kind])
     members = np.split(np.argsort(kind, kind="stable"), np.cumsum(counts)[:-1])
-    texts, room = [""] * n_states, LONGER * sum(map(len, arrays.members.values())) + SPARE
+    texts = [""] * n_states
+    room = 64 * sum(map(len, arrays.members.values())) + 2**20  # for all names together, from an archive of this size
     for fields, width, states in zip(classes, size.tolist(), members, strict=True):
         if len(states):
             rows = data[(last[states] - width)[:, None] + np.arange(width)]
@@ -146,10 +145,6 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
             raise PrudentError(f"{here}.offset is {shown(offset)}; its size must be below 2^{BITS}")
         yield name, kind, size, optional, offset, bit
         bit += size + optional
-
-
-def _width(fields: list[Field]) -> int:
-    return fields[-1][2] + fields[-1][3] + fields[-1][5] if fields else 0
 
 
 def _column(rows: NDArray[np.uint8], field: Field, strings: list[str] | None, n: int) -> list[str]:

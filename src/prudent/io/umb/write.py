@@ -1,72 +1,70 @@
-"""Models as UMB archives: ``write``; :mod:`prudent.io.umb.read` says what stands for what."""
+"""Models as UMB archives; :mod:`prudent.io.umb.read` says what stands for what."""
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import prudent
 from prudent.errors import PrudentError
 from prudent.io.names import written_names
+from prudent.io.properties import COST, GOAL
 from prudent.io.umb.archive import packed
 from prudent.io.umb.arrays import bit_array, string_arrays
 from prudent.io.umb.names import NAMES
-from prudent.models.rows import FloatArray, IntArray, offsets, owner, row_of
+from prudent.models.rows import FloatArray, IntArray, Rows, offsets, row_of
 from prudent.models.ssp import SSP
-from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["AUXILIARY", "COST", "GOAL", "members_of", "write"]
+__all__ = ["AUXILIARY", "content_of", "members_of"]
 
-GOAL, COST, AUXILIARY = "goal", "cost", "prudent-auxiliary"
+AUXILIARY = "prudent-auxiliary"
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
-VERSION, REVISION = 1, 0
 
 
 @dataclass(frozen=True)
-class _Graph:
+class _Graph(Rows):
     """A model's arrays with a loop at every goal, and auxiliary states at the end."""
 
-    choice: IntArray  # (n_states + 1,)  where the choices of each state start
-    branch: IntArray  # (n_choices + 1,)  where the branches of each choice start
+    action_start: IntArray  # (n_states + 1,)  where the choices of each state start
+    outcome_start: IntArray  # (n_choices + 1,)  where the branches of each choice start
     target: IntArray  # (n_branches,)
     probability: FloatArray  # (n_branches,)
     cost: FloatArray  # (n_branches,)
     looping: IntArray  # (n_goals,)  the model's action before which the loop of a goal stands
     initial: int
 
-    @property
-    def n_states(self) -> int:
-        return len(self.choice) - 1
 
-
-def write(model: SSP, path: Path) -> None:
-    """Write a model; refuse names that coincide as strings, and outcomes of probability 0."""
-    write_bytes(path, packed(members_of(model)))
+def content_of(model: SSP) -> bytes:
+    """Return the bytes of a file; refuse names that coincide as strings, and outcomes of probability 0."""
+    return packed(members_of(model))
 
 
 def members_of(model: SSP) -> dict[str, bytes]:
     """Return the members by name, the index first; refuse what UMB or Storm would take for something else."""
-    _refuse_impossible(model)
-    per_choice = _cost_is_per_choice(model)
+    for o in np.flatnonzero(model.probability == 0)[:1]:
+        raise PrudentError(
+            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
+            "for a possible one; leave it out of the model, or write .json"
+        )
+    bits = model.cost.view(np.int64)  # all outcomes of an action cost the same if they do to the last bit
+    per_choice = bool((bits == bits[model.outcome_start[:-1]][model.outcome_action]).all())
     graph = _graph(model, *((model.successor, np.empty(0, np.int64)) if per_choice else _between(model)))
     state = np.arange(graph.n_states)
     labels = {GOAL: np.isin(state, np.flatnonzero(model.is_goal))}
     if graph.n_states > model.n_states:
         labels[AUXILIARY] = state >= model.n_states
-    where, paid = ("choices", graph.cost[graph.branch[:-1]]) if per_choice else ("branches", graph.cost)
+    where, paid = ("choices", graph.cost[graph.outcome_start[:-1]]) if per_choice else ("branches", graph.cost)
     names, n_actions = _names(model, graph)
     index = {
-        "format-version": VERSION,
-        "format-revision": REVISION,
+        "format-version": 1,
+        "format-revision": 0,
         "file-data": {"tool": "prudent", "tool-version": prudent.__version__},
         "transition-system": {
             "time": "discrete",
-            "#players": int(np.diff(graph.choice).max() > 1),
+            "#players": int(np.diff(graph.action_start).max() > 1),
             "#states": graph.n_states,
             "#initial-states": 1,
-            "#choices": len(graph.branch) - 1,
+            "#choices": graph.n_actions,
             "#choice-actions": n_actions,
             "#branches": len(graph.target),
             "#branch-actions": 0,
@@ -74,14 +72,14 @@ def members_of(model: SSP) -> dict[str, bytes]:
             "branch-probability-type": DOUBLE,
         },
         "annotations": {
-            "aps": {label: _annotation(label, "states", BOOL) for label in labels},
-            "rewards": {COST: _annotation(COST, where, DOUBLE)},
+            "aps": {label: {"alias": label, "applies-to": ["states"], "type": BOOL} for label in labels},
+            "rewards": {COST: {"alias": COST, "applies-to": [where], "type": DOUBLE}},
         },
     }
     return {
         "index.json": json.dumps(index, indent=1).encode(),
-        "state-to-choices.bin": graph.choice.astype("<u8").tobytes(),
-        "choice-to-branches.bin": graph.branch.astype("<u8").tobytes(),
+        "state-to-choices.bin": graph.action_start.astype("<u8").tobytes(),
+        "choice-to-branches.bin": graph.outcome_start.astype("<u8").tobytes(),
         "branch-to-target.bin": graph.target.astype("<u8").tobytes(),
         "branch-to-probability.bin": graph.probability.astype("<f8").tobytes(),
         "state-is-initial.bin": bit_array(state == graph.initial),
@@ -92,10 +90,7 @@ def members_of(model: SSP) -> dict[str, bytes]:
 
 
 def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
-    """Return the graph whose outcomes have these successors, with states that pass on to these, and a first one.
-
-    The first one draws the initial state, where that is not certain.
-    """
+    """Return the graph of outcomes with these successors, with states that pass on, and one that draws the first."""
     goal = np.flatnonzero(model.is_goal)
     choice = model.action_start[goal]
     at = model.outcome_start[choice]
@@ -104,19 +99,16 @@ def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
     last = model.initial_state[first]
     alone = np.ones(len(passes_to), dtype=np.int64)
     one = np.ones(int(drawn), dtype=np.int64)
+    n_branches = np.insert(np.diff(model.outcome_start), choice, 1)
     return _Graph(
-        choice=offsets(np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])),
-        branch=offsets(np.concatenate([np.insert(np.diff(model.outcome_start), choice, 1), alone, one * len(last)])),
+        action_start=offsets(np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])),
+        outcome_start=offsets(np.concatenate([n_branches, alone, one * len(last)])),
         target=np.concatenate([np.insert(successor, at, goal), passes_to, last]),
         probability=np.concatenate([np.insert(model.probability, at, 1.0), alone, model.initial_probability[first]]),
         cost=np.concatenate([np.insert(model.cost, at, 0.0), np.zeros(len(passes_to) + len(last))]),
         looping=choice,
         initial=model.n_states + len(passes_to) if drawn else int(model.initial_state[0]),
     )
-
-
-def _annotation(name: str, where: str, kind: dict[str, Any]) -> dict[str, Any]:
-    return {"alias": name, "applies-to": [where], "type": kind}
 
 
 def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
@@ -128,7 +120,7 @@ def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
         members |= string_arrays(NAMES, state, "state")
     if model.action_names is not None:
         number = {name: i for i, name in enumerate(dict.fromkeys(action), start=1)}  # 0: loops and auxiliary states
-        value = np.zeros(len(graph.branch) - 1, dtype="<u4")
+        value = np.zeros(graph.n_actions, dtype="<u4")
         given = np.fromiter(map(number.__getitem__, action), np.int64, len(action))
         value[: model.n_actions + len(graph.looping)] = np.insert(given, graph.looping, 0)
         members["actions/choices/values.bin"] = value.tobytes()
@@ -137,27 +129,13 @@ def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
     return members, n_actions
 
 
-def _refuse_impossible(model: SSP) -> None:
-    for o in np.flatnonzero(model.probability == 0)[:1]:
-        raise PrudentError(
-            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
-            "for a possible one; leave it out of the model, or write .json"
-        )
-
-
-def _cost_is_per_choice(model: SSP) -> bool:
-    """Return whether all outcomes of each action cost the same, to the last bit."""
-    bits = model.cost.view(np.int64)
-    return bool((bits == np.repeat(bits[model.outcome_start[:-1]], np.diff(model.outcome_start))).all())
-
-
 def _between(model: SSP) -> tuple[IntArray, IntArray]:
     """Return each outcome's target, and where each auxiliary state in between passes on to.
 
     Of outcomes of one action with one successor and different costs, the first leads there; the second leads to a state
     that passes on to it, the third to another, and so on.  Actions share these states.
     """
-    key = owner(model.outcome_start) * model.n_states + model.successor
+    key = model.outcome_action * model.n_states + model.successor
     order = np.argsort(key, kind="stable")
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.diff(key[order]) != 0
