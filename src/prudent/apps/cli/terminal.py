@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
 from prudent.runtime.tables import Table, number
 
-__all__ = ["print_comparison", "print_distribution", "print_json", "print_reproduction", "print_runs", "show"]
+__all__ = ["answer", "print_comparison", "print_distribution", "print_json", "print_reproduction", "print_runs", "show"]
 
 BINS = 16
 WIDE = 124  # columns that a table with a head may take; a narrower terminal wraps it rather than losing digits
@@ -37,6 +38,14 @@ def show(table: Table) -> None:
 def print_json(content: dict[str, Any]) -> None:
     """Print what ``to_dict`` returned."""
     print(json.dumps(content, allow_nan=False))
+
+
+def answer(as_json: bool, content: Callable[[], dict[str, Any]], shown: Callable[[], Table]) -> None:
+    """Print what a result's ``to_dict`` returns, or else its table."""
+    if as_json:
+        print_json(content())
+    else:
+        show(shown())
 
 
 def drawable(text: str) -> bool:
