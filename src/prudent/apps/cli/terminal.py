@@ -128,11 +128,9 @@ def print_reproduction(results: Results) -> None:
                 row = results.row(domain, method, alpha)
                 cells = [method]
                 for what in ("cvar", "expected"):
-                    simulated = f"{getattr(row, f'simulated_{what}'):.2f} ({getattr(row, f'simulated_{what}_se'):.2f})"
-                    theirs = getattr(row, f"paper_{what}")
-                    beside = "" if theirs is None else f"{theirs:.2f} ({getattr(row, f'paper_{what}_se'):.2f})"
-                    exactly = getattr(row, what)
-                    cells += ["" if exactly is None else f"{exactly:.2f}", simulated, beside]
+                    cells.append("" if getattr(row, what) is None else f"{getattr(row, what):.2f}")
+                    for value, error in (row.pair("simulated", what), row.pair("paper", what)):
+                        cells.append("" if value is None else f"{value:.2f} ({error:.2f})")
                 seconds = "" if row.paper_seconds is None else f"{row.paper_seconds:,g}"
                 rows.append((*cells, f"{row.seconds:.3g}", seconds))
             show(Table(title, tuple(rows), "l" + "r" * 8, head=head))

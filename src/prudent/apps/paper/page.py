@@ -1,11 +1,12 @@
 """One page that needs nothing else: the question, the tables, the figures, where the paper's policies fall short."""
 
+from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 
 import prudent
 from prudent.apps.paper.experiments import Results, Row
-from prudent.apps.paper.figures import FIGURES, embedded
+from prudent.apps.paper.figures import FIGURES
 from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
 
 __all__ = ["render_page"]
@@ -95,13 +96,8 @@ def _domain_table(results: Results, domain: str, title: str) -> str:
         out = [METHODS[row.method]]
         for what in ("cvar", "expected"):
             off = row.off(what)
-            simulated = getattr(row, f"simulated_{what}"), getattr(row, f"simulated_{what}_se")
-            out += [
-                _number(getattr(row, what)),
-                _pair(*simulated),
-                _pair(getattr(row, f"paper_{what}"), getattr(row, f"paper_{what}_se")),
-                "&ndash;" if off is None else f"{off:+.1f}",
-            ]
+            out += [_number(getattr(row, what)), _pair(*row.pair("simulated", what)), _pair(*row.pair("paper", what))]
+            out.append("&ndash;" if off is None else f"{off:+.1f}")
         return out
 
     parts = []
@@ -145,52 +141,30 @@ def _figures(results: Results, pictures: dict[str, bytes]) -> Iterable[str]:
     for domain, alphas in FIGURES.items():
         for alpha in alphas:
             title = f"{DOMAINS[domain]}, alpha {alpha:g}"
-            image = embedded(pictures[f"{domain}-{alpha:g}.png"])
-            caption = (
-                f"<figcaption>{escape(title)}: total cost of {results.episodes:,} runs of each method.</figcaption>"
-            )
-            yield f'<figure><img src="{image}" alt="Histograms of the total cost, {escape(title)}">{caption}</figure>'
+            image = "data:image/png;base64," + b64encode(pictures[f"{domain}-{alpha:g}.png"]).decode()
+            caption = f"{escape(title)}: total cost of {results.episodes:,} runs of each method."
+            yield f'<figure><img src="{image}" alt="Histograms of the total cost, {escape(title)}"><figcaption>{caption}</figcaption></figure>'
 
 
 def _shortfall(results: Results) -> str:
     rows = []
     for domain, title in DOMAINS.items():
         for alpha in ALPHAS:
-            careful, best = results.row(domain, "cvar-wc", alpha), results.row(domain, "exact", alpha)
+            best, careful, _ = plans = [results.row(domain, m, alpha) for m in ("exact", "cvar-wc", "cvar-ev")]
             if careful.cvar is None or best.status != "optimal":
                 continue
-            policy = results.row(domain, "cvar-ev", alpha)
-            numbers = (
-                careful.lower,
-                best.cvar,
-                careful.cvar,
-                policy.cvar,
-                best.expected,
-                careful.expected,
-                policy.expected,
-            )
+            numbers = [careful.lower, *(plan.cvar for plan in plans), *(plan.expected for plan in plans)]
             rows.append(("", [f"{escape(title)}, {alpha:g}", *(_number(x, 3) for x in numbers)]))
     head = ["", "game value", "optimal CVaR", "CVaR of<br>CVaR-WC", "of CVaR-EV"]
     bracket = _table([*head, "mean at the<br>optimum", "of CVaR-WC", "of CVaR-EV"], rows)
     best = results.row("deep-sea-treasure", "exact", 0.02)
-    grid = _table(
-        ["points, tie", "game value", "CVaR-WC: CVaR", "mean", "CVaR-EV: CVaR", "mean"],
-        [
-            *(
-                (
-                    "",
-                    [
-                        f"{g['points']}, {g['ties']}",
-                        _number(g["game_value"], 3),
-                        *(_number(g[m][w]) for m in ("cvar_wc", "cvar_ev") for w in ("cvar", "expected")),
-                    ],
-                )
-                for g in results.grids
-            ),
-            ("", ["the paper (80)", "&ndash;", "502.25", "402.74", "502.98", "352.06"]),
-            ("exact", ["exact", "", _number(best.cvar), _number(best.expected), "", ""]),
-        ],
-    )
+    tried = []
+    for g in results.grids:
+        cells = [_number(g[m][what]) for m in ("cvar_wc", "cvar_ev") for what in ("cvar", "expected")]
+        tried.append(("", [f"{g['points']}, {g['ties']}", _number(g["game_value"], 3), *cells]))
+    tried.append(("", ["the paper (80)", "&ndash;", "502.25", "402.74", "502.98", "352.06"]))
+    tried.append(("exact", ["exact", "", _number(best.cvar), _number(best.expected), "", ""]))
+    grid = _table(["points, tie", "game value", "CVaR-WC: CVaR", "mean", "CVaR-EV: CVaR", "mean"], tried)
     return f"""<h2>Where the paper's policies are not optimal</h2>
 <p>In the game behind both methods the agent sees how the adversary splits its budget before it acts. A real agent does not.
 So the game's value is a <em>lower</em> bound on the optimal CVaR, and the policy read off it can be <em>worse</em> than
