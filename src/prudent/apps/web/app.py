@@ -117,7 +117,7 @@ class Server:
             {
                 "version": prudent.__version__,
                 "alpha_min": ALPHA_MIN,
-                "upload": {"most": self.limits.upload, "kinds": _kinds()},
+                "upload": {"most": self.limits.upload, "kinds": UPLOADS},
                 "domains": [
                     {"name": name, "parameters": _parameters(name), "parts": about.parts}
                     for name, about in DOMAINS.items()
@@ -146,8 +146,8 @@ class Server:
     async def upload(self, request: Request) -> Response:
         """Take in a model file, check it, and answer with its number."""
         name = request.query_params.get("name", "").replace("\\", "/").rpartition("/")[2][:100]
-        if not name.lower().endswith(tuple(_kinds())) or not name.isprintable():
-            return _error(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(_kinds())}")
+        if not name.lower().endswith(UPLOADS) or not name.isprintable():
+            return _error(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(UPLOADS)}")
         async with asyncio.timeout(self.limits.receive):
             raw = await _body(request, self.limits.upload)
         if raw is None:
@@ -182,7 +182,8 @@ class Server:
             self.uploads.move_to_end(model)
             about["name"], raw = self.uploads[model]
         about["key"] = json.dumps([model, settings])
-        crew = self.slow if task in SLOW or _is_slow(values.get("method")) else self.quick
+        method = METHODS.get(values.get("method", ""))
+        crew = self.slow if task in SLOW or (method and method.from_paper) else self.quick
         question = json.dumps([task, model, settings, sorted(values.items())])
         body = await _unless_gone(request.receive, self.answers.get(question, lambda keep: crew.run(about, raw, keep)))
         headers = {"Cache-Control": "no-store"}
@@ -235,22 +236,12 @@ def _told(kind: Callable[[Any], tuple[int, str]]) -> Callable[[Request, Exceptio
     return tell
 
 
-def _is_slow(method: str | None) -> bool:
-    return method in METHODS and METHODS[method].from_paper
-
-
 def _parameters(name: str) -> list[dict[str, Any]]:
     return [
         {"name": key, "default": parameter.default, "kind": type(parameter.default).__name__}
         for key, parameter in DOMAINS[name].parameters.items()
         if key not in FILES
     ]
-
-
-def _kinds() -> list[str]:
-    from prudent.io.formats import MODEL_FORMATS
-
-    return [suffix for suffix in UPLOADS if suffix in MODEL_FORMATS]
 
 
 def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:

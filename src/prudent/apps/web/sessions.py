@@ -61,14 +61,11 @@ class Session:
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
         self.plans, self.kept = Bounded(PLANS), Bounded(PIECES)
         self.seconds = 0.0  # what the last exact solve took
-        self._curve: Curve | None = None
 
-    @property
+    @cached_property
     def curve(self) -> Curve:
         """Every alpha, from one sweep."""
-        if self._curve is None:
-            self._curve = prudent.curve(self.model, alpha_min=ALPHA_MIN, **self.options)
-        return self._curve
+        return prudent.curve(self.model, alpha_min=ALPHA_MIN, **self.options)
 
     @cached_property
     def rounded(self) -> bool:

@@ -105,11 +105,9 @@ class Worker:
 
 def limit_memory(most: int) -> None:
     """Let allocations beyond so many bytes fail rather than take the machine down, where the system can."""
-    if os.name != "posix":
-        return
-    import resource
-
     if sys.platform == "linux":
+        import resource
+
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
