@@ -131,10 +131,7 @@ def _remembering(policy: UnrolledPolicy) -> _Walk:
         return places[place]
 
     first = [number(s, b, policy.first_node(s)) for s, b in zip(begin.tolist(), left.tolist(), strict=True)]
-    actions: list[int] = []
-    sizes: list[int] = []
-    outcomes: list[int] = []
-    targets: list[int] = []
+    actions, sizes, outcomes, targets = list[int](), list[int](), list[int](), list[int]()
     for state, budget, node in queue:  # grows while it is read
         if is_goal[state]:
             actions.append(-1)
@@ -168,22 +165,14 @@ def _remembering(policy: UnrolledPolicy) -> _Walk:
 def _names(policy: BudgetPolicy, walk: _Walk) -> list[Hashable]:
     """Return readable names: the model's own where the policy looks at the state alone."""
     prepared, model = policy.prepared, policy.prepared.model
-    state = walk.state.tolist()
-    names = [model.state(s) for s in state]
-    goal = model.is_goal[walk.state].tolist()
+    names = [model.state(s) for s in walk.state.tolist()]
+    acting = np.flatnonzero(~model.is_goal[walk.state]).tolist()
     if policy.level > 0:
         spent = prepared.scale.lattice.value(prepared.scale.start_luck - prepared.scale.luck[walk.state])
-        spent = spent + (policy.level - walk.left) * prepared.scale.level_size
-        names = [
-            name if done else f"{name}, {budget:.12g} left" if level > 0 else f"{name}, budget gone"
-            for name, done, level, budget in zip(
-                names, goal, walk.left.tolist(), (policy.whole - spent).tolist(), strict=True
-            )
-        ]
+        left = policy.whole - (spent + (policy.level - walk.left) * prepared.scale.level_size)
+        for i in acting:
+            names[i] = f"{names[i]}, {left[i]:.12g} left" if walk.left[i] > 0 else f"{names[i]}, budget gone"
     if policy.remembers:
-        memory = walk.memory.tolist()
-        names = [
-            name if done else f"{name}, memory {kept:.12g}"
-            for name, done, kept in zip(names, goal, memory, strict=True)
-        ]
+        for i in acting:
+            names[i] = f"{names[i]}, memory {walk.memory[i]:.12g}"
     return names

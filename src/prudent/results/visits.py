@@ -70,8 +70,7 @@ class Visits(Shown):
         {'state': 's1', 'action': 'd', 'times': 0.9}
         """
         rows = [{"state": str(s), "action": str(a), "times": times} for s, a, times in self._rows()]
-        content: dict[str, Any] = plain({"model": self.model.name, "visits": rows})
-        return content
+        return plain({"model": self.model.name, "visits": rows})
 
     def to_frame(self) -> "DataFrame":
         """Return the actions that are played as a data frame (extra ``frame``), with names as they are.
@@ -132,7 +131,6 @@ def visits_of(policy: BudgetPolicy) -> Visits:
 
 
 def _played(policy: BudgetPolicy) -> FloatArray:
-    """Return how often each action of the model is played."""
     prepared = policy.prepared
     model, played = prepared.model, times_played(policy) * prepared.plays
     _refuse_free_cycles(policy, played)
@@ -148,7 +146,7 @@ def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
     count = np.bincount(state_of[state_of >= 0], minlength=int(plain_state.max()) + 1)
     shared = np.flatnonzero((count[plain_state[prepared.action_state]] > 1) & (played > 0))
     if len(shared):
-        state = np.flatnonzero(prepared.members.state_of == plain_state[prepared.action_state[shared[0]]])[0]
+        state = np.flatnonzero(state_of == plain_state[prepared.action_state[shared[0]]])[0]
         raise PrudentError(
             f"visits are not counted where runs can go round at no cost, as in state {model.state(int(state))!r}: "
             "simulate with paths=, or give those moves a cost"
