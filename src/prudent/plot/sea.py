@@ -1,19 +1,16 @@
 """Deep Sea Treasure as a map."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import FAINT, INK, axes_for
+from prudent.plot.canvas import FAINT, INK, Axes, axes_for
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, is_sea
 from prudent.runtime.optional import needed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["sea_map"]
 

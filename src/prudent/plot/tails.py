@@ -2,21 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
-from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, axes_for, hues, name_of, quiet, short
+from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, Axes, axes_for, hues, name_of, quiet, short
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.evaluate import evaluate
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["cdf", "common_bins", "distribution"]
 

@@ -13,9 +13,8 @@ from prudent.domains.registry import DOMAINS, make
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from prudent.models.ssp import SSP
+    from prudent.plot.canvas import Axes
 
 __all__ = ["ALPHA", "FILE", "MEMORY", "PLAN", "STEP", "THREADS", "Make", "keep_picture", "with_model", "with_plot"]
 
@@ -86,12 +85,13 @@ def with_plot(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option("--plot", type=FILE, metavar="FILE", callback=checked, help=about)
 
 
-def keep_picture(ax: "Axes", plot: str) -> None:
-    """Write a picture for ``--plot``, and say so."""
-    from prudent.plot.canvas import write_picture
+def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
+    """Draw and write a picture if ``--plot`` is given, and say so."""
+    if plot is not None:
+        from prudent.plot.canvas import write_picture
 
-    write_picture(ax, plot)
-    click.echo(f"prudent: picture written to {plot}", err=True)
+        write_picture(draw(), plot)
+        click.echo(f"prudent: picture written to {plot}", err=True)
 
 
 def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...]) -> "SSP":

@@ -144,8 +144,7 @@ def solve(
         prudent.save(plan, save)
     if table is not None and decisions_csv is not None:
         table.to_csv(decisions_csv)
-    if plot is not None:
-        keep_picture(prudent.plot.distribution(plan), plot)
+    keep_picture(plot, lambda: prudent.plot.distribution(plan))
     if as_json:
         print_json(plan.to_dict() | (table.to_dict() if table is not None and decisions else {}))
     else:
@@ -179,8 +178,7 @@ def evaluate(make: Make, plan: str, plot: str | None, as_json: bool) -> None:
 
     loaded = prudent.load_plan(plan, make())
     result = prudent.evaluate(loaded.model, loaded.policy)
-    if plot is not None:
-        keep_picture(prudent.plot.distribution(result, alpha=loaded.alpha), plot)
+    keep_picture(plot, lambda: prudent.plot.distribution(result, alpha=loaded.alpha))
     if as_json:
         print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
     else:

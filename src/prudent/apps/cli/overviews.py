@@ -67,8 +67,7 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
 
     chosen = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
     found = prudent.curve(make(), alpha_min=min([alpha_min, *(chosen or [])]), **asked)
-    if plot is not None:
-        keep_picture(prudent.plot.curve(found), plot)
+    keep_picture(plot, lambda: prudent.plot.curve(found))
     answer(as_json, lambda: found.to_dict(chosen), lambda: found.table(chosen))
 
 
@@ -92,8 +91,7 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
     from prudent.apps.cli.terminal import answer
 
     found = prudent.frontier(make(), **asked)
-    if plot is not None:
-        keep_picture(prudent.plot.frontier(found), plot)
+    keep_picture(plot, lambda: prudent.plot.frontier(found))
     answer(as_json, found.to_dict, found.table)
     if found.status == "interrupted":
         click.get_current_context().exit(130)
