@@ -44,7 +44,15 @@ def render_page(results: Results, pictures: dict[str, bytes]) -> str:
 <title>Planning for Risk-Aversion and Expected Value, reproduced</title><style>{STYLE}</style></head><body>
 <h1>The paper, reproduced, and the truth beside it</h1>
 <p class="soft">Prudent {escape(prudent.__version__)}. {results.episodes:,} simulated runs for each cell.</p>
-{_question()}
+<p class="lead">A stochastic shortest path problem has many plans. Rigter, Duckworth,
+Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one whose bad tail is best
+(the CVaR of the total cost: the mean of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
+best average.</p>
+<p>They solve it approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015), a game against an adversary that
+reweighs chances, on a grid. <em>CVaR-Expected-Value</em> is the paper's own: it plays that policy until the run can no longer
+matter to the tail, and then turns to the average. <em>Expected Value</em> looks at the average alone. The last row of each
+table, <em>exact</em>, solves the same problem without a grid: its CVaR is optimal, and no plan with that CVaR has a lower
+mean.</p>
 <h2>Table 1: the tail and the mean</h2>
 <p>Each method is measured by the CVaR at the level that it plans for, and by its expected cost. <em>exactly</em> is the
 evaluation of the policy without sampling; <em>simulated</em> is how the paper measures, with the standard error;
@@ -63,18 +71,6 @@ break-even.</p>
 {_shortfall(results)}
 </body></html>
 """
-
-
-def _question() -> str:
-    return """<p class="lead">A stochastic shortest path problem has many plans. Rigter, Duckworth,
-Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one whose bad tail is best
-(the CVaR of the total cost: the mean of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
-best average.</p>
-<p>They solve it approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015), a game against an adversary that
-reweighs chances, on a grid. <em>CVaR-Expected-Value</em> is the paper's own: it plays that policy until the run can no longer
-matter to the tail, and then turns to the average. <em>Expected Value</em> looks at the average alone. The last row of each
-table, <em>exact</em>, solves the same problem without a grid: its CVaR is optimal, and no plan with that CVaR has a lower
-mean.</p>"""
 
 
 def _number(value: float | None, digits: int = 2) -> str:

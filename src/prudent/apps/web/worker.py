@@ -97,10 +97,9 @@ class Worker:
         uploaded = about.get("name") is not None
         if uploaded and about["key"] not in self.sessions and not about.get("sent"):
             return None
-        found: Session = self.sessions.get_or_make(
+        return self.sessions.get_or_make(
             about["key"], lambda: open_session(about, raw if uploaded else None, self.memory)
         )
-        return found
 
 
 def limit_memory(most: int) -> None:
