@@ -77,9 +77,7 @@ def heat_map(
         veil = needed("matplotlib.colors", "plot").ListedColormap([(1.0, 1.0, 1.0, 0.3)])
         ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, edgecolor="white", hatch="////", linewidth=0)
     called = (*names, *("x", "y", "action")[len(names) :])
-    ax.set_facecolor("#F4F4F4")
-    ax.set_xlabel(called[0])
-    ax.set_ylabel(called[1])
+    ax.set(facecolor="#F4F4F4", xlabel=called[0], ylabel=called[1])
     _ticks(ax.xaxis, across)
     _ticks(ax.yaxis, up)
     figure: Any = ax.figure

@@ -64,8 +64,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.set_title(f"\N{GREEK SMALL LETTER ALPHA} = {marked.alpha:g}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:
         _log_axis(ax, curve.alpha_min)
-    ax.set_xlabel("\N{GREEK SMALL LETTER ALPHA}, the fraction of worst runs")
-    ax.set_ylabel("total cost")
+    ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}, the fraction of worst runs", ylabel="total cost")
     quiet(ax)
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
     return ax
@@ -82,8 +81,7 @@ def _points(curve: Curve) -> list[CurvePoint]:
 
 
 def _log_axis(ax: Any, least: float) -> None:
-    ax.set_xscale("log")
-    ax.set_xlim(least, 1)
+    ax.set(xscale="log", xlim=(least, 1))
     ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= least]
     ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -138,10 +136,8 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         how: dict[str, Any] = {"color": TAIL, "markersize": 15, "markeredgecolor": INK, "linestyle": "none"}
         ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier falls, and ever less
-    ax.set_xlim(low_x, max(every_x) + 0.1 * wide)
-    ax.set_ylim(low_y, top_y)
-    ax.set_xlabel("mean of all runs")
-    ax.set_ylabel(f"CVaR: mean of the worst {frontier.alpha:g}")
+    ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
+    ax.set(xlabel="mean of all runs", ylabel=f"CVaR: mean of the worst {frontier.alpha:g}")
     quiet(ax)
     return ax
 

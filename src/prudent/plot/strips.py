@@ -58,8 +58,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     actions = in_order([band.action for _, bands, _ in strips for band in bands])
     colour, hatch = _looks(actions)
     low, high = _range(strips, budget, step)
-    ax.set_xlim(high, low)  # spent by and by, from left to right
-    ax.set_ylim(len(strips) - 0.4, -0.6)
+    ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # spent by and by, from left to right
     spelt: set[Hashable] = set()
     for row, (_, bands, met) in enumerate(strips):
         for span in _spans(bands, budget, step, low, high):
