@@ -111,12 +111,8 @@ class Explanation(Shown):
             excess = "" if np.isnan(option.excess) else f"{option.excess:.6g}"
             numbers = (excess, f"{option.expected:.6g}", "yes" if option.allowed else "no")
             rows.append((f"{'>' if self._plays(option) else ' '} {name}", *numbers, option.why))
-        return Table(
-            f"In {self.state!r}, having spent {self.spent:g}: {self.summary}",
-            tuple(rows),
-            "wrrlw",
-            head=("  action", "excess", "expected", "allowed", "why"),
-        )
+        title = f"In {self.state!r}, having spent {self.spent:g}: {self.summary}"
+        return Table(title, tuple(rows), "wrrlw", head=("  action", "excess", "expected", "allowed", "why"))
 
     def _plays(self, option: Option) -> bool:
         return (option.action, option.at) == (self.action, self.state)

@@ -279,14 +279,9 @@ class Plan(Shown):
         if (goal := self.objective) is not None:
             rows.insert(0, (str(goal), number(goal.value), f"optimal: {number(goal.lower)} to {number(goal.upper)}"))
             what = f"objective {goal}"
-        found = self.model
-        size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {self.seconds:.3g} s"
-        return Table(
-            f"{found.name}, alpha {self.alpha:g}, {what}: {self.status}",
-            tuple(rows),
-            "lrw",
-            notes=(size, f"{self.status}: {self.message}", *self.notes),
-        )
+        title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
+        size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"
+        return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
 
     def _mean_rows(self) -> list[tuple[str, str, str]]:
         """Return rows for the second objective."""

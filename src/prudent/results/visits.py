@@ -105,13 +105,10 @@ class Visits(Shown):
         """
         rows = sorted(self._rows(), key=lambda row: -row[2])
         more = len(rows) - SHOWN
-        return Table(
-            f"{self.model.name}: how often a run plays an action, on average",
-            tuple((str(s), str(a), f"{times:.6f}") for s, a, times in rows[:SHOWN]),
-            "wwr",
-            head=("state", "action", "times"),
-            notes=(f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else (),
-        )
+        title = f"{self.model.name}: how often a run plays an action, on average"
+        cells = tuple((str(s), str(a), f"{times:.6f}") for s, a, times in rows[:SHOWN])
+        notes = (f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else ()
+        return Table(title, cells, "wwr", head=("state", "action", "times"), notes=notes)
 
     def _rows(self) -> list[tuple[Hashable, Hashable, float]]:
         model = self.model
