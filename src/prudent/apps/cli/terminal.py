@@ -48,21 +48,16 @@ def answer(as_json: bool, content: Callable[[], dict[str, Any]], shown: Callable
         show(shown())
 
 
-def drawable(text: str) -> bool:
-    """Return whether stdout can take these characters."""
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def print_histogram(result: Distribution, tail: float) -> None:
     """Print the distribution as bars; what costs more than VaR in another colour, and with another character."""
     low, high = float(result.values[0]), result.quantile(0.999) if result.missing < 0.001 else float(result.values[-1])
     if not low < high:
         return
-    bars = "█▒" if drawable("█▒") else "#:"
+    bars = "█▒"
+    try:
+        bars.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        bars = "#:"
     console = Console(highlight=False)
     edges = np.linspace(low, high, BINS + 1)
     place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, BINS - 1)

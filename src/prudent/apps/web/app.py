@@ -79,10 +79,9 @@ class Server:
 
     def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
-        self.quick = Crew(limits.workers, waiting=limits.waiting, limit=limits.quick, memory=limits.memory)
-        self.slow = Crew(
-            limits.background, waiting=limits.waiting, limit=limits.slow, memory=limits.memory, niceness=10
-        )
+        share = {"waiting": limits.waiting, "memory": limits.memory}
+        self.quick = Crew(limits.workers, limit=limits.quick, **share)
+        self.slow = Crew(limits.background, limit=limits.slow, niceness=10, **share)
         self.answers = Answers(limits.answers)
         self.uploads: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.secret = secrets.token_bytes(32)
@@ -123,14 +122,8 @@ class Server:
                     for name, about in DOMAINS.items()
                 ],
                 "methods": [
-                    {
-                        "name": name,
-                        "title": method.title,
-                        "what": method.what,
-                        "symbol": method.symbol,
-                        "slow": method.from_paper,
-                        "table": not method.from_paper,  # of its decisions
-                    }
+                    {"name": name, "title": method.title, "what": method.what, "symbol": method.symbol}
+                    | {"slow": method.from_paper, "table": not method.from_paper}  # of its decisions
                     for name, method in METHODS.items()
                     if method.shown
                 ],
@@ -156,8 +149,7 @@ class Server:
             return _error(413, f"{name}: has more than {most} bytes; {smaller}, and the command has no limit")
         about = name.encode() + b"\0" + raw
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
-        key = json.dumps([number, []])
-        task = {"task": "check", "key": key, "name": name, "set": [], "values": {}}
+        task = {"task": "check", "key": json.dumps([number, []]), "name": name, "set": [], "values": {}}
         body = await _unless_gone(request.receive, self.quick.run(task, raw))
         self.uploads[number] = (name, raw)
         while sum(len(kept) for _, kept in self.uploads.values()) > self.limits.uploads:
