@@ -64,8 +64,7 @@ class Chances(Shown):
         [0.855, 0.9]
         """
         names = ("budgets", "chance", "lower", "upper", "gap", "step", "seconds")
-        content: dict[str, Any] = plain({"model": self.model.name, **{name: getattr(self, name) for name in names}})
-        return content
+        return plain({"model": self.model.name, **{name: getattr(self, name) for name in names}})
 
     def to_frame(self) -> DataFrame:
         """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``.
@@ -127,7 +126,7 @@ def chances(
     budgets : numbers
         In any order.
     step : float, optional
-        Arcs costs to multiples of this; the bounds enclose what that changes.
+        Round costs to multiples of this; the bounds enclose what that changes.
     memory, time_limit, threads
         As in :func:`prudent.solve`; what runs out of them is refused.
 

@@ -81,8 +81,7 @@ class Report(Shown):
         >>> prudent.check(prudent.domains.figure_2()).to_dict()["states"]
         4
         """
-        content: dict[str, Any] = plain({"ok": self.ok, **asdict(self)})
-        return content
+        return plain({"ok": self.ok, **asdict(self)})
 
     def to_frame(self) -> DataFrame:
         """Return the findings as a data frame of one row (extra ``frame``); what is not known is missing there.

@@ -162,8 +162,7 @@ class Curve(Shown):
         [10.0, 10.0]
         """
         about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
-        content: dict[str, Any] = plain({**about, "points": [asdict(point) for point in self._asked(alphas)]})
-        return content
+        return plain({**about, "points": [asdict(point) for point in self._asked(alphas)]})
 
     def to_frame(self, alphas: Iterable[float] | None = None) -> DataFrame:
         """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
@@ -277,7 +276,7 @@ def curve(
     alpha_min : float
         The smallest alpha; the work is that of solving for it.
     step : float, optional
-        Arcs the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
+        Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
         the bounds at ``alpha_min`` to be about a thousandth apart.
     memory, threads : optional
         The most memory to use for tables, and how many threads; see :func:`prudent.solve`.

@@ -141,8 +141,7 @@ class Frontier(Shown):
         """
         about = {name: getattr(self, name) for name in ("alpha", "status", "lower", "gap", "step", "seconds", "notes")}
         points = [{"expected": point.expected, "cvar": point.cvar} for point in self.points]
-        content: dict[str, Any] = plain({"model": self.model.name, **about, "points": points})
-        return content
+        return plain({"model": self.model.name, **about, "points": points})
 
     def to_frame(self) -> DataFrame:
         """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``).
@@ -217,7 +216,7 @@ def frontier(
     most : int
         The most weights to try; ``gap`` says how much may have been missed.
     step : float, optional
-        Arcs the costs to multiples of this; costs without a common step are rounded in any case.
+        Round the costs to multiples of this; costs without a common step are rounded in any case.
     memory, threads : optional
         The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
 

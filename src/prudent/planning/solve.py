@@ -82,7 +82,7 @@ def solve(
         What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
         alpha says at which level ``cvar`` and ``var`` are reported.
     step : float, optional
-        Arcs the costs to multiples of this, and do not refine it.
+        Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
         The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  What is sure
         to need more is refused before it begins.

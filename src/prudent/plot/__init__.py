@@ -21,14 +21,4 @@ from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip
 from prudent.plot.tails import cdf, distribution
 
-__all__ = [
-    "budget_strip",
-    "cdf",
-    "curve",
-    "distribution",
-    "frontier",
-    "heat_map",
-    "policy",
-    "routes",
-    "sea_map",
-]
+__all__ = ["budget_strip", "cdf", "curve", "distribution", "frontier", "heat_map", "policy", "routes", "sea_map"]

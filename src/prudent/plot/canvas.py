@@ -18,8 +18,11 @@ from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+else:
+    Axes = Any  # matplotlib is imported when something is drawn
 
 __all__ = [
+    "Axes",
     "axes_for",
     "check_picture_path",
     "hues",
@@ -40,28 +43,17 @@ STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1
 HATCHES = ("////", "\\\\\\\\", "xxxx", "....", "++++", "oooo")
 BODY, TAIL, INK, FAINT = SKY, "#D55E00", "#222222", "#B8B8B8"
 
-SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 150
+LEFT_OUT = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""The kinds of files, and what each would say of its making: the same picture is the same file."""
 
 
 @cache
 def _kinds() -> tuple[Any, Any]:
     """Return a figure and axes that show themselves in a notebook without pyplot."""
-    Figure, Axes = needed("matplotlib.figure", "plot").Figure, needed("matplotlib.axes", "plot").Axes
-
-    class Picture(Figure):  # type: ignore[misc, valid-type]
-        """A figure of its own."""
-
-        def _repr_png_(self) -> bytes:
-            return png(self)
-
-    class PictureAxes(Axes):  # type: ignore[misc, valid-type]
-        """Axes that show the figure they are on."""
-
-        def _repr_png_(self) -> bytes:
-            return png(self.figure)
-
-    return Picture, PictureAxes
+    figure, axes = needed("matplotlib.figure", "plot").Figure, needed("matplotlib.axes", "plot").Axes
+    shown = {"_repr_png_": lambda self: png(self.figure)}
+    return type("Picture", (figure,), {"_repr_png_": png}), type("PictureAxes", (axes,), shown)
 
 
 def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes":
@@ -133,25 +125,19 @@ def in_order(names: Sequence[Hashable]) -> list[Hashable]:
 
 def png(figure: Any) -> bytes:
     """Return a figure as a PNG file's content."""
-    return _content(figure, "png")
+    return _content(figure, ".png")
 
 
-def _content(figure: Any, kind: str) -> bytes:
+def _content(figure: Any, suffix: str) -> bytes:
     file = io.BytesIO()
-    nothing = {
-        "png": {"Software": None},
-        "svg": {"Date": None},
-        "pdf": {"CreationDate": None},
-    }  # same picture, same file
-    figure.savefig(file, format=kind, dpi=DPI, metadata=nothing[kind])
+    figure.savefig(file, format=suffix[1:], dpi=DPI, metadata=LEFT_OUT[suffix])
     return file.getvalue()
 
 
 def check_picture_path(path: str | PathLike[str]) -> None:
     """Refuse a path that is not a picture's, before anything is computed for it; and a matplotlib that is not there."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise PrudentError(f"{path}: pictures are written as {', '.join(SUFFIXES)}")
+    if Path(path).suffix.lower() not in LEFT_OUT:
+        raise PrudentError(f"{path}: pictures are written as {', '.join(LEFT_OUT)}")
     check_place(path, Path(path).suffix, "pictures are written")
     needed("matplotlib.figure", "plot")
 
@@ -159,4 +145,4 @@ def check_picture_path(path: str | PathLike[str]) -> None:
 def write_picture(ax: "Axes", path: str | PathLike[str]) -> None:
     """Write the figure that axes are on, by its suffix, whole or not at all."""
     check_picture_path(path)
-    write_bytes(Path(path), _content(ax.figure, Path(path).suffix.lower()[1:]))
+    write_bytes(Path(path), _content(ax.figure, Path(path).suffix.lower()))

@@ -1,19 +1,16 @@
 """Heat maps: the action over two coordinates of the state."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import axes_for, in_order, ink_on, name_of
+from prudent.plot.canvas import Axes, axes_for, in_order, ink_on, name_of
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import cells_at, is_number, mean_cells
 from prudent.runtime.optional import needed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["heat_map"]
 
@@ -70,22 +67,17 @@ def heat_map(
     ax = axes_for(ax, (6.0, 4.6))
     across, up = (in_order([cell[i] for cell in cells]) for i in (0, 1))
     grid = np.full((len(up), len(across)), np.nan)
-    unmet = np.full(grid.shape, np.nan)
+    unmet = np.zeros(grid.shape, dtype=bool)
     column, row = ({value: i for i, value in enumerate(values)} for values in (across, up))
     for (i, j), (value, is_met) in cells.items():
-        place = row[j], column[i]
-        grid[place] = value
-        if not is_met:
-            unmet[place] = 1.0
+        grid[row[j], column[i]], unmet[row[j], column[i]] = value, not is_met
     edges = _edges(across), _edges(up)
-    mesh = _coloured(ax, edges, grid, np.isfinite(unmet))
-    if np.isfinite(unmet).any():
+    mesh = _coloured(ax, edges, grid, unmet)
+    if unmet.any():
         veil = needed("matplotlib.colors", "plot").ListedColormap([(1.0, 1.0, 1.0, 0.3)])
-        ax.pcolor(*edges, np.ma.masked_invalid(unmet), cmap=veil, edgecolor="white", hatch="////", linewidth=0)
+        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, edgecolor="white", hatch="////", linewidth=0)
     called = (*names, *("x", "y", "action")[len(names) :])
-    ax.set_facecolor("#F4F4F4")
-    ax.set_xlabel(called[0])
-    ax.set_ylabel(called[1])
+    ax.set(facecolor="#F4F4F4", xlabel=called[0], ylabel=called[1])
     _ticks(ax.xaxis, across)
     _ticks(ax.yaxis, up)
     figure: Any = ax.figure
@@ -129,8 +121,7 @@ def _coloured(ax: Any, edges: Any, grid: Any, unmet: Any) -> Any:
     low, high = float(known.min()), float(known.max())
     whole = (known == known.round()).all()
     if whole and high - low < 12:
-        levels = np.arange(low - 0.5, high + 1)
-        norm: Any = colors.BoundaryNorm(levels, 256)
+        norm: Any = colors.BoundaryNorm(np.arange(low - 0.5, high + 1), 256)
     else:
         norm = colors.Normalize(low, max(high, low + 1e-9))
     mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(grid), cmap=maps["cividis"], norm=norm)

@@ -1,17 +1,13 @@
 """The map of a policy that suits its model."""
 
-from typing import TYPE_CHECKING
-
 from prudent.errors import PrudentError
+from prudent.plot.canvas import Axes
 from prudent.plot.heat import heat_map
 from prudent.plot.network import routes
 from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip, check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import domain_of, other_parts
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["policy"]
 

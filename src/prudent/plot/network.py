@@ -1,7 +1,7 @@
 """A network and the routes of a plan through it."""
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -9,15 +9,12 @@ from prudent.domains.navigation import place_of_junctions
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
-from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, axes_for, name_of
+from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, Axes, axes_for, name_of
 from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import played_at
 from prudent.runtime.optional import needed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["routes"]
 
@@ -131,12 +128,9 @@ def _name_places(
     size = np.ptp(place, axis=0).max()
     named: list[FloatArray] = []
     start, goal = model.initial_state.tolist(), np.flatnonzero(model.is_goal).tolist()
-    for index, marker, colour in (*((s, "s", ORANGE) for s in start), *((g, "*", ORANGE) for g in goal)):
-        ax.plot(
-            *place[index], marker, color=colour, markersize=9 if marker == "s" else 15, markeredgecolor=INK, zorder=6
-        )
-    few = range(model.n_states) if model.n_states <= FEW else []
-    forks = few or ([] if budget is not None else _forks(once, total))
+    for which, marker, large in ((start, "s", 9), (goal, "*", 15)):
+        ax.plot(*place[which].T, marker, color=ORANGE, markersize=large, markeredgecolor=INK, zorder=6)
+    forks = range(model.n_states) if model.n_states <= FEW else [] if budget is not None else _forks(once, total)
     for index in [*start, *goal, *forks]:
         spot = place[index]
         if any(abs(spot[0] - x) < 0.11 * size and abs(spot[1] - y) < 0.05 * size for x, y in named):

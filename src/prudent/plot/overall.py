@@ -1,23 +1,23 @@
 """What can be had at all: every alpha, and the trade-off between mean and CVaR."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.planning.curve import Curve, CurvePoint
 from prudent.planning.frontier import Frontier, FrontierPoint
-from prudent.plot.canvas import BLACK, BLUE, FAINT, INK, ORANGE, TAIL, axes_for, quiet, short
+from prudent.plot.canvas import BLACK, BLUE, FAINT, INK, ORANGE, TAIL, Axes, axes_for, quiet, short
 from prudent.results.plan import Plan
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["curve", "frontier"]
 
 POINTS = 40
 """Besides its breakpoints, a curve is drawn through so many alphas."""
+
+PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
+"""What is behind a text, so that it reads."""
 
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -64,8 +64,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.set_title(f"\N{GREEK SMALL LETTER ALPHA} = {marked.alpha:g}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:
         _log_axis(ax, curve.alpha_min)
-    ax.set_xlabel("\N{GREEK SMALL LETTER ALPHA}, the fraction of worst runs")
-    ax.set_ylabel("total cost")
+    ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}, the fraction of worst runs", ylabel="total cost")
     quiet(ax)
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
     return ax
@@ -82,8 +81,7 @@ def _points(curve: Curve) -> list[CurvePoint]:
 
 
 def _log_axis(ax: Any, least: float) -> None:
-    ax.set_xscale("log")
-    ax.set_xlim(least, 1)
+    ax.set(xscale="log", xlim=(least, 1))
     ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= least]
     ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -128,34 +126,24 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         facecolor="#EEEEEE", edgecolor=FAINT, hatch="...", linewidth=0, zorder=0,
     )  # fmt: skip
     ax.plot(x, y, "-o", color=BLACK, linewidth=1.4, markersize=5, zorder=3)
-    ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=_paper())
+    ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=PAPER)
     if len(x) > 1:
         ends = (0, f"least mean {short(x[0])}", (8, 2), "left"), (-1, f"least CVaR {short(y[-1])}", (4, -15), "right")
         for i, name, offset, side in ends:
-            ax.annotate(
-                name, (x[i], y[i]), xytext=offset, textcoords="offset points", ha=side, fontsize=9, bbox=_paper()
-            )  # fmt: skip
+            ax.annotate(name, (x[i], y[i]), offset, textcoords="offset points", ha=side, fontsize=9, bbox=PAPER)
     if chosen is not None:
         text = f"chosen: mean {short(chosen.expected)}, CVaR {short(chosen.cvar)}"
         how: dict[str, Any] = {"color": TAIL, "markersize": 15, "markeredgecolor": INK, "linestyle": "none"}
         ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier falls, and ever less
-    ax.set_xlim(low_x, max(every_x) + 0.1 * wide)
-    ax.set_ylim(low_y, top_y)
-    ax.set_xlabel("mean of all runs")
-    ax.set_ylabel(f"CVaR: mean of the worst {frontier.alpha:g}")
+    ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
+    ax.set(xlabel="mean of all runs", ylabel=f"CVaR: mean of the worst {frontier.alpha:g}")
     quiet(ax)
     return ax
 
 
-def _paper() -> dict[str, Any]:
-    return {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
-
-
 def _check_chosen(frontier: Frontier, chosen: object) -> None:
-    if chosen is None:
-        return
-    if not isinstance(chosen, Plan | FrontierPoint):
+    if not isinstance(chosen, Plan | FrontierPoint | None):
         raise PrudentError(f"chosen is a {type(chosen).__name__}; give a plan or one of the frontier's points")
     if isinstance(chosen, Plan):
         if chosen.alpha != frontier.alpha:

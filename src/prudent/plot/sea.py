@@ -1,19 +1,16 @@
 """Deep Sea Treasure as a map."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import FAINT, INK, axes_for
+from prudent.plot.canvas import FAINT, INK, Axes, axes_for
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, is_sea
 from prudent.runtime.optional import needed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["sea_map"]
 
@@ -71,11 +68,8 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
         bar.outline.set_visible(False)
     else:
         moves = round((plan.policy.whole - budget) / MOVE_COST)
-        ax.set_title(
-            f"after {moves} move{'' if moves == 1 else 's'}: {budget:g} of the budget of {plan.policy.whole:g} left; "
-            "grey: not met",
-            fontsize=9.5, loc="left",
-        )  # fmt: skip
+        left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
+        ax.set_title(f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: not met", fontsize=9.5, loc="left")
     return ax
 
 
@@ -119,15 +113,9 @@ def _draw_sea(ax: Any) -> None:
     for (column, row), value in TREASURE.items():
         ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F0E442", edgecolor=INK, lw=0.5, zorder=2))
         ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5)
-    ax.set_facecolor("#EEF6FC")
-    ax.set_xlim(-0.5, SIZE - 0.5)
-    ax.set_ylim(SIZE - 0.5, -0.5)
-    ax.set_xticks(range(SIZE))
-    ax.set_yticks(range(SIZE))
+    ax.set(facecolor="#EEF6FC", xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
+    ax.set(xticks=range(SIZE), yticks=range(SIZE), xlabel="column", ylabel="row")
     ax.set_xticks(np.arange(SIZE) - 0.5, minor=True)
     ax.set_yticks(np.arange(SIZE) - 0.5, minor=True)
     ax.grid(which="minor", color="white", linewidth=0.8)
     ax.tick_params(which="both", length=0, labelsize=8)
-    ax.set_aspect("equal")
-    ax.set_xlabel("column")
-    ax.set_ylabel("row")

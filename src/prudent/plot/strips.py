@@ -2,19 +2,16 @@
 
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.plot.canvas import HATCHES, INK, axes_for, in_order, ink_on, name_of, ordered
+from prudent.plot.canvas import HATCHES, INK, Axes, axes_for, in_order, ink_on, name_of, ordered
 from prudent.results.decisions import Decision
 from prudent.results.plan import Plan
 from prudent.results.policy_map import is_number
 from prudent.runtime.optional import needed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["budget_strip", "check_plan", "most_visited"]
 
@@ -61,8 +58,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     actions = in_order([band.action for _, bands, _ in strips for band in bands])
     colour, hatch = _looks(actions)
     low, high = _range(strips, budget, step)
-    ax.set_xlim(high, low)  # spent by and by, from left to right
-    ax.set_ylim(len(strips) - 0.4, -0.6)
+    ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # spent by and by, from left to right
     spelt: set[Hashable] = set()
     for row, (_, bands, met) in enumerate(strips):
         for span in _spans(bands, budget, step, low, high):
@@ -121,11 +117,10 @@ def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None
 def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
     """Put a legend above, in as many columns as fit; a figure of its own grows with the rows."""
     figure: Any = ax.figure
-    widest = {which: max(len(text) for text in texts) for which, texts in {
-        "state": [label.get_text() for label in ax.get_yticklabels()], "action": [each.get_label() for each in handles],
-    }.items()}  # fmt: skip
-    room = (figure.bbox.width if own else ax.bbox.width) * 72 / figure.dpi - (6.5 * widest["state"] + 20 if own else 0)
-    columns = max(1, min(len(handles), 6, int(room / (6 * widest["action"] + 40))))
+    state = max(len(label.get_text()) for label in ax.get_yticklabels())
+    action = max(len(each.get_label()) for each in handles)
+    room = (figure.bbox.width if own else ax.bbox.width) * 72 / figure.dpi - (6.5 * state + 20 if own else 0)
+    columns = max(1, min(len(handles), 6, int(room / (6 * action + 40))))
     if own:
         figure.set_figheight(figure.get_figheight() + 0.19 * (-(-len(handles) // columns) - 1))
     ax.legend(

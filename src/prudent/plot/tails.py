@@ -2,21 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
-from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, axes_for, hues, name_of, quiet, short
+from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, Axes, axes_for, hues, name_of, quiet, short
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.evaluate import evaluate
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["cdf", "common_bins", "distribution"]
 
@@ -41,6 +38,10 @@ class _Shown:
     found: Distribution
     alpha: float | None
     label: str
+    colour: str
+    style: Any
+    hatch: str
+    tail: tuple[float, ...]  # the colour of the worst runs
 
     @property
     def marks(self) -> dict[str, float]:
@@ -94,18 +95,13 @@ def distribution(
     >>> ax.get_xlabel()
     'total cost'
     """
-    shown = _shown(results, alpha, labels)
+    shown = _shown(results, alpha, labels, bars=True)
     edges = common_bins([each.found for each in shown], bins)
     ax = axes_for(ax)
-    peak = 0.0
-    for i, each in enumerate(shown):
-        mass = _binned(each.found, each.found.probabilities, edges, each.found.missing)
-        _draw_bars(ax, each, mass, edges, i, len(shown))
-        peak = max(peak, float(mass.max()))
+    peak = max([_draw_bars(ax, each, edges, alone=len(shown) == 1) for each in shown])
     _mark_rows(ax, shown, edges, peak)
-    ax.set_xlim(edges[0], edges[-1])
+    ax.set(xlim=(edges[0], edges[-1]), ylabel="probability")
     _name_axes(ax, edges, [each.found for each in shown])
-    ax.set_ylabel("probability")
     return ax
 
 
@@ -124,24 +120,21 @@ def cdf(
     >>> ax.get_ylabel()
     'probability of at most this'
     """
-    shown = _shown(results, alpha, labels)
+    shown = _shown(results, alpha, labels, bars=False)
     edges = common_bins([each.found for each in shown], None)
     ax = axes_for(ax)
-    colours = hues(len(shown))
-    for i, each in enumerate(shown):
+    for each in shown:
         values, rises = each.found.values, np.cumsum(each.found.probabilities)
         end = max(edges[-1], values[-1])
         x, y = np.concatenate([[edges[0]], values, [end]]), np.concatenate([[0.0], rises, [rises[-1]]])
-        style = STYLES[i % len(STYLES)]
-        ax.step(x, y, where="post", color=colours[i], linestyle=style, linewidth=1.6, label=each.text, zorder=3)
+        look = {"color": each.colour, "linestyle": each.style, "linewidth": 1.6, "label": each.text}
+        ax.step(x, y, where="post", **look, zorder=3)
     for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
         ax.axhline(level, color=FAINT, linewidth=1, linestyle=":", zorder=1)
         name = f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}"  # outside: nothing is in its way there
         ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
-    ax.set_xlim(edges[0], edges[-1])
     _mark_rows(ax, shown, edges, 1.0)
-    ax.set_xlabel("total cost")
-    ax.set_ylabel("probability of at most this")
+    ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of at most this")
     quiet(ax)
     return ax
 
@@ -192,8 +185,10 @@ def _binned(found: Distribution, weights: FloatArray, edges: FloatArray, missing
     return mass
 
 
-def _shown(results: tuple[Result, ...], alpha: float | None, labels: Sequence[str] | None) -> list[_Shown]:
-    """Check what is to be drawn; return it with its alpha and its name."""
+def _shown(
+    results: tuple[Result, ...], alpha: float | None, labels: Sequence[str] | None, *, bars: bool
+) -> list[_Shown]:
+    """Check what is to be drawn; return it with its alpha, its name and its looks."""
     if not results:
         raise PrudentError("there is nothing to draw: give plans, distributions or simulated runs")
     for i, result in enumerate(results, 1):
@@ -206,12 +201,17 @@ def _shown(results: tuple[Result, ...], alpha: float | None, labels: Sequence[st
     alpha = None if alpha is None else check_alpha(alpha)
     usual = next((result.alpha for result in results if isinstance(result, Plan)), None)
     names = _labels(results) if labels is None else [name_of(label, 40) for label in labels]
+    to_rgb = needed("matplotlib.colors", "plot").to_rgb
+    one = bars and len(results) == 1
     shown = []
-    for result, name in zip(results, names, strict=True):
+    for i, (result, name, hue) in enumerate(zip(results, names, hues(len(results)), strict=True)):
+        style, hatch = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)]
+        looks = (INK, style, hatch, (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
         if isinstance(result, Plan):
-            shown.append(_Shown(evaluate(result.model, result.policy), alpha or result.alpha, name))
+            shown.append(_Shown(evaluate(result.model, result.policy), alpha or result.alpha, name, *looks))
         else:
-            shown.append(_Shown(result.distribution if isinstance(result, Runs) else result, alpha or usual, name))
+            found = result.distribution if isinstance(result, Runs) else result
+            shown.append(_Shown(found, alpha or usual, name, *looks))
     return shown
 
 
@@ -228,21 +228,19 @@ def _labels(results: tuple[Result, ...]) -> list[str]:
     return [label(result) for result in results] if len(results) > 1 else [""]
 
 
-def _draw_bars(ax: Any, each: _Shown, mass: FloatArray, edges: FloatArray, i: int, of: int) -> None:
-    """Draw a histogram with the tail on top: filled if it is alone, else as an outline, of a colour and a style."""
+def _draw_bars(ax: Any, each: _Shown, edges: FloatArray, *, alone: bool) -> float:
+    """Draw a histogram with the tail on top, filled if it is alone, else as an outline; return its largest bar."""
+    mass = _binned(each.found, each.found.probabilities, edges, each.found.missing)
     worst = np.zeros(len(mass))
     if each.alpha is not None:
         worst = _binned(each.found, each.found.tail(each.alpha), edges, min(each.found.missing, each.alpha))
-    if of == 1:
+    if alone:
         ax.stairs(mass - worst, edges, fill=True, facecolor=BODY, linewidth=0, zorder=2)
-        tail, colour, style, hatch, clear = TAIL, INK, STYLES[0], HATCHES[0], 1.0
-    else:
-        tail = colour = hues(of)[i]
-        style, hatch, clear = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)], 0.4
     part = {"baseline": mass - worst, "fill": True, "linewidth": 0}
-    ax.stairs(mass, edges, **part, facecolor=tail, alpha=clear, zorder=2)
-    ax.stairs(mass, edges, **part, facecolor="none", edgecolor=colour, hatch=hatch, zorder=2.1)
-    ax.stairs(mass, edges, color=colour, linestyle=style, linewidth=1.2, zorder=2.2, label=each.text)
+    ax.stairs(mass, edges, **part, facecolor=each.tail, zorder=2)
+    ax.stairs(mass, edges, **part, facecolor="none", edgecolor=each.colour, hatch=each.hatch, zorder=2.1)
+    ax.stairs(mass, edges, color=each.colour, linestyle=each.style, linewidth=1.2, zorder=2.2, label=each.text)
+    return float(mass.max())
 
 
 def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float) -> None:
@@ -250,25 +248,23 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
 
     What lies outside sits at the edge.
     """
-    row, alone, on_bars = 0.075, len(shown) == 1, bool(ax.patches)
+    row, on_bars = 0.075, bool(ax.patches)
     lines, patches = needed("matplotlib.lines", "plot"), needed("matplotlib.patches", "plot")
     handles = []
     for i, each in enumerate(shown):
         height = 1 - row * (i + 0.5)  # of the axes: they may share an axis with others
-        colour = INK if alone and on_bars else hues(len(shown))[i]
-        style = STYLES[i % len(STYLES)]
+        look = {"linestyle": each.style, "label": each.text}
         at = {sign: float(np.clip(x, edges[0], edges[-1])) for sign, x in each.marks.items()}
-        above = {"color": colour, "transform": ax.get_xaxis_transform(), "clip_on": False}
+        above = {"color": each.colour, "transform": ax.get_xaxis_transform(), "clip_on": False}
         ax.plot([min(at.values()), max(at.values())], [height] * 2, **above, linewidth=1, zorder=3)
         for sign, marker, size in ((MEAN, "o", 5.5), (VAR, "|", 12), (CVAR, "s", 5.5)):
             if sign in at:
                 ax.plot([at[sign]], [height], marker, **above, markersize=size, markeredgewidth=1.6, zorder=4)
         if on_bars:
-            shade = (*needed("matplotlib.colors", "plot").to_rgb(TAIL if alone else colour), 1.0 if alone else 0.4)
-            how = {"edgecolor": colour, "linestyle": style, "hatch": HATCHES[i % len(HATCHES)]}
-            handles.append(patches.Patch(facecolor=shade if each.alpha else "none", **how, label=each.text))
+            shade = each.tail if each.alpha else "none"
+            handles.append(patches.Patch(facecolor=shade, edgecolor=each.colour, hatch=each.hatch, **look))
         else:
-            handles.append(lines.Line2D([], [], color=colour, linestyle=style, linewidth=1.6, label=each.text))
+            handles.append(lines.Line2D([], [], color=each.colour, linewidth=1.6, **look))
     ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
     if ax.get_ylim()[1] > 1:  # no probability is
         ax.set_yticks(np.linspace(0, 1, 6))

@@ -147,8 +147,7 @@ class Distribution(Shown):
         >>> result.tail(0.25).tolist()
         [0.15, 0.1]
         """
-        above = self._above
-        return np.asarray(np.clip(check_alpha(alpha) - above[1:], 0.0, self.probabilities))
+        return np.asarray(np.clip(check_alpha(alpha) - self._above[1:], 0.0, self.probabilities))
 
     @property
     def _above(self) -> FloatArray:
@@ -172,7 +171,7 @@ class Distribution(Shown):
         >>> prudent.evaluate(plan.model, plan.policy).to_dict(alpha=0.1)["var"]
         9.0
         """
-        content: dict[str, Any] = plain(
+        return plain(
             {
                 "alpha": None if alpha is None else check_alpha(alpha),
                 "mean": self.mean,
@@ -185,7 +184,6 @@ class Distribution(Shown):
                 "probabilities": self.probabilities,
             }
         )
-        return content
 
     def to_frame(self) -> DataFrame:
         """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of costing more.
@@ -228,10 +226,8 @@ class Distribution(Shown):
             ]
         for q in (0.05, 0.25, 0.5, 0.75, 0.95):
             rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
-        rows += [
-            ("least", number(float(self.values[0])), ""),
-            ("most", "unbounded" if self.missing else number(float(self.values[-1])), ""),
-        ]
+        rows.append(("least", number(float(self.values[0])), ""))
+        rows.append(("most", "unbounded" if self.missing else number(float(self.values[-1])), ""))
         notes = [f"exact mean; {GROUPED}"] if self.grouped else []
         if self.missing:
             notes.append(f"{self.missing:.2g} of probability lies beyond")

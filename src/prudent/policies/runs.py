@@ -99,7 +99,7 @@ class Runs(Shown):
         >>> prudent.simulate(plan.model, plan.policy, episodes=100, seed=3).to_dict()["episodes"]
         100
         """
-        content: dict[str, Any] = plain(
+        return plain(
             {
                 "alpha": None if alpha is None else check_alpha(alpha),
                 "episodes": self.episodes,
@@ -114,7 +114,6 @@ class Runs(Shown):
                 ],
             }
         )
-        return content
 
     def to_frame(self) -> DataFrame:
         """Return the total ``cost`` of each run as a data frame (extra ``frame``).
@@ -143,17 +142,14 @@ class Runs(Shown):
         CVaR  9.950000  ± 0.0928, exactly 10.000000
         1,000 runs, seed 1; ± one standard error
         """
-        title, rows = "total cost", [("mean", number(self.mean), f"± {self.mean_se:.4f}")]
+        title, mean, rows = "total cost", f"± {self.mean_se:.4f}", []
         if plan is not None:
             alpha = plan.alpha
-            mean = "unknown" if np.isnan(plan.expected) else f"exactly {number(plan.expected)}"
             title = f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}"
-            rows = [
-                ("mean", number(self.mean), f"± {self.mean_se:.4f}, {mean}"),
-                ("CVaR", number(self.cvar(alpha)), f"± {self.cvar_se(alpha):.4f}, {plan.own_cvar}"),
-            ]
+            mean += ", unknown" if np.isnan(plan.expected) else f", exactly {number(plan.expected)}"
+            rows = [("CVaR", number(self.cvar(alpha)), f"± {self.cvar_se(alpha):.4f}, {plan.own_cvar}")]
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
-        return Table(title, tuple(rows), "lrw", notes=(note,))
+        return Table(title, (("mean", number(self.mean), mean), *rows), "lrw", notes=(note,))
 
     def _error(self, sample: FloatArray) -> float:
         return float(sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else float("inf")

@@ -125,9 +125,8 @@ class Decisions(Shown):
             content = text.encode()
         except UnicodeEncodeError as error:
             near = text[max(error.start - 20, 0) : error.end]
-            raise PrudentError(
-                f"{path}: cannot be written: UTF-8 has no {near[-1]!r}, in {near!r}; rename that"
-            ) from None
+            why = f"UTF-8 has no {near[-1]!r}, in {near!r}; rename that"
+            raise PrudentError(f"{path}: cannot be written: {why}") from None
         write_bytes(Path(path), content)
         return None
 
@@ -141,8 +140,7 @@ class Decisions(Shown):
         {'state': 's2', 'at_least': 0.0, 'at_most': None, 'action': 'b'}
         """
         rows = [vars(row) | {"state": str(row.state), "action": str(row.action)} for row in self.rows]
-        content: dict[str, Any] = plain({"decisions": rows})
-        return content
+        return plain({"decisions": rows})
 
     def to_frame(self, *, names: Sequence[str] | None = None) -> DataFrame:
         """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite.
@@ -197,11 +195,8 @@ class Decisions(Shown):
     def _table(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:
         cells = []
         for row in rows:
-            if np.isinf(row.at_most):
-                spent = f"{row.at_least:g} or more"
-            else:
-                spent = f"{row.at_least:g}" + (f" to {row.at_most:g}" if row.at_most > row.at_least else "")
-            cells.append((str(row.state), spent, str(row.action)))
+            end = " or more" if np.isinf(row.at_most) else f" to {row.at_most:g}" if row.at_most > row.at_least else ""
+            cells.append((str(row.state), f"{row.at_least:g}{end}", str(row.action)))
         return Table("", tuple(cells), "wlw", head=("state", "spent", "action"), notes=notes)
 
     def __str__(self) -> str:

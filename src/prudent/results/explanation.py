@@ -1,7 +1,7 @@
 """Why a plan plays what it plays: every action of a state, weighed as the method weighs it."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -74,8 +74,7 @@ class Explanation(Shown):
         """
         names = {"state": str(self.state), "action": str(self.action)}
         options = [vars(o) | {"action": str(o.action), "at": str(o.at)} for o in self.options]
-        content: dict[str, Any] = plain(vars(self) | names | {"options": options})
-        return content
+        return plain(vars(self) | names | {"options": options})
 
     def to_frame(self) -> DataFrame:
         """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``.
@@ -106,14 +105,11 @@ class Explanation(Shown):
         rows = []
         for option in self.options:
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
-            numbers = (_shown(option.excess), f"{option.expected:.6g}", "yes" if option.allowed else "no")
+            excess = "" if np.isnan(option.excess) else f"{option.excess:.6g}"
+            numbers = (excess, f"{option.expected:.6g}", "yes" if option.allowed else "no")
             rows.append((f"{'>' if self._plays(option) else ' '} {name}", *numbers, option.why))
-        return Table(
-            f"In {self.state!r}, having spent {self.spent:g}: {self.summary}",
-            tuple(rows),
-            "wrrlw",
-            head=("  action", "excess", "expected", "allowed", "why"),
-        )
+        title = f"In {self.state!r}, having spent {self.spent:g}: {self.summary}"
+        return Table(title, tuple(rows), "wrrlw", head=("  action", "excess", "expected", "allowed", "why"))
 
     def _plays(self, option: Option) -> bool:
         return (option.action, option.at) == (self.action, self.state)
@@ -203,17 +199,13 @@ class Explainer:
         for a in range(int(model.action_start[state]), int(model.action_start[state + 1])):
             if a in prepared.model_action:
                 continue
+            names = model.action(a), model.state(state)
             if a in prepared.members.inner_action:
                 why = "a free move: leaves every choice open"
-                found.append(replace(chosen, action=model.action(a), at=model.state(state), allowed=True, why=why))
+                found.append(Option(*names, chosen.excess, chosen.expected, True, why))
             else:
-                why = "may lead to where no goal is reached"
-                found.append(Option(model.action(a), model.state(state), np.inf, np.inf, False, why))
+                found.append(Option(*names, np.inf, np.inf, False, "may lead to where no goal is reached"))
         return found
-
-
-def _shown(excess: float) -> str:
-    return "" if np.isnan(excess) else f"{excess:.6g}"
 
 
 def _why(played: bool, allowed: bool, as_good: bool, safe: bool, budget_left: bool) -> str:

@@ -47,7 +47,6 @@ def chain_of(policy: BudgetPolicy) -> SSP:
         names = [f"{name} ({i})" for i, name in enumerate(names)]
     outcome = np.concatenate([walk.outcome for walk in walks])
     action = np.concatenate([walk.action for walk in walks])
-    played = action[action >= 0].tolist()
     return SSP(
         action_start=offsets(action >= 0),
         outcome_start=offsets(np.concatenate([walk.size for walk in walks])[action >= 0]),
@@ -59,7 +58,7 @@ def chain_of(policy: BudgetPolicy) -> SSP:
             [walk.weight * share for walk, (share, _) in zip(walks, parts, strict=True)]
         ),
         state_names=names,
-        action_names=[model.action(a) for a in played],
+        action_names=[model.action(a) for a in action[action >= 0].tolist()],
         name=f"{model.name}-chain",
     )
 
@@ -102,17 +101,8 @@ def _walk(policy: BudgetPolicy) -> _Walk:
         found.append([front, action, np.bincount(source, minlength=len(front)), outcome, key])
         front = np.unique(key[place[key] < 0])
     key, action, size, outcome, target = (np.concatenate(each) for each in zip(*found, strict=True))
-    return _Walk(
-        state=key % n,
-        left=key // n,
-        memory=np.zeros(len(key)),
-        action=action,
-        size=size,
-        outcome=outcome,
-        target=place[target],
-        first=place[start],
-        weight=weight,
-    )
+    memory = np.zeros(len(key))
+    return _Walk(key % n, key // n, memory, action, size, outcome, place[target], place[start], weight)
 
 
 def _remembering(policy: UnrolledPolicy) -> _Walk:
@@ -131,59 +121,41 @@ def _remembering(policy: UnrolledPolicy) -> _Walk:
         return places[place]
 
     first = [number(s, b, policy.first_node(s)) for s, b in zip(begin.tolist(), left.tolist(), strict=True)]
-    actions: list[int] = []
-    sizes: list[int] = []
-    outcomes: list[int] = []
-    targets: list[int] = []
+    actions, sizes, outcomes, targets = list[int](), list[int](), list[int](), list[int]()
     for state, budget, node in queue:  # grows while it is read
         if is_goal[state]:
             actions.append(-1)
             sizes.append(0)
             continue
         own = int(prepared.action_start[node] + policy.choice[budget, node])
-        action = prepared.members.route(state, int(prepared.model_action[own]))
-        every = range(int(model.outcome_start[action]), int(model.outcome_start[action + 1]))
+        played = prepared.members.route(state, int(prepared.model_action[own]))
+        every = range(int(model.outcome_start[played]), int(model.outcome_start[played + 1]))
         likely = [o for o in every if model.probability[o] > 0]
         for o in likely:
-            target = int(model.successor[o])
-            gain = int(scale.normalised(model.cost[o], state, target))
-            after = policy.next_node(node, own, target, gain) if action == prepared.model_action[own] else node
-            targets.append(number(target, max(budget - scale.up(gain), 0), after))
-        actions.append(action)
+            reached = int(model.successor[o])
+            gain = int(scale.normalised(model.cost[o], state, reached))
+            after = policy.next_node(node, own, reached, gain) if played == prepared.model_action[own] else node
+            targets.append(number(reached, max(budget - scale.up(gain), 0), after))
+        actions.append(played)
         sizes.append(len(likely))
         outcomes += likely
-    return _Walk(
-        state=np.array([state for state, _, _ in queue]),
-        left=np.array([budget for _, budget, _ in queue]),
-        memory=np.array([policy.memory[node] if node >= 0 else 0.0 for _, _, node in queue]),
-        action=np.array(actions),
-        size=np.array(sizes),
-        outcome=np.array(outcomes, dtype=np.int64),
-        target=np.array(targets, dtype=np.int64),
-        first=np.array(first),
-        weight=weight,
-    )
+    met, rest, own_state = np.array(queue).T
+    memory = np.where(own_state >= 0, policy.memory[own_state], 0.0)
+    action, size, outcome, target = (np.array(each, dtype=np.int64) for each in (actions, sizes, outcomes, targets))
+    return _Walk(met, rest, memory, action, size, outcome, target, np.array(first), weight)
 
 
 def _names(policy: BudgetPolicy, walk: _Walk) -> list[Hashable]:
     """Return readable names: the model's own where the policy looks at the state alone."""
     prepared, model = policy.prepared, policy.prepared.model
-    state = walk.state.tolist()
-    names = [model.state(s) for s in state]
-    goal = model.is_goal[walk.state].tolist()
+    names = [model.state(s) for s in walk.state.tolist()]
+    acting = np.flatnonzero(~model.is_goal[walk.state]).tolist()
     if policy.level > 0:
         spent = prepared.scale.lattice.value(prepared.scale.start_luck - prepared.scale.luck[walk.state])
-        spent = spent + (policy.level - walk.left) * prepared.scale.level_size
-        names = [
-            name if done else f"{name}, {budget:.12g} left" if level > 0 else f"{name}, budget gone"
-            for name, done, level, budget in zip(
-                names, goal, walk.left.tolist(), (policy.whole - spent).tolist(), strict=True
-            )
-        ]
+        left = policy.whole - (spent + (policy.level - walk.left) * prepared.scale.level_size)
+        for i in acting:
+            names[i] = f"{names[i]}, {left[i]:.12g} left" if walk.left[i] > 0 else f"{names[i]}, budget gone"
     if policy.remembers:
-        memory = walk.memory.tolist()
-        names = [
-            name if done else f"{name}, memory {kept:.12g}"
-            for name, done, kept in zip(names, goal, memory, strict=True)
-        ]
+        for i in acting:
+            names[i] = f"{names[i]}, memory {walk.memory[i]:.12g}"
     return names

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -73,8 +73,8 @@ class Plan(Shown):
     (True, 'the optimal CVaR is known to within 1e-8 of its size')
     """
 
-    model: SSP = field(repr=False)
-    policy: BudgetPolicy = field(repr=False)
+    model: SSP
+    policy: BudgetPolicy
     method: str
     alpha: float
     step: float  # the step of the costs that was planned on
@@ -219,8 +219,7 @@ class Plan(Shown):
         ('optimal', 4.06, None)
         """
         achieved = None if self.objective is None else asdict(self.objective)
-        content: dict[str, Any] = plain({**self._numbers(), "objective": achieved, "notes": self.notes})
-        return content
+        return plain({**self._numbers(), "objective": achieved, "notes": self.notes})
 
     def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
@@ -238,39 +237,18 @@ class Plan(Shown):
         0    0.1  9.0  10.0      4.06
         0    1.0  0.0   1.9      1.90
         """
-        achieved = self.objective or Achieved("", math.nan, math.nan, math.nan)
-        parameter = math.nan if achieved.parameter is None else achieved.parameter
-        about = {
-            "objective": achieved.objective,
-            "objective_value": achieved.value,
-            "objective_lower": achieved.lower,
-            "objective_upper": achieved.upper,
-            "objective_parameter": parameter,
-        }
-        row = {**self._numbers(), **about, "notes": "\n".join(self.notes)}
+        achieved = asdict(self.objective or Achieved("", math.nan, math.nan, math.nan))
+        about = {f"objective_{name}": achieved[name] for name in ("value", "lower", "upper", "parameter")}
+        if achieved["parameter"] is None:
+            about["objective_parameter"] = math.nan
+        row = {**self._numbers(), "objective": achieved["objective"], **about, "notes": "\n".join(self.notes)}
         return frame({name: [value] for name, value in row.items()})
 
     def _numbers(self) -> dict[str, Any]:
-        return {
-            "model": self.model.name,
-            "method": self.method,
-            "alpha": self.alpha,
-            "step": self.step,
-            "status": self.status,
-            "cvar": self.cvar,
-            "var": self.var,
-            "expected": self.expected,
-            "expected_lower": self.expected_lower,
-            "lower": self.lower,
-            "upper": self.upper,
-            "worst_case": self.worst_case,
-            "max_cvar": self.max_cvar,
-            "objective": None,
-            "states": self.model.n_states,
-            "actions": self.model.n_actions,
-            "outcomes": self.model.n_outcomes,
-            "seconds": self.seconds,
-        }
+        names = "method alpha step status cvar var expected expected_lower lower upper worst_case max_cvar objective"
+        own = {name: getattr(self, name) for name in names.split()}
+        sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}
+        return {"model": self.model.name, **own, **sizes, "seconds": self.seconds}
 
     def table(self) -> Table:
         """Return what ``prudent solve`` prints.
@@ -287,11 +265,7 @@ class Plan(Shown):
             tail, begins = f"{tail}, at least", f"{begins}, about"
         elif math.isnan(self.cvar):
             tail = f"{tail}; {self.own_cvar}"
-        rows = [
-            ("CVaR", number(self.cvar), tail),
-            ("VaR", number(self.var), begins),
-            *self._mean_rows(),
-        ]
+        rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
         if self.objective is None:  # else it was not looked for
             rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
         rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
@@ -299,14 +273,9 @@ class Plan(Shown):
         if (goal := self.objective) is not None:
             rows.insert(0, (str(goal), number(goal.value), f"optimal: {number(goal.lower)} to {number(goal.upper)}"))
             what = f"objective {goal}"
-        found = self.model
-        size = f"{found.n_states:,} states, {found.n_outcomes:,} outcomes, {self.seconds:.3g} s"
-        return Table(
-            f"{found.name}, alpha {self.alpha:g}, {what}: {self.status}",
-            tuple(rows),
-            "lrw",
-            notes=(size, f"{self.status}: {self.message}", *self.notes),
-        )
+        title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
+        size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"
+        return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
 
     def _mean_rows(self) -> list[tuple[str, str, str]]:
         """Return rows for the second objective."""

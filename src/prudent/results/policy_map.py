@@ -86,7 +86,7 @@ def mean_cells(plan: Plan, x: int, y: int, where: Mapping[int, Hashable]) -> dic
     model, played = plan.model, plan.visits().played
     sums: dict[Cell, list[float]] = {}
     for index, cell in _choices(model, x, y, where):
-        for action in range(int(model.action_start[index]), int(model.action_start[index + 1])):
+        for action in _actions(model, index):
             if played[action] > 0:
                 both = sums.setdefault(cell, [0.0, 0.0])
                 both[0] += played[action] * _number(model, model.action(action))
@@ -135,8 +135,12 @@ def _choices(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[
 
 def _only_way(model: SSP, index: int) -> bool:
     """Return whether a state has one action, and that is not a number: there is nothing to map."""
-    first = int(model.action_start[index])
-    return int(model.action_start[index + 1]) - first == 1 and not is_number(model.action(first))
+    actions = _actions(model, index)
+    return len(actions) == 1 and not is_number(model.action(actions[0]))
+
+
+def _actions(model: SSP, index: int) -> range:
+    return range(int(model.action_start[index]), int(model.action_start[index + 1]))
 
 
 def _number(model: SSP, action: Hashable) -> Any:
@@ -156,8 +160,4 @@ def _has_parts(model: SSP, count: int) -> bool:
 def _has_numbers(model: SSP) -> bool:
     """Return whether there is a choice somewhere, and actions are numbers wherever there is one."""
     acting = [index for index in np.flatnonzero(~model.is_goal).tolist() if not _only_way(model, index)]
-    return bool(acting) and all(
-        is_number(model.action(action))
-        for index in acting
-        for action in range(int(model.action_start[index]), int(model.action_start[index + 1]))
-    )
+    return bool(acting) and all(is_number(model.action(a)) for index in acting for a in _actions(model, index))

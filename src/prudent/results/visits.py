@@ -67,8 +67,7 @@ class Visits(Shown):
         {'state': 's1', 'action': 'd', 'times': 0.9}
         """
         rows = [{"state": str(s), "action": str(a), "times": times} for s, a, times in self._rows()]
-        content: dict[str, Any] = plain({"model": self.model.name, "visits": rows})
-        return content
+        return plain({"model": self.model.name, "visits": rows})
 
     def to_frame(self) -> DataFrame:
         """Return the actions that are played as a data frame (extra ``frame``), with names as they are.
@@ -103,13 +102,10 @@ class Visits(Shown):
         """
         rows = sorted(self._rows(), key=lambda row: -row[2])
         more = len(rows) - SHOWN
-        return Table(
-            f"{self.model.name}: how often a run plays an action, on average",
-            tuple((str(s), str(a), f"{times:.6f}") for s, a, times in rows[:SHOWN]),
-            "wwr",
-            head=("state", "action", "times"),
-            notes=(f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else (),
-        )
+        title = f"{self.model.name}: how often a run plays an action, on average"
+        cells = tuple((str(s), str(a), f"{times:.6f}") for s, a, times in rows[:SHOWN])
+        notes = (f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else ()
+        return Table(title, cells, "wwr", head=("state", "action", "times"), notes=notes)
 
     def _rows(self) -> list[tuple[Hashable, Hashable, float]]:
         model = self.model
@@ -129,7 +125,6 @@ def visits_of(policy: BudgetPolicy) -> Visits:
 
 
 def _played(policy: BudgetPolicy) -> FloatArray:
-    """Return how often each action of the model is played."""
     prepared = policy.prepared
     model, played = prepared.model, times_played(policy) * prepared.plays
     _refuse_free_cycles(policy, played)
@@ -145,7 +140,7 @@ def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
     count = np.bincount(state_of[state_of >= 0], minlength=int(plain_state.max()) + 1)
     shared = np.flatnonzero((count[plain_state[prepared.action_state]] > 1) & (played > 0))
     if len(shared):
-        state = np.flatnonzero(prepared.members.state_of == plain_state[prepared.action_state[shared[0]]])[0]
+        state = np.flatnonzero(state_of == plain_state[prepared.action_state[shared[0]]])[0]
         raise PrudentError(
             f"visits are not counted where runs can go round at no cost, as in state {model.state(int(state))!r}: "
             "simulate with paths=, or give those moves a cost"

@@ -41,16 +41,20 @@ def at_least(value: float) -> str:
     return number(near - 1e-6 if near > value + 1e-9 * max(1.0, abs(value)) else near)
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON knows it: None for unknown and infinite numbers, names as text."""
+def plain(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return content as JSON knows it: None for unknown and infinite numbers, names as text."""
+    return {name: _plain(item) for name, item in content.items()}
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
+        return plain(value)
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 

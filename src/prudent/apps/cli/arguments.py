@@ -1,9 +1,9 @@
-"""What verbs take: the MODEL argument with the options that shape it, and ``--plot``."""
+"""What verbs take: the MODEL argument with the options that shape it, and options that several of them have."""
 
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,11 +13,24 @@ from prudent.domains.registry import DOMAINS, make
 from prudent.errors import PrudentError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from prudent.models.ssp import SSP
+    from prudent.plot.canvas import Axes
 
-__all__ = ["keep_picture", "with_model", "with_plot"]
+__all__ = ["ALPHA", "FILE", "MEMORY", "PLAN", "STEP", "THREADS", "Make", "keep_picture", "with_model", "with_plot"]
+
+Make: TypeAlias = "Callable[[], SSP]"
+"""What verbs receive for MODEL: a function that makes it."""
+
+FILE = click.Path(dir_okay=False)
+PLAN = click.argument("plan", type=FILE)
+ALPHA = click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+STEP = click.option("--step", type=float, help="Round the costs to multiples of this.")
+MEMORY = click.option(
+    "--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]"
+)
+THREADS = click.option(
+    "--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]"
+)
 
 
 def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -27,7 +40,7 @@ def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the MODEL argument and the options that shape a model; it receives a function that makes it."""
+    """Give a verb the MODEL argument and the options that shape a model, as ``make``; and ``--json``."""
 
     @click.argument("model", shell_complete=complete_model)
     @click.option(
@@ -51,21 +64,9 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
-    def wrapped(
-        model: str,
-        settings: tuple[str, ...],
-        asked: str | None,
-        constants: tuple[str, ...],
-        dead_end_cost: float | None,
-        horizon: int | None,
-        horizon_cost: float | None,
-        **options: Any,
-    ) -> Any:
-        def made() -> "SSP":
-            whole = _model(model, settings, asked, constants)
-            return prudent.amend(whole, dead_end_cost=dead_end_cost, horizon=horizon, horizon_cost=horizon_cost)
-
-        return verb(model=model, make=made, **options)
+    def wrapped(model: str, settings: Any, asked: str | None, constants: Any, **options: Any) -> Any:
+        changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
+        return verb(make=lambda: prudent.amend(_model(model, settings, asked, constants), **changes), **options)
 
     return wrapped
 
@@ -81,15 +82,16 @@ def with_plot(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return plot
 
     about = f"Draw {what} (.png, .svg, .pdf; needs matplotlib)."
-    return click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", callback=checked, help=about)
+    return click.option("--plot", type=FILE, metavar="FILE", callback=checked, help=about)
 
 
-def keep_picture(ax: "Axes", plot: str) -> None:
-    """Write a picture for ``--plot``, and say so."""
-    from prudent.plot.canvas import write_picture
+def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
+    """Draw and write a picture if ``--plot`` is given, and say so."""
+    if plot is not None:
+        from prudent.plot.canvas import write_picture
 
-    write_picture(ax, plot)
-    click.echo(f"prudent: picture written to {plot}", err=True)
+        write_picture(draw(), plot)
+        click.echo(f"prudent: picture written to {plot}", err=True)
 
 
 def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...]) -> "SSP":

@@ -4,7 +4,6 @@ Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2
 130 after Ctrl-C, 1 otherwise.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +12,13 @@ from click.shell_completion import get_completion_class
 
 import prudent
 from prudent.apps.cli import overviews
-from prudent.apps.cli.arguments import keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import ALPHA, FILE, PLAN, THREADS, Make, keep_picture, with_model, with_plot
 from prudent.domains.registry import DOMAINS
-from prudent.errors import PrudentError
+from prudent.errors import ModelError, PrudentError
 from prudent.methods.registry import METHODS, with_points
 
 if TYPE_CHECKING:
     from prudent.methods.objectives import Objective
-    from prudent.models.ssp import SSP
 
 __all__ = ["main"]
 
@@ -63,7 +61,7 @@ def main() -> None:
 
 @main.command()
 @with_model
-@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@ALPHA
 @click.option(
     "--method",
     default="exact",
@@ -89,42 +87,30 @@ def main() -> None:
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
-@click.option("--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]")
+@THREADS
 @click.option(
     "--checkpoint",
-    type=click.Path(dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Keep the place of a long solve here; the same command goes on from it.",
 )
 @click.option("--points", type=int, default=30, show_default=True, help="Grid points of cvar-wc and cvar-ev.")
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
-@click.option("--decisions-csv", type=click.Path(dir_okay=False), metavar="FILE", help="Write that table (.csv).")
-@click.option("--save", type=click.Path(dir_okay=False), metavar="PLAN", help="Write the plan (.safetensors).")
+@click.option("--decisions-csv", type=FILE, metavar="FILE", help="Write that table (.csv).")
+@click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
 @with_plot("the distribution of the total cost")
 def solve(
     ctx: click.Context,
-    model: str,
-    make: "Callable[[], SSP]",
-    alpha: float,
+    make: Make,
     method: str,
-    gap: float | None,
-    relative_gap: float | None,
-    slack: float | None,
-    absolute_slack: float | None,
-    max_cvar: float | None,
-    randomise: bool,
     objective: str | None,
-    step: float | None,
-    memory: str | None,
-    time_limit: float | None,
-    threads: int | None,
-    checkpoint: str | None,
     points: int,
     decisions: bool,
     decisions_csv: str | None,
     save: str | None,
     plot: str | None,
     as_json: bool,
+    **asked: Any,  # options of prudent.solve, under its names
 ) -> None:
     """Find a plan for MODEL.
 
@@ -150,33 +136,15 @@ def solve(
         check_plan_path(save)
     if decisions_csv is not None:
         check_csv_path(decisions_csv)
-    if randomise and (decisions or decisions_csv):
+    if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    made = make()
-    plan = prudent.solve(
-        made,
-        alpha,
-        method=with_points(method, points),
-        gap=gap,
-        relative_gap=relative_gap,
-        slack=slack,
-        absolute_slack=absolute_slack,
-        max_cvar=max_cvar,
-        randomise=randomise,
-        objective=None if objective is None else _objective(objective),
-        step=step,
-        memory=memory,
-        time_limit=time_limit,
-        threads=threads,
-        checkpoint=checkpoint,
-    )
+    plan = prudent.solve(make(), method=with_points(method, points), objective=_objective(objective), **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)
     if table is not None and decisions_csv is not None:
         table.to_csv(decisions_csv)
-    if plot is not None:
-        keep_picture(prudent.plot.distribution(plan), plot)
+    keep_picture(plot, lambda: prudent.plot.distribution(plan))
     if as_json:
         print_json(plan.to_dict() | (table.to_dict() if table is not None and decisions else {}))
     else:
@@ -186,6 +154,7 @@ def solve(
         for what, path in (("plan", save), ("decisions", decisions_csv)):
             if path is not None:
                 click.echo(f"prudent: {what} written to {path}", err=True)
+    checkpoint = asked["checkpoint"]
     if checkpoint is not None and Path(checkpoint).exists():
         click.echo(f"prudent: the place was kept in {checkpoint}; the same command goes on from there", err=True)
     if plan.status == "interrupted":
@@ -194,9 +163,9 @@ def solve(
 
 @main.command()
 @with_model
-@click.argument("plan", type=click.Path(dir_okay=False))
+@PLAN
 @with_plot("the distribution")
-def evaluate(model: str, make: "Callable[[], SSP]", plan: str, plot: str | None, as_json: bool) -> None:
+def evaluate(make: Make, plan: str, plot: str | None, as_json: bool) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
     Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
@@ -209,31 +178,21 @@ def evaluate(model: str, make: "Callable[[], SSP]", plan: str, plot: str | None,
 
     loaded = prudent.load_plan(plan, make())
     result = prudent.evaluate(loaded.model, loaded.policy)
-    if plot is not None:
-        keep_picture(prudent.plot.distribution(result, alpha=loaded.alpha), plot)
+    keep_picture(plot, lambda: prudent.plot.distribution(result, alpha=loaded.alpha))
     if as_json:
         print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
-        return
-    print_distribution(loaded, result)
+    else:
+        print_distribution(loaded, result)
 
 
 @main.command()
 @with_model
-@click.argument("plan", type=click.Path(dir_okay=False))
+@PLAN
 @click.option("--episodes", type=int, default=20_000, show_default=True, help="How many runs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start.")
-@click.option("--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]")
+@THREADS
 @click.option("--paths", type=int, default=0, help="Print so many runs step by step.")
-def simulate(
-    model: str,
-    make: "Callable[[], SSP]",
-    plan: str,
-    episodes: int,
-    seed: int,
-    threads: int | None,
-    paths: int,
-    as_json: bool,
-) -> None:
+def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
 
     Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
@@ -246,11 +205,11 @@ def simulate(
     from prudent.apps.cli.terminal import print_json, print_runs
 
     loaded = prudent.load_plan(plan, make())
-    runs = prudent.simulate(loaded.model, loaded.policy, episodes=episodes, seed=seed, threads=threads, paths=paths)
+    runs = prudent.simulate(loaded.model, loaded.policy, **asked)
     if as_json:
         print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict(loaded.alpha)})
-        return
-    print_runs(loaded, runs)
+    else:
+        print_runs(loaded, runs)
 
 
 @main.command()
@@ -258,9 +217,7 @@ def simulate(
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="What the estimates of solve are for.")
 @click.option("--step", type=float, help="Estimate for costs rounded to multiples of this.")
 @click.pass_context
-def check(
-    ctx: click.Context, model: str, make: "Callable[[], SSP]", alpha: float, step: float | None, as_json: bool
-) -> None:
+def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> None:
     """Say what kind of model MODEL is and what solving it takes, or everything that is wrong with it.
 
     \b
@@ -269,22 +226,19 @@ def check(
       prudent check betting-game --json
       prudent check my-model.json --alpha 0.01 --step 0.5
     """
-    from prudent.apps.cli.terminal import print_json, show
-    from prudent.errors import ModelError
+    from prudent.apps.cli.terminal import answer
     from prudent.planning.check import Report
 
+    model = ctx.params["model"]
     try:
-        report = prudent.check(make(), alpha=alpha, step=step)
+        report = prudent.check(make(), **asked)
     except ModelError as error:
         report = Report(model, problems=error.problems)
     except PrudentError as error:
         if model in DOMAINS or not Path(model).exists():
             raise
         report = Report(model, problems=(str(error),))
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        show(report.table())
+    answer(as_json, report.to_dict, report.table)
     ctx.exit(0 if report.ok else 2)
 
 
@@ -303,7 +257,9 @@ def completion(shell: str) -> None:
     click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
 
 
-def _objective(text: str) -> "Objective":
+def _objective(text: str | None) -> "Objective | None":
+    if text is None:
+        return None
     name, _, number = text.partition(":")
     try:
         if name == "exceed":

@@ -1,31 +1,25 @@
 """The verbs that show more than one plan: compare, curve, frontier, reproduce, serve."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 import prudent
-from prudent.apps.cli.arguments import keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import ALPHA, MEMORY, STEP, Make, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
 from prudent.methods.registry import METHODS, with_points
 from prudent.runtime.progress import announce_if_long
-
-if TYPE_CHECKING:
-    from prudent.models.ssp import SSP
 
 __all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
 
 
 @click.command()
 @with_model
-@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@ALPHA
 @click.option("--points", type=int, default=30, show_default=True, help="Grid points of the paper's methods.")
 @click.option("--methods", metavar="A,B,...", help=f"These alone, in this order.  [default: {','.join(METHODS)}]")
-def compare(
-    model: str, make: "Callable[[], SSP]", alpha: float, points: int, methods: str | None, as_json: bool
-) -> None:
+def compare(make: Make, alpha: float, points: int, methods: str | None, as_json: bool) -> None:
     """Solve MODEL with every method, side by side.
 
     \b
@@ -50,27 +44,18 @@ def compare(
             raise KeyboardInterrupt
     if as_json:
         print_json({"model": made.name, "alpha": alpha, "rows": [plan.to_dict() for plan in plans]})
-        return
-    print_comparison(plans)
+    else:
+        print_comparison(plans)
 
 
 @click.command()
 @with_model
 @click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: where the plan changes]")
 @click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
-@click.option("--step", type=float, help="Round the costs to multiples of this.")
-@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+@STEP
+@MEMORY
 @with_plot("the curve")
-def curve(
-    model: str,
-    make: "Callable[[], SSP]",
-    alphas: str | None,
-    alpha_min: float,
-    step: float | None,
-    memory: str | None,
-    plot: str | None,
-    as_json: bool,
-) -> None:
+def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
 
     \b
@@ -78,58 +63,36 @@ def curve(
       prudent curve betting-game --plot curve.pdf
       prudent curve betting-game --alphas 0.02,0.1,0.2 --json
     """
-    from prudent.apps.cli.terminal import print_json, show
+    from prudent.apps.cli.terminal import answer
 
-    asked = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
-    found = prudent.curve(make(), alpha_min=min([alpha_min, *(asked or [])]), step=step, memory=memory)
-    if plot is not None:
-        keep_picture(prudent.plot.curve(found), plot)
-    if as_json:
-        print_json(found.to_dict(asked))
-    else:
-        show(found.table(asked))
+    chosen = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
+    found = prudent.curve(make(), alpha_min=min([alpha_min, *(chosen or [])]), **asked)
+    keep_picture(plot, lambda: prudent.plot.curve(found))
+    answer(as_json, lambda: found.to_dict(chosen), lambda: found.table(chosen))
 
 
 @click.command()
 @with_model
-@click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+@ALPHA
 @click.option(
-    "--tolerance",
-    type=float,
-    default=5e-3,
-    show_default=True,
-    help="What may be missed, of the mean's range.",
+    "--tolerance", type=float, default=5e-3, show_default=True, help="What may be missed, of the mean's range."
 )
 @click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
-@click.option("--step", type=float, help="Round the costs to multiples of this.")
-@click.option("--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]")
+@STEP
+@MEMORY
 @with_plot("the trade-off")
-def frontier(
-    model: str,
-    make: "Callable[[], SSP]",
-    alpha: float,
-    tolerance: float,
-    most: int,
-    step: float | None,
-    memory: str | None,
-    plot: str | None,
-    as_json: bool,
-) -> None:
+def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the trade-off between expected cost and CVaR of MODEL.
 
     \b
     Example:
       prudent frontier betting-game --alpha 0.2
     """
-    from prudent.apps.cli.terminal import print_json, show
+    from prudent.apps.cli.terminal import answer
 
-    found = prudent.frontier(make(), alpha, tolerance=tolerance, most=most, step=step, memory=memory)
-    if plot is not None:
-        keep_picture(prudent.plot.frontier(found), plot)
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        show(found.table())
+    found = prudent.frontier(make(), **asked)
+    keep_picture(plot, lambda: prudent.plot.frontier(found))
+    answer(as_json, found.to_dict, found.table)
     if found.status == "interrupted":
         click.get_current_context().exit(130)
 

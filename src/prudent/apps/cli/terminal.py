@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
 from prudent.runtime.tables import Table, number
 
-__all__ = ["print_comparison", "print_distribution", "print_json", "print_reproduction", "print_runs", "show"]
+__all__ = ["answer", "print_comparison", "print_distribution", "print_json", "print_reproduction", "print_runs", "show"]
 
 BINS = 16
 WIDE = 124  # columns that a table with a head may take; a narrower terminal wraps it rather than losing digits
@@ -39,13 +40,12 @@ def print_json(content: dict[str, Any]) -> None:
     print(json.dumps(content, allow_nan=False))
 
 
-def drawable(text: str) -> bool:
-    """Return whether stdout can take these characters."""
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+def answer(as_json: bool, content: Callable[[], dict[str, Any]], shown: Callable[[], Table]) -> None:
+    """Print what a result's ``to_dict`` returns, or else its table."""
+    if as_json:
+        print_json(content())
+    else:
+        show(shown())
 
 
 def print_histogram(result: Distribution, tail: float) -> None:
@@ -53,7 +53,11 @@ def print_histogram(result: Distribution, tail: float) -> None:
     low, high = float(result.values[0]), result.quantile(0.999) if result.missing < 0.001 else float(result.values[-1])
     if not low < high:
         return
-    bars = "█▒" if drawable("█▒") else "#:"
+    bars = "█▒"
+    try:
+        bars.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        bars = "#:"
     console = Console(highlight=False)
     edges = np.linspace(low, high, BINS + 1)
     place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, BINS - 1)
@@ -119,11 +123,9 @@ def print_reproduction(results: Results) -> None:
                 row = results.row(domain, method, alpha)
                 cells = [method]
                 for what in ("cvar", "expected"):
-                    simulated = f"{getattr(row, f'simulated_{what}'):.2f} ({getattr(row, f'simulated_{what}_se'):.2f})"
-                    theirs = getattr(row, f"paper_{what}")
-                    beside = "" if theirs is None else f"{theirs:.2f} ({getattr(row, f'paper_{what}_se'):.2f})"
-                    exactly = getattr(row, what)
-                    cells += ["" if exactly is None else f"{exactly:.2f}", simulated, beside]
+                    cells.append("" if getattr(row, what) is None else f"{getattr(row, what):.2f}")
+                    for value, error in (row.pair("simulated", what), row.pair("paper", what)):
+                        cells.append("" if value is None else f"{value:.2f} ({error:.2f})")
                 seconds = "" if row.paper_seconds is None else f"{row.paper_seconds:,g}"
                 rows.append((*cells, f"{row.seconds:.3g}", seconds))
             show(Table(title, tuple(rows), "l" + "r" * 8, head=head))

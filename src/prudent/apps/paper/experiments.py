@@ -23,7 +23,6 @@ from prudent.runtime.progress import announce
 __all__ = ["Results", "Row", "run_experiments", "solve_as_in_paper"]
 
 GRIDS = (30, 80, 600)
-TIES = ("first", "last")
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,16 @@ class Row:
     paper_seconds: float | None
     status: str
 
+    def pair(self, whose: str, what: str) -> tuple[Any, Any]:
+        """Return what is simulated, or the paper's, with its standard error."""
+        return getattr(self, f"{whose}_{what}"), getattr(self, f"{whose}_{what}_se")
+
     def off(self, what: str) -> float | None:
         """Return by how many combined standard errors the simulation is away from the paper."""
-        theirs = getattr(self, f"paper_{what}")
+        (ours, our_error), (theirs, their_error) = self.pair("simulated", what), self.pair("paper", what)
         if theirs is None:
             return None
-        error = float(np.hypot(getattr(self, f"simulated_{what}_se"), getattr(self, f"paper_{what}_se")))
-        gap = getattr(self, f"simulated_{what}") - theirs
+        gap, error = ours - theirs, float(np.hypot(our_error, their_error))
         return 0.0 if abs(gap) < 1e-9 else gap / error if error else float("inf")
 
 
@@ -123,14 +125,10 @@ def _row(results: Results, model: SSP, domain: str, method: str, alpha: float, s
     own = domain != "autonomous-navigation" or results.traffic
     theirs = TABLE_1.get((domain, method, alpha)) if own else None
     cvar, cvar_se, expected, expected_se = theirs or (None,) * 4
+    told = plan.to_dict()
     return Row(
         domain=domain,
-        method=method,
-        alpha=alpha,
-        cvar=_known(plan.cvar),
-        expected=_known(plan.expected),
-        lower=_known(plan.lower),
-        upper=_known(plan.upper),
+        **{name: told[name] for name in ("method", "alpha", "cvar", "expected", "lower", "upper", "seconds", "status")},
         simulated_cvar=runs.cvar(alpha),
         simulated_cvar_se=runs.cvar_se(alpha),
         simulated_expected=runs.mean,
@@ -139,28 +137,15 @@ def _row(results: Results, model: SSP, domain: str, method: str, alpha: float, s
         paper_cvar_se=cvar_se,
         paper_expected=expected,
         paper_expected_se=expected_se,
-        seconds=plan.seconds,
         paper_seconds=SECONDS.get((domain, method)) if own else None,
-        status=plan.status,
     )
 
 
 def _grid_study(model: SSP, points: int) -> list[dict[str, Any]]:
     found = []
-    for ties in TIES:
-        careful = solve(model, 0.02, method=CvarWC(points=points, ties=ties))
-        bold = solve(model, 0.02, method=CvarEV(points=points, ties=ties))
-        found.append(
-            {
-                "points": points,
-                "ties": ties,
-                "game_value": careful.lower,
-                "cvar_wc": {"cvar": careful.cvar, "expected": careful.expected},
-                "cvar_ev": {"cvar": bold.cvar, "expected": bold.expected},
-            }
-        )
+    for ties in ("first", "last"):
+        plans = [solve(model, 0.02, method=method(points=points, ties=ties)) for method in (CvarWC, CvarEV)]
+        careful, bold = ({"cvar": plan.cvar, "expected": plan.expected} for plan in plans)
+        about = {"points": points, "ties": ties, "game_value": plans[0].lower}
+        found.append({**about, "cvar_wc": careful, "cvar_ev": bold})
     return found
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

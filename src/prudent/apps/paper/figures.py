@@ -1,7 +1,5 @@
 """The paper's histograms, drawn from the simulated runs."""
 
-import base64
-
 from prudent.apps.paper.experiments import Results
 from prudent.apps.paper.published import DOMAINS, METHODS
 from prudent.plot.canvas import png
@@ -9,7 +7,7 @@ from prudent.plot.tails import common_bins, distribution
 from prudent.policies.runs import Runs
 from prudent.runtime.optional import needed
 
-__all__ = ["FIGURES", "draw_figures", "embedded"]
+__all__ = ["FIGURES", "draw_figures"]
 
 FIGURES = {
     "inventory-control": (0.02,),
@@ -45,8 +43,3 @@ def draw_figures(results: Results) -> dict[str, bytes]:
             figure.suptitle(f"{DOMAINS[domain]}, {results.episodes:,} runs; shaded: the worst {alpha:g}", fontsize=12)
             pictures[f"{domain}-{alpha:g}.png"] = png(figure)
     return pictures
-
-
-def embedded(picture: bytes) -> str:
-    """Return a PNG as an address that needs no file."""
-    return "data:image/png;base64," + base64.b64encode(picture).decode()

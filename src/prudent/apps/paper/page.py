@@ -1,11 +1,12 @@
 """One page that needs nothing else: the question, the tables, the figures, where the paper's policies fall short."""
 
+from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 
 import prudent
 from prudent.apps.paper.experiments import Results, Row
-from prudent.apps.paper.figures import FIGURES, embedded
+from prudent.apps.paper.figures import FIGURES
 from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
 
 __all__ = ["render_page"]
@@ -43,7 +44,15 @@ def render_page(results: Results, pictures: dict[str, bytes]) -> str:
 <title>Planning for Risk-Aversion and Expected Value, reproduced</title><style>{STYLE}</style></head><body>
 <h1>The paper, reproduced, and the truth beside it</h1>
 <p class="soft">Prudent {escape(prudent.__version__)}. {results.episodes:,} simulated runs for each cell.</p>
-{_question()}
+<p class="lead">A stochastic shortest path problem has many plans. Rigter, Duckworth,
+Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one whose bad tail is best
+(the CVaR of the total cost: the mean of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
+best average.</p>
+<p>They solve it approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015), a game against an adversary that
+reweighs chances, on a grid. <em>CVaR-Expected-Value</em> is the paper's own: it plays that policy until the run can no longer
+matter to the tail, and then turns to the average. <em>Expected Value</em> looks at the average alone. The last row of each
+table, <em>exact</em>, solves the same problem without a grid: its CVaR is optimal, and no plan with that CVaR has a lower
+mean.</p>
 <h2>Table 1: the tail and the mean</h2>
 <p>Each method is measured by the CVaR at the level that it plans for, and by its expected cost. <em>exactly</em> is the
 evaluation of the policy without sampling; <em>simulated</em> is how the paper measures, with the standard error;
@@ -62,18 +71,6 @@ break-even.</p>
 {_shortfall(results)}
 </body></html>
 """
-
-
-def _question() -> str:
-    return """<p class="lead">A stochastic shortest path problem has many plans. Rigter, Duckworth,
-Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one whose bad tail is best
-(the CVaR of the total cost: the mean of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
-best average.</p>
-<p>They solve it approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015), a game against an adversary that
-reweighs chances, on a grid. <em>CVaR-Expected-Value</em> is the paper's own: it plays that policy until the run can no longer
-matter to the tail, and then turns to the average. <em>Expected Value</em> looks at the average alone. The last row of each
-table, <em>exact</em>, solves the same problem without a grid: its CVaR is optimal, and no plan with that CVaR has a lower
-mean.</p>"""
 
 
 def _number(value: float | None, digits: int = 2) -> str:
@@ -95,13 +92,8 @@ def _domain_table(results: Results, domain: str, title: str) -> str:
         out = [METHODS[row.method]]
         for what in ("cvar", "expected"):
             off = row.off(what)
-            simulated = getattr(row, f"simulated_{what}"), getattr(row, f"simulated_{what}_se")
-            out += [
-                _number(getattr(row, what)),
-                _pair(*simulated),
-                _pair(getattr(row, f"paper_{what}"), getattr(row, f"paper_{what}_se")),
-                "&ndash;" if off is None else f"{off:+.1f}",
-            ]
+            out += [_number(getattr(row, what)), _pair(*row.pair("simulated", what)), _pair(*row.pair("paper", what))]
+            out.append("&ndash;" if off is None else f"{off:+.1f}")
         return out
 
     parts = []
@@ -145,52 +137,30 @@ def _figures(results: Results, pictures: dict[str, bytes]) -> Iterable[str]:
     for domain, alphas in FIGURES.items():
         for alpha in alphas:
             title = f"{DOMAINS[domain]}, alpha {alpha:g}"
-            image = embedded(pictures[f"{domain}-{alpha:g}.png"])
-            caption = (
-                f"<figcaption>{escape(title)}: total cost of {results.episodes:,} runs of each method.</figcaption>"
-            )
-            yield f'<figure><img src="{image}" alt="Histograms of the total cost, {escape(title)}">{caption}</figure>'
+            image = "data:image/png;base64," + b64encode(pictures[f"{domain}-{alpha:g}.png"]).decode()
+            caption = f"{escape(title)}: total cost of {results.episodes:,} runs of each method."
+            yield f'<figure><img src="{image}" alt="Histograms of the total cost, {escape(title)}"><figcaption>{caption}</figcaption></figure>'
 
 
 def _shortfall(results: Results) -> str:
     rows = []
     for domain, title in DOMAINS.items():
         for alpha in ALPHAS:
-            careful, best = results.row(domain, "cvar-wc", alpha), results.row(domain, "exact", alpha)
+            best, careful, _ = plans = [results.row(domain, m, alpha) for m in ("exact", "cvar-wc", "cvar-ev")]
             if careful.cvar is None or best.status != "optimal":
                 continue
-            policy = results.row(domain, "cvar-ev", alpha)
-            numbers = (
-                careful.lower,
-                best.cvar,
-                careful.cvar,
-                policy.cvar,
-                best.expected,
-                careful.expected,
-                policy.expected,
-            )
+            numbers = [careful.lower, *(plan.cvar for plan in plans), *(plan.expected for plan in plans)]
             rows.append(("", [f"{escape(title)}, {alpha:g}", *(_number(x, 3) for x in numbers)]))
     head = ["", "game value", "optimal CVaR", "CVaR of<br>CVaR-WC", "of CVaR-EV"]
     bracket = _table([*head, "mean at the<br>optimum", "of CVaR-WC", "of CVaR-EV"], rows)
     best = results.row("deep-sea-treasure", "exact", 0.02)
-    grid = _table(
-        ["points, tie", "game value", "CVaR-WC: CVaR", "mean", "CVaR-EV: CVaR", "mean"],
-        [
-            *(
-                (
-                    "",
-                    [
-                        f"{g['points']}, {g['ties']}",
-                        _number(g["game_value"], 3),
-                        *(_number(g[m][w]) for m in ("cvar_wc", "cvar_ev") for w in ("cvar", "expected")),
-                    ],
-                )
-                for g in results.grids
-            ),
-            ("", ["the paper (80)", "&ndash;", "502.25", "402.74", "502.98", "352.06"]),
-            ("exact", ["exact", "", _number(best.cvar), _number(best.expected), "", ""]),
-        ],
-    )
+    tried = []
+    for g in results.grids:
+        cells = [_number(g[m][what]) for m in ("cvar_wc", "cvar_ev") for what in ("cvar", "expected")]
+        tried.append(("", [f"{g['points']}, {g['ties']}", _number(g["game_value"], 3), *cells]))
+    tried.append(("", ["the paper (80)", "&ndash;", "502.25", "402.74", "502.98", "352.06"]))
+    tried.append(("exact", ["exact", "", _number(best.cvar), _number(best.expected), "", ""]))
+    grid = _table(["points, tie", "game value", "CVaR-WC: CVaR", "mean", "CVaR-EV: CVaR", "mean"], tried)
     return f"""<h2>Where the paper's policies are not optimal</h2>
 <p>In the game behind both methods the agent sees how the adversary splits its budget before it acts. A real agent does not.
 So the game's value is a <em>lower</em> bound on the optimal CVaR, and the policy read off it can be <em>worse</em> than

@@ -79,10 +79,9 @@ class Server:
 
     def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
-        self.quick = Crew(limits.workers, waiting=limits.waiting, limit=limits.quick, memory=limits.memory)
-        self.slow = Crew(
-            limits.background, waiting=limits.waiting, limit=limits.slow, memory=limits.memory, niceness=10
-        )
+        share = {"waiting": limits.waiting, "memory": limits.memory}
+        self.quick = Crew(limits.workers, limit=limits.quick, **share)
+        self.slow = Crew(limits.background, limit=limits.slow, niceness=10, **share)
         self.answers = Answers(limits.answers)
         self.uploads: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.secret = secrets.token_bytes(32)
@@ -117,20 +116,14 @@ class Server:
             {
                 "version": prudent.__version__,
                 "alpha_min": ALPHA_MIN,
-                "upload": {"most": self.limits.upload, "kinds": _kinds()},
+                "upload": {"most": self.limits.upload, "kinds": UPLOADS},
                 "domains": [
                     {"name": name, "parameters": _parameters(name), "parts": about.parts}
                     for name, about in DOMAINS.items()
                 ],
                 "methods": [
-                    {
-                        "name": name,
-                        "title": method.title,
-                        "what": method.what,
-                        "symbol": method.symbol,
-                        "slow": method.from_paper,
-                        "table": not method.from_paper,  # of its decisions
-                    }
+                    {"name": name, "title": method.title, "what": method.what, "symbol": method.symbol}
+                    | {"slow": method.from_paper, "table": not method.from_paper}  # of its decisions
                     for name, method in METHODS.items()
                     if method.shown
                 ],
@@ -146,8 +139,8 @@ class Server:
     async def upload(self, request: Request) -> Response:
         """Take in a model file, check it, and answer with its number."""
         name = request.query_params.get("name", "").replace("\\", "/").rpartition("/")[2][:100]
-        if not name.lower().endswith(tuple(_kinds())) or not name.isprintable():
-            return _error(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(_kinds())}")
+        if not name.lower().endswith(UPLOADS) or not name.isprintable():
+            return _error(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(UPLOADS)}")
         async with asyncio.timeout(self.limits.receive):
             raw = await _body(request, self.limits.upload)
         if raw is None:
@@ -156,8 +149,7 @@ class Server:
             return _error(413, f"{name}: has more than {most} bytes; {smaller}, and the command has no limit")
         about = name.encode() + b"\0" + raw
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
-        key = json.dumps([number, []])
-        task = {"task": "check", "key": key, "name": name, "set": [], "values": {}}
+        task = {"task": "check", "key": json.dumps([number, []]), "name": name, "set": [], "values": {}}
         body = await _unless_gone(request.receive, self.quick.run(task, raw))
         self.uploads[number] = (name, raw)
         while sum(len(kept) for _, kept in self.uploads.values()) > self.limits.uploads:
@@ -182,7 +174,8 @@ class Server:
             self.uploads.move_to_end(model)
             about["name"], raw = self.uploads[model]
         about["key"] = json.dumps([model, settings])
-        crew = self.slow if task in SLOW or _is_slow(values.get("method")) else self.quick
+        method = METHODS.get(values.get("method", ""))
+        crew = self.slow if task in SLOW or (method and method.from_paper) else self.quick
         question = json.dumps([task, model, settings, sorted(values.items())])
         body = await _unless_gone(request.receive, self.answers.get(question, lambda keep: crew.run(about, raw, keep)))
         headers = {"Cache-Control": "no-store"}
@@ -235,22 +228,12 @@ def _told(kind: Callable[[Any], tuple[int, str]]) -> Callable[[Request, Exceptio
     return tell
 
 
-def _is_slow(method: str | None) -> bool:
-    return method in METHODS and METHODS[method].from_paper
-
-
 def _parameters(name: str) -> list[dict[str, Any]]:
     return [
         {"name": key, "default": parameter.default, "kind": type(parameter.default).__name__}
         for key, parameter in DOMAINS[name].parameters.items()
         if key not in FILES
     ]
-
-
-def _kinds() -> list[str]:
-    from prudent.io.formats import MODEL_FORMATS
-
-    return [suffix for suffix in UPLOADS if suffix in MODEL_FORMATS]
 
 
 def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:

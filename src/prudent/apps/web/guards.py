@@ -43,22 +43,17 @@ LONGEST = 2000  # characters of a query
 
 def allowed_hosts(host: str) -> frozenset[str]:
     """Return the names under which a server that listens at a host may be asked."""
-    names = {"localhost", "127.0.0.1", "::1"}
-    if not _is_loopback(host):
+    names, address = {"localhost", "127.0.0.1", "::1"}, _address(host)
+    if host != "localhost" and not (address and address.is_loopback):
         names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
     return frozenset(names)
 
 
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_address(name: str) -> bool:
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 class Guard:
@@ -80,16 +75,13 @@ class Guard:
             await send(message)
 
         wrong = self._wrong(scope)
-        if wrong is not None:
-            status, text = wrong
-            await JSONResponse({"error": text}, status)(scope, receive, guarded)
-            return
-        await self.app(scope, receive, guarded)
+        answer = self.app if wrong is None else JSONResponse({"error": wrong[1]}, wrong[0])
+        await answer(scope, receive, guarded)
 
     def _wrong(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         name = _name(headers.get(b"host", ""))
-        if name not in self.hosts and not (self.open_to_all and _is_address(name)):
+        if name not in self.hosts and not (self.open_to_all and _address(name)):
             return 421, f"this server is not {name[:100]!r}; ask for one of {', '.join(sorted(self.hosts))}"
         if headers.get(b"sec-fetch-site", "none") in ("cross-site", "same-site") and scope["path"] != "/":
             return 403, "another site may link to the page, not use what it is made of"

@@ -33,30 +33,24 @@ def policy_map(session: Session, plan: Plan, left: float | None, layer: str | No
     about = session.kept.get_or_make("domain", lambda: domain_of(session.model))
     if about.drawn == "sea":
         return _sea(plan, left)
-    slider = _Slider(plan, left, about.opens_at)
+    policy = plan.policy
+    apart = max(policy.level // STOPS, 1) * policy.prepared.scale.level_size
+    count = int(policy.level * policy.prepared.scale.level_size / apart + 1e-9)
+    slider = _slider(plan, left, about.opens_at * policy.whole, apart, count + 1)
     if about.drawn == "heat":
         return _heat(about, plan, slider, layer)
     return _network(session, plan, slider) if about.drawn == "network" else _table(plan, slider)
 
 
-class _Slider:
-    """The budgets left that a slider offers, and the one chosen: the nearest to what was asked for."""
-
-    def __init__(self, plan: Plan, left: float | None, opens_at: float) -> None:
-        policy = plan.policy
-        apart = max(policy.level // STOPS, 1) * policy.prepared.scale.level_size
-        count = int(policy.level * policy.prepared.scale.level_size / apart + 1e-9)
-        self.positions = [policy.whole - i * apart for i in range(count + 1)][::-1]
-        self.start = policy.budget
-        wanted = opens_at * policy.whole if left is None else left
-        self.left = min(self.positions, key=lambda b: abs(b - wanted))
-
-    def told(self) -> dict[str, Any]:
-        """Return what the page needs of it."""
-        return {"left": self.left, "positions": self.positions, "start": self.start}
+def _slider(plan: Plan, left: float | None, opens_at: float, apart: float, count: int) -> dict[str, Any]:
+    """Return the budgets left that a slider offers, and the one chosen: the nearest to what was asked for."""
+    positions = [plan.policy.whole - i * apart for i in range(count)][::-1]
+    wanted = opens_at if left is None else left
+    chosen = min(positions, key=lambda b: abs(b - wanted))
+    return {"left": chosen, "positions": positions, "start": plan.policy.budget}
 
 
-def _heat(about: Domain, plan: Plan, slider: _Slider, layer: str | None) -> dict[str, Any]:
+def _heat(about: Domain, plan: Plan, slider: dict[str, Any], layer: str | None) -> dict[str, Any]:
     """Spread out the first two parts of the state; the third is a slider, and others are as at the start."""
     model, where = plan.model, other_parts(plan.model)
     told: dict[str, Any] = {}
@@ -66,7 +60,7 @@ def _heat(about: Domain, plan: Plan, slider: _Slider, layer: str | None) -> dict
         wanted: Any = int(layer) if layer is not None and layer.isdecimal() and len(layer) < 9 else where[2]
         where[2] = min(layers, key=lambda value: abs(value - wanted))
         told["layer"] = {"name": about.parts[2], "value": where[2], "positions": layers}
-    found = cells_at(plan, slider.left, 0, 1, where)
+    found = cells_at(plan, slider["left"], 0, 1, where)
     columns, rows = (_axis({cell[i] for cell in found}) for i in (0, 1))
     numbers: list[Any] = [action for action in map(model.action, range(model.n_actions)) if is_number(action)]
     if min(numbers) < 0:
@@ -81,7 +75,7 @@ def _heat(about: Domain, plan: Plan, slider: _Slider, layer: str | None) -> dict
         "y": about.parts[1],
         "z": about.action,
         "most": max(numbers),
-        "budget": slider.told(),
+        "budget": slider,
         **told,
     }
 
@@ -97,10 +91,9 @@ def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
     model, start = plan.model, plan.policy.whole
     states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     most = max(moves for _, _, moves in states)
-    positions = [start - MOVE_COST * moves for moves in range(most)][::-1]
-    wanted = start - MOVE_COST * (most // 3) if left is None else left  # there is more to see than at the start
-    chosen = min(positions, key=lambda b: abs(b - wanted))
-    moves = round((start - chosen) / MOVE_COST)
+    opens_at = start - MOVE_COST * (most // 3)  # there is more to see than at the start
+    slider = _slider(plan, left, opens_at, MOVE_COST, most)
+    moves = round((start - slider["left"]) / MOVE_COST)
     arrows = arrows_at(plan, moves).items()
     return {
         "kind": "grid",
@@ -109,11 +102,11 @@ def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
         "treasure": [{"x": x, "y": y, "value": value} for (x, y), value in TREASURE.items()],
         "arrows": [{"x": column, "y": row, "action": action} for (column, row, _), action in arrows],
         "moves": moves,
-        "budget": {"left": chosen, "positions": positions, "start": plan.policy.budget},
+        "budget": slider,
     }
 
 
-def _network(session: Session, plan: Plan, slider: _Slider) -> dict[str, Any]:
+def _network(session: Session, plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
     """Show how often runs take each road, and where the plan turns at the junctions they pass with so much left."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
@@ -123,7 +116,7 @@ def _network(session: Session, plan: Plan, slider: _Slider) -> dict[str, Any]:
     np.add.at(passed, pairs[:, 1], often)
     share = {name: min(by, 1.0) for name, by in zip(names, passed.tolist(), strict=True) if by >= RARE}
     met = [index for index, name in enumerate(names) if name in share and not model.is_goal[index]]
-    turns = [(names[index], _turn(plan, index, slider.left)) for index in met]
+    turns = [(names[index], _turn(plan, index, slider["left"])) for index in met]
     used = [(names[a], names[b], min(by, 1.0)) for (a, b), by in zip(pairs.tolist(), often.tolist(), strict=True)]
     return {
         "kind": "network",
@@ -133,7 +126,7 @@ def _network(session: Session, plan: Plan, slider: _Slider) -> dict[str, Any]:
         "next": [{"from": name, "to": names[to]} for name, to in turns if to is not None],
         "start": names[int(model.initial_state[0])],
         "goal": names[int(np.flatnonzero(model.is_goal)[0])],
-        "budget": slider.told(),
+        "budget": slider,
     }
 
 
@@ -157,14 +150,14 @@ def _turn(plan: Plan, index: int, left: float) -> int | None:
     return int(model.successor[first + int(np.argmax(model.probability[first:end]))])
 
 
-def _table(plan: Plan, slider: _Slider) -> dict[str, Any]:
+def _table(plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
     model, more = plan.model, 0
     rows: list[dict[str, str]] = []
     for index in np.flatnonzero(~model.is_goal).tolist():
         if len(rows) == ROWS:
             more = int((~model.is_goal).sum()) - index
             break
-        played = played_at(plan, index, slider.left)
+        played = played_at(plan, index, slider["left"])
         if played is not None:
             rows.append({"state": str(model.state(index)), "action": str(played)})
-    return {"kind": "table", "rows": rows, "more": more, "budget": slider.told()}
+    return {"kind": "table", "rows": rows, "more": more, "budget": slider}

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import prudent
 from prudent.domains.registry import make
@@ -33,6 +33,8 @@ PLANS = 3  # of one model, kept by a worker; each holds the model as it was prep
 PIECES = 24  # other results of one model: distributions, routes
 FILES = ("traffic",)  # parameters that are paths: requests open no files
 
+Kept = TypeVar("Kept")
+
 
 class Bounded(OrderedDict[Hashable, Any]):
     """The values asked for last, no more than so many."""
@@ -41,15 +43,14 @@ class Bounded(OrderedDict[Hashable, Any]):
         super().__init__()
         self.most = most
 
-    def get_or_make(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def get_or_make(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what is kept under a key, or make it and keep it."""
-        if key not in self:
-            value = make()
-            self[key] = value
-            while len(self) > self.most:
-                self.popitem(last=False)
+        found: Kept = self[key] if key in self else make()
+        self[key] = found
         self.move_to_end(key)
-        return self[key]
+        if len(self) > self.most:
+            self.popitem(last=False)
+        return found
 
 
 class Session:
@@ -61,14 +62,11 @@ class Session:
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
         self.plans, self.kept = Bounded(PLANS), Bounded(PIECES)
         self.seconds = 0.0  # what the last exact solve took
-        self._curve: Curve | None = None
 
-    @property
+    @cached_property
     def curve(self) -> Curve:
         """Every alpha, from one sweep."""
-        if self._curve is None:
-            self._curve = prudent.curve(self.model, alpha_min=ALPHA_MIN, **self.options)
-        return self._curve
+        return prudent.curve(self.model, alpha_min=ALPHA_MIN, **self.options)
 
     @cached_property
     def rounded(self) -> bool:
@@ -83,11 +81,9 @@ class Session:
         for the rounding of a longer sweep.
         """
         swept = not sure and method == YARDSTICK and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
-        if not swept or (method, alpha, True) in self.plans:
-            found: Plan = self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
-        else:
-            found = self.plans.get_or_make((method, alpha, False), lambda: self.curve.plan(alpha))
-        return found
+        if swept and (method, alpha, True) not in self.plans:
+            return self.plans.get_or_make((method, alpha, False), lambda: self.curve.plan(alpha))
+        return self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
 
     def is_sure(self, plan: Plan) -> bool:
         """Return whether a plan is one of a solve of its own."""
@@ -104,10 +100,9 @@ class Session:
     def distribution(self, alpha: float, method: str) -> Distribution:
         """Return the exact distribution of a plan's total cost; that of least mean is the same for every alpha."""
         key = ("distribution", method, alpha if METHODS[method].for_alpha else None)
-        found: Distribution = self.kept.get_or_make(
+        return self.kept.get_or_make(
             key, lambda: prudent.evaluate(self.model, self.plan(alpha, method, sure=False).policy)
         )
-        return found
 
 
 def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:

@@ -37,25 +37,23 @@ def perform(session: Session, task: str, values: dict[str, str]) -> bytes:
 
 def as_alpha(values: dict[str, str]) -> float:
     """Return a request's alpha, or refuse it as the command does."""
-    text = values.get("alpha", "")
+    return check_alpha(_read(values.get("alpha", "")))
+
+
+def _read(text: str) -> Any:
+    """Return a text as a number, or as it is where it is none."""
     try:
-        return check_alpha(float(text))
-    except PrudentError:
-        raise
+        return float(text)
     except ValueError:
-        raise PrudentError(f"alpha is {text!r}; it must be the fraction of worst runs, above 0 and at most 1") from None
+        return text
 
 
-def _method(values: dict[str, str]) -> str:
-    return chosen(values.get("method", YARDSTICK))[0]
-
-
-def _plan(session: Session, values: dict[str, str]) -> Plan:
-    return session.plan(as_alpha(values), _method(values))
+def _plan(session: Session, values: dict[str, str], *, sure: bool = True) -> Plan:
+    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], sure=sure)
 
 
 def _solve(session: Session, values: dict[str, str]) -> bytes:
-    plan = session.plan(as_alpha(values), _method(values), sure=values.get("sure") == "1")
+    plan = _plan(session, values, sure=values.get("sure") == "1")
     result = session.distribution(plan.alpha, plan.method)
     shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
     shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
@@ -107,8 +105,11 @@ def _frontier(session: Session, values: dict[str, str]) -> bytes:
 
 def _policy(session: Session, values: dict[str, str]) -> bytes:
     plan = session.plan(as_alpha(values), YARDSTICK, sure=False)
-    left = values.get("left")
-    return _json(policy_map(session, plan, None if left is None else _real("left", left), values.get("layer")))
+    text = values.get("left")
+    left = None if text is None else _read(text)
+    if isinstance(left, str) or (left is not None and not math.isfinite(left)):
+        raise PrudentError(f"left is {text!r}; it must be a number")
+    return _json(policy_map(session, plan, left, values.get("layer")))
 
 
 def _play(session: Session, values: dict[str, str]) -> bytes:
@@ -116,18 +117,6 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
     return _json(played(session.plan(as_alpha(values), YARDSTICK, sure=False), int(text)))
-
-
-def _check(session: Session, values: dict[str, str]) -> bytes:
-    return _json(prudent.check(session.model).to_dict())
-
-
-def _plan_file(session: Session, values: dict[str, str]) -> bytes:
-    return content_of(_plan(session, values))
-
-
-def _decisions(session: Session, values: dict[str, str]) -> bytes:
-    return _plan(session, values).decisions().to_csv().encode("utf-8", "backslashreplace")
 
 
 def _distribution(session: Session, values: dict[str, str]) -> bytes:
@@ -143,29 +132,19 @@ def _data(session: Session, values: dict[str, str]) -> bytes:
     return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
 
 
-def _real(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
-        raise PrudentError(f"{name} is {text!r}; it must be a number")
-    return value
-
-
 def _json(content: Any) -> bytes:
     return json.dumps(plain(content), allow_nan=False).encode()
 
 
 TASKS: dict[str, Callable[[Session, dict[str, str]], bytes]] = {
-    "check": _check,
+    "check": lambda session, values: _json(prudent.check(session.model).to_dict()),
     "solve": _solve,
     "curve": _curve,
     "frontier": _frontier,
     "policy": _policy,
     "play": _play,
-    "plan.safetensors": _plan_file,
-    "decisions.csv": _decisions,
+    "plan.safetensors": lambda *asked: content_of(_plan(*asked)),
+    "decisions.csv": lambda *asked: _plan(*asked).decisions().to_csv().encode("utf-8", "backslashreplace"),
     "distribution.csv": _distribution,
     "data.json": _data,
 }

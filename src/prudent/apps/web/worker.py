@@ -97,19 +97,16 @@ class Worker:
         uploaded = about.get("name") is not None
         if uploaded and about["key"] not in self.sessions and not about.get("sent"):
             return None
-        found: Session = self.sessions.get_or_make(
+        return self.sessions.get_or_make(
             about["key"], lambda: open_session(about, raw if uploaded else None, self.memory)
         )
-        return found
 
 
 def limit_memory(most: int) -> None:
     """Let allocations beyond so many bytes fail rather than take the machine down, where the system can."""
-    if os.name != "posix":
-        return
-    import resource
-
     if sys.platform == "linux":
+        import resource
+
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 

@@ -102,16 +102,10 @@ class Crew:
         await asyncio.gather(*(self._hire() for _ in range(self.size)))
 
     async def _hire(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "prudent.apps.web.worker",
-            str(self.memory),
-            str(self.niceness),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C at the terminal is for the server
-        )
+        command = (sys.executable, "-m", "prudent.apps.web.worker", str(self.memory), str(self.niceness))
+        pipe = asyncio.subprocess.PIPE
+        # A session of its own: Ctrl-C at the terminal is for the server.
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
         worker = _Worker(process)
         self.all.add(worker)
         try:
