@@ -1,14 +1,14 @@
 """cvar-ev: the paper's CVaR-Expected-Value (Algorithm 1).
 
-Plays cvar-wc until the adversary gives the observed outcome no weight.  Such a run cannot matter to the tail
-any more, so from there the policy minimises the expected cost among the actions with
+The policy plays cvar-wc until the adversary gives the observed outcome no weight.  Such a run cannot matter to the tail
+any more, so from then on the policy minimises the expected cost among the actions with
 
-    cost so far + Q_worst(s, a) <= VaR,          VaR that of the cvar-wc policy,
+    cost so far + Q_worst(s, a) <= VaR,          where VaR is that of the cvar-wc policy.
 
-and where no action qualifies it plays the worst-case one.  The paper estimates VaR by simulation and solves the
-second problem on 100 steps of the cost so far, linear in between; both can be had exactly instead.
+If no action qualifies, it plays the worst-case action.  The paper estimates VaR by simulation and solves the second
+problem on 100 steps of the cost so far, linear in between; both can also be computed exactly.
 
-*Guarantee.*  As of cvar-wc: ``lower`` is the game's value, ``upper`` the policy's own CVaR.
+*Guarantee.*  As for cvar-wc: ``lower`` is the game's value, ``upper`` the policy's own CVaR.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class CvarEV(CvarWC):
     """
 
     switch: float = 1e-4  # y below this counts as no weight
-    episodes: int | None = 20_000  # simulated runs that VaR is estimated from; None: exactly
+    episodes: int | None = 20_000  # simulated runs from which VaR is estimated; None: VaR is computed exactly
     seed: int = 0
     cost_steps: int | None = 100  # steps of the cost so far, linear in between; None: every level, exactly
 
@@ -79,7 +79,7 @@ class CvarEV(CvarWC):
     def _exact_choice(
         self, prepared: Prepared, worst: WorstCase, fallback: IntArray, limit: int, limits: Limits
     ) -> NDArray[np.int32]:
-        """Take the second objective of the exact method, where the budget need not be exceeded."""
+        """Return the exact method's actions where no run need exceed the budget, the fallback elsewhere."""
         least = least_expected_cost(prepared)
         tables = budget_sweep(prepared, least.base, least.choice, worst, limits, most=limit, aims=PLAN)
         if tables.stopped == "interrupted":
@@ -93,7 +93,7 @@ class CvarEV(CvarWC):
     def _grid_choice(
         self, prepared: Prepared, game: Game, worst: WorstCase, fallback: IntArray, limit: int
     ) -> NDArray[np.int32]:
-        """Go the paper's way: values at equal steps of the cost so far."""
+        """Return the actions as the paper finds them: from values at equal steps of the cost so far."""
         assert self.cost_steps is not None
         if self.cost_steps < 1:
             raise PrudentError(f"cost_steps is {self.cost_steps!r}; it must be at least 1, or None for every level")

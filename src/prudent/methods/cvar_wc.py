@@ -1,13 +1,13 @@
 """cvar-wc: the game of Chow et al. (2015), the paper's CVaR-Worst-Case.
 
-The agent plays against an adversary that reweighs chances with a budget y; F(s, y) = y V(s, y) is kept on a grid
-of y, linear in between, F(s, 0) = 0:
+The agent plays against an adversary that reweighs probabilities by factors of up to 1 / y.  F(s, y) = y V(s, y) is kept
+on a grid of y, linear in between, with F(s, 0) = 0:
 
     F(s, y) = min over a of  max over z of  sum over outcomes k of  p_k (F(s_k, z_k) + c_k z_k)
               subject to  sum p_k z_k = y,  0 <= z_k <= 1.
 
-One pass in reverse topological order where the model is acyclic; otherwise sweeps from below (from y times the
-least expected cost) until nothing changes by more than the tolerance.  A run carries y, starting at alpha; after
+An acyclic model takes one pass in reverse topological order; otherwise sweeps from below (from y times the least
+expected cost) go on until no value changes by more than the tolerance.  A run carries y, starting at alpha; after
 outcome k it goes on with z_k, and once y is 0 it plays a worst-case policy.
 
 *Guarantee.*  In this game the agent sees how the adversary splits y before it acts.  A real agent does not.  So
@@ -43,7 +43,7 @@ NODES = 200_000
 """The most pairs of state and y that a policy is unrolled into."""
 
 SAME_Y = (1e-12, 1e-6, 1e-4)
-"""Values of y this close are one; the coarser steps where runs would meet too many, perhaps without end."""
+"""Values of y this close count as one; the coarser steps serve where runs would meet too many values of y."""
 
 
 def chow_grid(points: int) -> FloatArray:
@@ -59,7 +59,7 @@ class GameValue:
     value: FloatArray  # (n_states, n_points)  F at the grid points, in levels
     residual: float  # the largest change of the last sweep, in levels
     sweeps: int
-    least: float  # at most the least expected cost from the start, in levels
+    least: float  # a lower bound on the least expected cost from the start, in levels
     worst: float  # the least worst case from the start, in levels
 
 
@@ -122,7 +122,7 @@ class CvarWC:
         return GameValue(game, f, float(change), sweeps, float(least[prepared.start]), true_worst_case(prepared))
 
     def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
-        """Return the worst-case action of each state; where none is bounded, that of least expected cost (internal)."""
+        """Return each state's worst-case action, or that of least expected cost if none bounds the cost (internal)."""
         if self.ties not in ("first", "last"):
             raise PrudentError(f"ties is {self.ties!r}; it must be 'first' or 'last'")
         least = worst.value[prepared.action_state]
@@ -145,7 +145,7 @@ class CvarWC:
 
 
 def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha: float) -> Solution:
-    """Return a policy with its own exact values and the game's bound; unknown values are not a number."""
+    """Return a policy with its own exact values and the game's bound; unknown values are nan."""
     prepared = policy.prepared
     tail = spent_budget(policy)
     found = charged = _distribution(policy, tail)
@@ -155,7 +155,7 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
     if found is not None and charged is not None:
         cvar, expected = prepared.scale.in_levels(found.cvar(alpha)), prepared.scale.in_levels(found.mean)
         upper = prepared.scale.in_levels(charged.cvar(alpha))
-    # The part cut off costs what the tail's upper bound says, at most.
+    # The part that the distribution cuts off costs at most the tail's upper bound.
     error = path_rounding(prepared, tail.steps)
     if found is not None and found.missing > 0:
         error += found.missing / alpha * float((tail.upper - tail.value).max()) / max(cvar, 1.0)
@@ -190,7 +190,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
 def _distribution(policy: UnrolledPolicy, tail: Expected, *, charged: bool = False) -> Distribution | None:
     try:
         return forward(policy, tail, charged=charged)[0]
-    except TooLarge:  # simulation is left
+    except TooLarge:  # only simulation can tell
         return None
 
 
@@ -199,7 +199,7 @@ def _widest(prepared: Prepared) -> int:
 
 
 def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choice: NDArray[Any]) -> UnrolledPolicy:
-    """Return the game's policy with y unrolled into states; below ``zero`` it plays ``plain_choice``.
+    """Return the game's policy with y as part of the state; where y is below ``zero`` it plays ``plain_choice``.
 
     ``plain_choice`` gives, by budget left and plain state, the action's number within the state.
     """

@@ -8,31 +8,31 @@ With b the budget left, U(s, b) the least expected excess E[(C - b)+] and V the 
     f(w)       = w + U(start, w) / alpha,      optimal CVaR = min over w of f(w).
 
 Costs are whole levels, so f is concave between levels and its minimum lies on one: nothing is interpolated.
-f(w) >= w, so the sweep over rising budgets stops at the first budget above the best f found: no bound is
-asked from anyone.  With A*(s, b) the actions that attain U(s, b), the second objective is
+f(w) >= w, so the sweep over rising budgets stops at the first budget above the best f found: no bound on w need be
+given.  With A*(s, b) the actions that attain U(s, b), the second objective is
 
     M(s, b) = min over a in A*(s, b) of  sum over outcomes of  p (c + M(s', b - c)),     M(s, b) = V(s) for b <= 0
 
 and the plan starts from the w with least M(start, w) among those that attain min f.  Where b >= V_worst(s),
 U is 0 and A* is decided in whole numbers; elsewhere actions within a relative tolerance of the minimum tie.
 
-*Guarantee.*  Beside U goes what is surely below it, from a lower bound on V: in tiles U less a factor for all that
-rounding can do, level by level a table that is rounded down at every step; ``lower`` = min over w of f taken from it
-holds in exact arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up: from the sweep itself in a model
-without cycles, where what ties lost is measured, else from following the policy, or from its values backwards.  What
-the tie tolerance cost, if anything, is their difference.
+*Guarantee.*  The sweep also carries a lower bound on U, which starts from a lower bound on V.  In tiles it is U less a
+factor for all rounding errors; level by level it is a table of its own, rounded down at every step.  ``lower``, the
+minimum of f taken from that bound, holds in exact arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up.
+In a model without cycles the sweep itself gives it, since it measures what ties lost; else it comes from the policy's
+distribution or backward evaluation.  Their difference bounds what the tie tolerance cost.
 
-*Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue: so
-its true excess is at most its excess as charged.  With costs rounded down the same recursion is below the excess of
-every policy.  Both start from V of the costs that are not rounded.  Hence
+*Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue: so its
+true excess is at most its excess as charged.  On costs rounded down the same recursion is a lower bound on the excess
+of every policy.  Both start from V of the costs that are not rounded.  Hence
 
     f of costs rounded down <= optimal CVaR <= the policy's own CVaR <= its CVaR as charged.
 
-Since the true V meets rounded costs there, the first f falls by a jump right after each level and is concave from
-there to the next: its infimum over all w is the least of its limits from the right.
+On costs rounded down f starts from the true V, so it drops right after each level and is concave from there to the
+next: its infimum over all w is the least of its limits from the right.
 
 *Stopped early*, after the budgets below B: f(w) >= w >= B for all others, so min(min f, B) is still a lower bound, and
-the best policy so far a policy.
+the CVaR of the best policy so far still an upper one.
 """
 
 from dataclasses import dataclass
@@ -63,18 +63,18 @@ __all__ = [
 ]
 
 SECOND = 1e-9
-"""Relative margin for the rounding of M, the second objective, in its lower bound; and what sums along a run may err
-before they are taken backwards, state by state."""
+"""Relative margin for rounding errors in the lower bound on M, the second objective.  Also the relative error of sums
+along a run beyond which the policy is evaluated backwards, state by state."""
 
 
 @dataclass(frozen=True)
 class Explored:
-    """What the sweeps found: enough for an alpha, and for every larger one."""
+    """The result of the sweeps: enough for one alpha and every larger one."""
 
     prepared: Prepared
     expected: Expected
     swept: Swept
-    least: float  # what the least expected cost surely is at least
+    least: float  # a lower bound on the least expected cost
 
     @property
     def stopped(self) -> str:
@@ -82,13 +82,13 @@ class Explored:
         return self.swept.stopped
 
     def lower(self, alpha: float) -> float:
-        """Return what the optimal CVaR surely is at least."""
+        """Return a certified lower bound on the optimal CVaR."""
         low = self.swept.low
         f = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
         return max(min(f, len(low)) if self.stopped else f, self.least)
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
-        """Return the budget of least mean among those that attain the optimal CVaR, and which ones do."""
+        """Return the budget of least mean among those that attain the optimal CVaR, and a mask of all that do."""
         excess = self.swept.excess / alpha
         f = np.arange(len(excess)) + excess
         best = int(np.argmin(f))
@@ -98,7 +98,7 @@ class Explored:
 
     @cached_property
     def values(self) -> FloatArray:
-        """The expected excess, what it is at most, and the expected cost of the policy that starts with each budget."""
+        """The expected excess, its upper bound and the expected cost of the policy that starts with each budget."""
         swept = self.swept
         if np.isnan(swept.lost):
             return backward_from_each(BudgetPolicy(self.prepared, swept.choice), self.expected)
@@ -107,15 +107,15 @@ class Explored:
         return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
 
     def values_of(self, policy: BudgetPolicy) -> Values:
-        """Return the same for the policy of one budget: it is evaluated only where the sweep does not have them."""
+        """Return these values for the policy of one budget; evaluate it only if the sweep does not have them."""
         if np.isnan(self.swept.lost):
             return backward(policy, self.expected)
         return Values(*self.values[:, policy.level].tolist())
 
     def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
-        """Return the policy that starts with a budget; where no run of it can be, the action is the first.
+        """Return the policy that starts with a budget; where none of its runs can be, it plays the first action.
 
-        The last one to be asked for may have the sweep's own table.
+        With ``last`` it takes over the sweep's own table instead of a copy: no other policy is asked for after it.
         """
         choice = self.swept.choice[: budget + 1]
         choice = choice if last else choice.copy()
@@ -128,36 +128,36 @@ def exact(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = T
 
     With ``bounded`` false and rounded costs the lower bound is left out.
     """
-    with limits:  # Ctrl-C lets what is done be evaluated
+    with limits:  # after Ctrl-C, evaluate what was swept
         return solution_for(explore(prepared, alpha, limits, bounded=bounded), alpha, last=True)
 
 
 def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True) -> Explored:
-    """Sweep the budgets as far as alpha needs it."""
+    """Sweep the budgets as far as alpha requires."""
     expected = least_expected_cost(prepared)
     swept = bounded_sweep(prepared, expected.base, least_worst_case(prepared), limits, alpha=alpha, bounded=bounded)
     return Explored(prepared, expected, swept, float(surely_expected(prepared, expected)[prepared.start]))
 
 
 def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Solution:
-    """Return the best policy for an alpha, evaluated; ``last``: the sweep is for nothing else."""
+    """Return the best policy for an alpha, evaluated; with ``last`` the sweep is not used again."""
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w, last=last)
     exact_costs = not prepared.scale.rounded and (prepared.scale.deviation == 0 or prepared.finite)
     if exact_costs and not stopped and not np.isnan(explored.swept.lost) and alpha < 1 and not attains[:w].any():
-        # The sweep has all numbers, and VaR is the least budget that is best for the policy itself.
+        # The sweep has all numbers; VaR is w, since no smaller budget attains the optimal CVaR.
         excess, above, mean = explored.values[:, w].tolist()
         var = prepared.scale.total(w)
         own = OwnTail(var, w + excess / alpha, mean, (w + above / alpha) * (1 + 4 * UNIT), np.nan, 0.0)
     else:
         own = own_tail(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
     cvar, mean, upper = own.cvar, own.mean, own.upper
-    if own.notes or own.error > SECOND:  # too large to be followed, or runs so long that sums err
+    if own.notes or own.error > SECOND:  # the policy is too large to follow, or its runs are so long that errors add up
         values = explored.values_of(policy)
         upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
         cvar, mean = min(cvar, w + values.excess / alpha), values.mean
-    if prepared.scale.rounded or stopped:  # only the best of all budgets is surely the best for its own policy, too
+    if prepared.scale.rounded or stopped:  # then w need not be the best budget for its own policy
         cvar = np.nan if own.notes else max(cvar, lower)
     complete = not (stopped or prepared.scale.rounded)
     second = float(explored.swept.mean[attains].min()) * (1 - SECOND)

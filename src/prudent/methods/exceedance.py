@@ -6,12 +6,12 @@ With b what is left of the budget, and P(s, b) the least probability that the co
     P(goal, b) = 0                                                    for b >= 0
     P(s, b)    = min over a of  sum over outcomes of  p P(s', b - c)   for b >= 0,
 
-the expected cost second.  It is the sweep of the exact method with row b + 1 for budget b, since a budget of 0 is not
-exceeded yet, with 1 for whatever is beyond it.  P(start, w) for all w comes from one sweep; the least VaR at alpha is
-the least w with P(start, w) <= alpha.
+with the expected cost as second objective.  This is the sweep of the exact method with row b + 1 for budget b, since a
+budget of 0 is not exceeded yet, and with value 1 once the budget is exceeded.  P(start, w) for all w comes from one
+sweep; the least VaR at alpha is the least w with P(start, w) <= alpha.
 
-*Guarantee.*  As for CVaR: beside P goes a table that is surely below it, and costs without a common step are rounded up
-for the plan and down for the bound.
+*Guarantee.*  As for CVaR: the sweep also carries a lower bound on P, and costs without a common step are rounded up for
+the plan and down for the bound.
 """
 
 from dataclasses import dataclass
@@ -42,16 +42,16 @@ class Exceeding:
     prepared: Prepared
     expected: Expected
     chance: FloatArray  # (n_budgets,)  of the policy found
-    low: FloatArray  # (n_budgets,)  what it surely is at least
-    high: FloatArray  # (n_budgets,)  what it is at most, for that policy
+    low: FloatArray  # (n_budgets,)  a lower bound on the least probability
+    high: FloatArray  # (n_budgets,)  an upper bound on that of the policy found
     choice: NDArray[np.generic]  # (n_budgets + 1, n_states)
 
     def policy(self, budget: int) -> BudgetPolicy:
-        """Return the policy for a budget; none is left when a level more than it is charged."""
+        """Return the policy for a budget; the budget is gone once one level more than it is charged."""
         return BudgetPolicy(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
 
     def value_at_risk(self, alpha: float) -> tuple[int, int]:
-        """Return the least VaR found, and what the least VaR surely is at least."""
+        """Return the least VaR found, and a lower bound on the least VaR."""
         found, sure = (np.append(chance, 0.0) <= alpha + FORGIVEN for chance in (self.chance, self.low))
         return int(np.argmax(found)), int(np.argmax(sure))
 
@@ -60,7 +60,7 @@ def exceeding(prepared: Prepared, most: int, limits: Limits) -> Exceeding:
     """Sweep the budgets from 0 to ``most``."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     value = np.minimum(worst.value + 1, UNREACHED)
-    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: the mean falls
+    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the mean
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
     base = Base(one, one, expected.value)
@@ -68,9 +68,9 @@ def exceeding(prepared: Prepared, most: int, limits: Limits) -> Exceeding:
     if swept.stopped:
         raise Stopped(swept.stopped, "sweeping the budgets")
     chance = swept.excess[1:]
-    low = swept.low if prepared.scale.rounded else swept.low[1:]  # rounded down, a row is for its budget and more
+    low = swept.low if prepared.scale.rounded else swept.low[1:]  # a bound from rounded costs comes without row 0
     # Each level may add the error of one sum for every state that is passed at no cost.
     depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)
     high = np.minimum(chance * (1 + depth * float(rounding(prepared).max(initial=0.0))), 1.0)
-    low = np.append(low, np.zeros(max(len(chance) - len(low), 0)))[: len(chance)]  # beyond the worst case there is none
+    low = np.append(low, np.zeros(max(len(chance) - len(low), 0)))[: len(chance)]  # 0 beyond the worst case
     return Exceeding(prepared, expected, chance, low, high, swept.choice)

@@ -1,8 +1,8 @@
 """Least expected cost, whatever the tail.
 
-The policy of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; where that takes
-too long, it is the optimal one of the model in which there is no other policy.  The bounds on the optimal CVaR of the
-full model are V(start), below which no CVaR can be, and the policy's own CVaR.
+The policy is that of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; where that
+takes too long, the exact method computes it on the model without any other action.  The bounds on the optimal CVaR of
+the full model are V(start), since no CVaR is below that, and the policy's own CVaR.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     least = least_expected_cost(prepared)
     policy = BudgetPolicy.of_states(prepared, least.choice)
     lower = float(surely_expected(prepared, least)[prepared.start])
-    # Once no more than alpha of the runs, or half of them, are under way, what is left of the tail is in the values.
+    # Once at most alpha of the runs, or half of them, are under way, their expected costs tell the rest of the tail.
     own = own_tail(policy, least, None, alpha, tolerance=min(alpha, 0.5))
     if own.notes or own.error > SECOND:
         alone = exact(restrict(prepared, least.choice), alpha, limits, bounded=False)

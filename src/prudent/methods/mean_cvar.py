@@ -1,12 +1,12 @@
-"""Weighing the average against the tail: the sweeps behind the trade-off.
+"""Weighing the expected cost against CVaR: the sweeps behind the trade-off.
 
 For a weight m, with mu = m / alpha and J the least E[C + mu (C - b)+] from a state with budget b,
 
     min over policies of  E[C] + m CVaR(C)  =  min over w of  m w + J(start, w)
     J(s, b) = (1 + mu) V(s) - mu b                                             for b <= 0
-    J(s, b) = min over a of  sum over outcomes of  p (c + J(s', b - c))          for b > 0:
+    J(s, b) = min over a of  sum over outcomes of  p (c + J(s', b - c))          for b > 0
 
-the sweep of the exact method with another first objective, and one sweep serves all w.
+This is the sweep of the exact method with another first objective; one sweep serves all w.
 
 *Guarantee.*  The sweep's certified lower bound L(m) is a line below which no policy lies: E + m CVaR >= L(m).  Hence
 no policy with a CVaR up to x has an expected cost below max over m of L(m) - m x.
@@ -43,7 +43,7 @@ STEEP = 1e6
 
 @dataclass(frozen=True)
 class Found:
-    """A point in levels, and the policy behind it."""
+    """An expected cost and a CVaR, in levels, and the policy that attains them."""
 
     expected: float
     cvar: float
@@ -51,7 +51,7 @@ class Found:
     budget: int
 
     def value(self, weight: float) -> float:
-        """Return what a weight makes of it."""
+        """Return the expected cost plus ``weight`` times CVaR."""
         return self.expected + weight * self.cvar
 
 
@@ -70,9 +70,9 @@ class Weighing:
         self.lines: list[tuple[float, float]] = [(0.0, least), (STEEP, least + STEEP * safe)]
 
     def weigh(self, weight: float, cap: float = -np.inf) -> tuple[Found, Found | None]:
-        """Return the best point for a weight, and the best of those seen with a CVaR up to a cap.
+        """Return the best point for a weight, and the best point of the sweep with a CVaR up to a cap.
 
-        Notes the line below which nothing lies.
+        It adds to ``lines`` the line below which no policy lies.
         """
         prepared, expected, slope = self.prepared, self.explored.expected, weight / self.alpha
         terms = Terms(1.0, slope)
@@ -104,7 +104,7 @@ class Weighing:
         return Found(mean, budget + excess / self.alpha, policy.choice, budget)
 
     def _cheapest(self) -> Found:
-        """Return the least CVaR of the policies of least expected cost: the exact method on their actions alone."""
+        """Return the least CVaR among policies of least expected cost: the exact method on their actions alone."""
         prepared, least = self.prepared, self.explored.expected
         after = np.bincount(
             prepared.outcome_action,
@@ -128,9 +128,9 @@ class Weighing:
 
 
 def least_mean_within(weighing: Weighing, cap: float, sure: float, most: int) -> tuple[Found, float]:
-    """Return the best point found whose CVaR is at most a cap, and what the expected cost of all those is at least.
+    """Return the best point found with a CVaR up to a cap, and a lower bound on the expected cost of all such policies.
 
-    ``sure`` is the cap, rounded up by more than it can be wrong: that is what the bound is for.
+    The bound is for ``sure``: the cap, raised by more than its rounding error.
     """
     left, right = weighing.cheapest, weighing.safest
     if left.cvar <= cap:
@@ -157,6 +157,6 @@ def least_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
 
 
 def beneath(bound: FloatArray, slope: float, allowed: float | FloatArray) -> FloatArray:
-    """Return ``bound - slope * allowed``, rounded down by more than it can err."""
+    """Return ``bound - slope * allowed``, rounded down by more than its rounding error."""
     less = slope * np.asarray(allowed)
     return bound - less - 8 * UNIT * (np.abs(bound) + np.abs(less))

@@ -2,17 +2,17 @@
 
 A policy that randomises between two with the same budget w mixes their expected costs and their expected excesses over
 w.  So, for one w, the least expected cost subject to ``w + E[(C - w)+] / alpha <= x`` lies on the lower hull of the
-points (excess, mean) of all policies, between two of them.  On a lattice the best w is on it: for one policy the limit
-is linear between two levels, so what is within it in between is so at one of them.
+points (excess, mean) of all policies, between two of them.  On a lattice the best w is a level: between two levels the
+left side is linear in w for any one policy, so a policy within the limit there is within it at one of the two.
 
-A sweep for a slope mu gives, for every w at once, the point of the hull that mu touches, and a line below which no
-policy lies: mean >= L(w) - mu excess.  The next slope is the one between the two points that are best at the w whose
-bound is least; it ends when the best mixture meets that bound.
+A sweep for a slope mu gives, for every w at once, the point of the hull that a line of slope -mu touches, and a line
+below which no policy lies: mean >= L(w) - mu excess.  The next slope is that between the two points mixed at the w
+whose bound is least.  The search ends when the best mixture meets that bound.
 
-*Rounded costs.*  The mixture is found on costs rounded up, where its excess is at least the true one.  What surely lies
-below every policy comes from costs rounded down.  There, as a function of w, L(w) - mu alpha (x - w) falls by a jump
-right after each level and is concave from there to the next, so between two levels it is at least the lesser of its
-limits from the right of both.
+*Rounded costs.*  The mixture is found on costs rounded up, where its excess is at least the true one.  The lower bound
+on every policy comes from costs rounded down.  There L(w) - mu alpha (x - w), as a function of w, drops right after
+each level and is concave from there to the next, so between two levels it is at least the smaller of its limits from
+the right at the two.
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ CLOSED = 1e-9
 """Relative distance of the best mixture to its bound at which the search ends."""
 
 STEEPER, STEEPEST = 100.0, 1e6
-"""How much steeper slopes get where points to mix show none, and how steep at most."""
+"""The factor by which slopes grow where the points to mix give no new one, and the steepest slope."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Mixture:
     first: Found
     second: Found
     share: float  # the chance of the first
-    bound: float  # what no policy within the limit can beat, randomised or not
+    bound: float  # no policy within the limit, randomised or not, has a lower expected cost
 
     @property
     def expected(self) -> float:
@@ -56,31 +56,31 @@ class Mixture:
 
     @property
     def cvar(self) -> float:
-        """What CVaR is at most: the value of the budget that both have."""
+        """An upper bound on CVaR: w + E[(C - w)+] / alpha at the budget w that both have."""
         return self.share * self.first.cvar + (1 - self.share) * self.second.cvar
 
 
 @dataclass(frozen=True)
 class _Touched:
-    """What one sweep found, for every budget w."""
+    """The points that one sweep found, one for every budget w."""
 
     slope: float
     mean: FloatArray  # (n_levels,)  E[C]
     excess: FloatArray  # (n_levels,)  E[(C - w)+]
-    low: FloatArray  # (n_levels,)  at most mean + slope * excess of every policy
+    low: FloatArray  # (n_levels,)  a lower bound on mean + slope * excess of every policy
     choice: NDArray[np.generic]
 
 
 def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) -> Mixture:
-    """Return the best mixture found whose CVaR is at most a cap, and the bound that proves it.
+    """Return the best mixture found whose CVaR is at most a cap, with a lower bound on the expected cost.
 
-    ``sure`` is the cap, rounded up by more than it can be wrong: that is what the bound is for.
+    The bound is for ``sure``: the cap, raised by more than its rounding error.
     """
     alpha, levels = weighing.alpha, np.arange(weighing.most + 1)
-    allowed: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # what the excess may be
+    allowed: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # the largest excess within the cap
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
     bound = np.full(len(levels), weighing.explored.least)
-    hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # what rounding may do to the allowed
+    hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # its rounding error
     bound[(allowed < -hair) | (touched[0].excess > allowed + hair)] = np.inf
     steeper = 1.0
     for _ in range(most):
@@ -92,7 +92,7 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
         fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
         slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
         if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
-            # Nothing to mix, as where there is no allowed at all: excess has to weigh more.
+            # The points give no new slope, as where no excess is allowed: the excess has to weigh more.
             slope = steeper = steeper * STEEPER
             if slope > STEEPEST:
                 break
@@ -113,10 +113,10 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
 
 
 def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
-    """Return what no mixture within a cap can beat, whatever rounding does."""
+    """Return a lower bound on the expected cost of all mixtures within a cap, from costs rounded down."""
     prepared, alpha, explored = weighing.prepared, weighing.alpha, weighing.explored
     most = weighing.most
-    bound = np.full(most, explored.least)  # for budgets between two levels
+    bound = np.full(most, explored.least)  # row w: for budgets from w to w + 1
     for slope in slopes:
         terms = Terms(1.0, slope)
         low, stopped = surely_above(prepared, weighing.limits, most=most + 1, terms=terms)
@@ -132,7 +132,7 @@ def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
 def _mixed(
     touched: list[_Touched], allowed: FloatArray, hair: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for every w, the least mean of mixtures within the allowed, and which two points are mixed."""
+    """Return, for every w, the least mean of mixtures of allowed excess, and the two points that are mixed."""
     value = np.full(len(allowed), np.inf)
     first, second = np.zeros(len(allowed), dtype=np.int64), np.zeros(len(allowed), dtype=np.int64)
     for i, one in enumerate(touched):
@@ -162,7 +162,7 @@ def _mixture(weighing: Weighing, one: _Touched, other: _Touched, w: int, allowed
 
 
 def _safest(weighing: Weighing) -> _Touched:
-    """Sweep the excess first, the mean second."""
+    """Sweep with the excess as first and the mean as second objective."""
     prepared, worst = weighing.prepared, least_worst_case(weighing.prepared)
     value = worst.value.copy()
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
@@ -178,12 +178,12 @@ def _weighed(weighing: Weighing, slope: float) -> _Touched:
 
 
 def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:
-    low = swept.excess if weighing.prepared.scale.rounded else swept.low  # a guide for the search, where it is no bound
+    low = swept.excess if weighing.prepared.scale.rounded else swept.low  # if rounded, only a guide
     return replace(_touch(weighing, swept.choice), slope=slope, low=low)
 
 
 def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:
-    """Evaluate a policy from every budget; budgets beyond its own are played as its own."""
+    """Evaluate a policy from every budget; above its own budget it plays as with its own."""
     missing = weighing.most + 1 - len(choice)
     if missing > 0:
         choice = np.concatenate([choice, np.repeat(choice[-1:], missing, axis=0)])

@@ -1,7 +1,7 @@
-"""What to plan for, where it is not CVaR first: each with the expected cost second.
+"""Objectives other than CVaR; in all of them the expected cost comes second.
 
-All are answered by the sweep over budgets of the exact method, with another first objective; each answer carries its
-value and bounds on the optimal one.
+The exact method's sweep over budgets answers all of them, with another first objective.  Each answer carries its value
+and bounds on the optimal value.
 """
 
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ Objective = Exceedance | ValueAtRisk | MeanPlusCVaR | WorstCase
 
 @dataclass(frozen=True)
 class Achieved:
-    """The value of an objective that a plan has, and bounds on the optimal one.
+    """The value of an objective that a plan achieves, and bounds on the optimal value.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Achieved:
     """
 
     objective: str
-    value: float  # where costs were rounded, as charged: at most this
+    value: float  # an upper bound where costs were rounded: that of the costs as charged
     lower: float
     upper: float
     parameter: float | None = None  # the budget, or the weight

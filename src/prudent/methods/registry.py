@@ -25,19 +25,19 @@ __all__ = ["METHODS", "Method", "chosen", "with_points"]
 
 @dataclass(frozen=True)
 class Method:
-    """What is to be known of a method beside its code."""
+    """What other parts need to know about a method besides its code."""
 
     home: str  # module:name, in this package
     title: str
     what: str  # what it looks for, in a few words
-    from_paper: bool = False  # made by calling it with the paper's options, such as a number of grid points: it is slow
+    from_paper: bool = False  # whether it is a class to be called with the paper's options, such as grid points; slow
     for_alpha: bool = True  # whether its policy depends on alpha
     shown: bool = True  # whether the page shows it beside the others
-    symbol: str = "circle"  # that stands for it in a chart
+    symbol: str = "circle"  # its mark in a chart
 
     @property
     def found(self) -> Any:
-        """The function, or the class of one with options."""
+        """The method's function, or its class if it has options."""
         module, _, name = self.home.partition(":")
         return getattr(import_module(f"prudent.methods.{module}"), name)
 
@@ -53,7 +53,7 @@ METHODS: dict[str, Method] = {
 
 
 def chosen(method: Any) -> "tuple[str, Run]":
-    """Return the name of a method and what runs it; refuse what is none."""
+    """Return the name of a method and the function that runs it; refuse anything else."""
     if isinstance(method, str) and method in METHODS:
         known = METHODS[method]
         return method, known.found() if known.from_paper else known.found
@@ -65,5 +65,5 @@ def chosen(method: Any) -> "tuple[str, Run]":
 
 
 def with_points(name: str, points: int) -> Any:
-    """Return a method as ``solve`` takes it: the paper's with a number of grid points."""
+    """Return a method as ``solve`` takes it; those of the paper get this number of grid points."""
     return METHODS[name].found(points=points) if name in METHODS and METHODS[name].from_paper else name

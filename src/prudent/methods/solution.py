@@ -1,4 +1,4 @@
-"""What a method hands over: a policy and what is certain about it, in levels counted from best luck."""
+"""What a method returns: a policy, its values and bounds on the optimal CVaR, in levels counted from best luck."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ class Solution:
     """A policy, its own values, and bounds on the optimal CVaR."""
 
     policy: BudgetPolicy
-    var: float  # the policy's own, in the user's units; not a number if it is not known
-    cvar: float  # the policy's own; not a number if it is not known, from below where costs are rounded
+    var: float  # the policy's own, in the user's units; nan if unknown
+    cvar: float  # the policy's own, or a lower bound on it where costs are rounded; nan if unknown
     expected: float  # the policy's own
-    lower: float  # at most the optimal CVaR
-    upper: float  # at least the optimal CVaR
-    expected_lower: float  # at most the expected cost of every policy of optimal CVaR
+    lower: float  # a lower bound on the optimal CVaR
+    upper: float  # an upper bound on the optimal CVaR
+    expected_lower: float  # a lower bound on the expected cost of every policy of optimal CVaR
     worst: float  # the least worst case over all policies, infinite where none bounds it
-    steps: float = float("nan")  # at least the policy's expected number of actions, if it is known
+    steps: float = float("nan")  # an upper bound on the policy's expected number of actions; nan if unknown
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or nothing
-    notes: tuple[str, ...] = ()  # what else should be known
+    notes: tuple[str, ...] = ()  # what else the user should know

@@ -1,9 +1,9 @@
 """Least worst case first, least expected cost second.
 
-The exact method's policy for the budget w = V_worst(start): with it no run need exceed w, so U is 0 and A* are
-the actions that keep it so.  Where no policy bounds the cost, every policy is as good, and the one of least
-expected cost is returned.  Its own CVaR is read off its distribution, which ends at w.  The bounds on the
-optimal CVaR are V(start) and the policy's own CVaR.
+This is the exact method's policy for the budget w = V_worst(start): with it no run need exceed w, so U is 0 and A* are
+the actions that keep it 0.  Where no policy bounds the cost, all are equally good, and the one of least expected cost
+is returned.  The policy's own CVaR is read off its distribution, which ends at w.  The bounds on the optimal CVaR are
+V(start) and the policy's own CVaR.
 """
 
 from dataclasses import replace
