@@ -1,4 +1,4 @@
-"""The bracket around the optimal CVaR in the user's units, and what was asked of it."""
+"""The bracket on the optimal CVaR in the user's units, and the gap asked for."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ DEFAULT_GAP = 1e-3
 
 @dataclass(frozen=True)
 class Bracket:
-    """Bounds on the optimal CVaR; the returned policy's own is at most ``upper``, too."""
+    """Bounds on an optimal value, mostly the CVaR; the returned policy's own value is at most ``upper``, too."""
 
     lower: float
     upper: float
@@ -52,14 +52,14 @@ class Target:
         return self.gap is not None or self.relative_gap is not None
 
     def width(self, size: float) -> float:
-        """Return how far apart bounds of a size may be."""
+        """Return the largest gap allowed for a value of this size."""
         if not self.said:
             return DEFAULT_GAP * size
         asked = [self.gap, None if self.relative_gap is None else self.relative_gap * size]
         return max(width for width in asked if width is not None)
 
     def status(self, bracket: Bracket, *, aims: bool, interrupted: bool) -> str:
-        """Return the status of a plan; ``aims``: whether its method closes the bracket if it can."""
+        """Return the status of a plan; ``aims`` says whether its method tries to close the bracket."""
         if np.isfinite(bracket.gap) and bracket.gap <= OPTIMAL_GAP * bracket.size:
             return "optimal"
         if interrupted:
@@ -82,7 +82,7 @@ def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
 
 
 def bracket_below(prepared: Prepared, lower: float) -> float:
-    """Return a lower bound in levels in the user's units; see :func:`bracket`."""
+    """Convert a lower bound in levels to the user's units; see :func:`bracket`."""
     base, step, deviation = prepared.scale.in_units(0), prepared.scale.level_size, prepared.scale.deviation
     least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
     if deviation > 0:
@@ -94,17 +94,17 @@ def bracket_below(prepared: Prepared, lower: float) -> float:
 
 
 def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha: float) -> Bracket:
-    """Return bounds in levels in the user's units, wide enough for what the lattice swallowed of the costs.
+    """Convert bounds in levels to the user's units, widened by the distance of the costs from the lattice.
 
-    Each cost may be ``deviation`` away from the lattice, hence each least cost by luck n times that, and each
-    normalised cost 2n + 1 times that, n the most actions without meeting a state again.  Normalised costs are at
-    least 0 in truth as on the lattice, so from below they err by a factor of their size; unless they gave up the slip
-    when they were rounded down.  From above each of a run's expected ``steps`` adds its part.
+    Each cost may be off the lattice by ``deviation``, hence best luck by n deviations and each normalised cost by
+    (2n+1), where n is the most actions without meeting a state again.  Normalised costs are at least 0, the true ones
+    too, so from below the error is a fraction of their size; it is 0 where costs were lowered by the slip when they
+    were rounded down.  From above each of a run's expected ``steps`` adds one deviation, divided by alpha.
     """
     base, step = prepared.scale.in_units(0), prepared.scale.level_size
     least = bracket_below(prepared, lower)
     most = base + step * upper + 4 * UNIT * (abs(base) + step * upper) + prepared.scale.deviation * steps / alpha
     if not least <= most:
         raise Defect(f"{prepared.model.name}: a lower bound of {least!r} came out above an upper bound of {most!r}")
-    # Relative to the answer, counted from 0 or from best luck, and on a lattice never finer than to its step.
+    # The size is that of the answer, counted from 0 or from best luck, and on a lattice at least one level.
     return Bracket(least, most, max(abs(least), abs(most), most - base, prepared.scale.resolution))

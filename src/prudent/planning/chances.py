@@ -1,9 +1,9 @@
 """The greatest chance of staying within a budget, for many budgets at once.
 
-Model checkers ask for it one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]``; one sweep has them all
-(:mod:`prudent.methods.exceedance`).  Plans are those that reach a goal with probability 1: where a plan might do better
-by risking a trap, a model checker's number is larger.  Each budget has a best plan of its own:
-``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
+Model checkers ask for it one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]``; here one sweep answers for all
+budgets (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count: where risking a
+trap does better, a model checker's number is larger.  Each budget has its own best plan, which ``prudent.solve(model,
+alpha, objective=prudent.Exceedance(k))`` returns.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 __all__ = ["Chances", "chances"]
 
 TAIL = 0.1
-"""The alpha for which a step is chosen where costs have none in common and none is given."""
+"""The alpha for which a step is chosen if costs have no common step and the user gives none."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +44,7 @@ class Chances(Shown):
     model: SSP
     budgets: FloatArray
     chance: FloatArray  # the greatest chance found of a total cost within the budget
-    lower: FloatArray  # the greatest chance there is lies between these
+    lower: FloatArray  # bounds on the greatest chance of all plans
     upper: FloatArray
     step: float | None  # what costs were rounded to, if they were
     seconds: float
@@ -117,8 +117,8 @@ def chances(
 ) -> Chances:
     """Return the greatest chance of a total cost within each budget, with bounds: all from one sweep.
 
-    It is the greatest among plans that reach a goal with probability 1, as all plans here do.  Without states from
-    which no goal can be reached, it is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``.
+    Only plans that reach a goal with probability 1 count, as everywhere here.  If every state can reach a goal, the
+    chance is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def chances(
     step : float, optional
         Round costs to multiples of this; the bounds enclose what that changes.
     memory, time_limit, threads
-        As in :func:`prudent.solve`; what runs out of them is refused.
+        As in :func:`prudent.solve`; running out of them is an error.
 
     Examples
     --------
@@ -149,13 +149,13 @@ def chances(
 
 
 def _within(job: Job, prepared: Prepared, budgets: FloatArray) -> Stage[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Return the chances of staying within budgets, with their bounds; no gap of them is asked for."""
+    """Return the chances of staying within budgets, with their bounds; no gap is asked for."""
     level = np.array([max(min(prepared.scale.level_within(b), UNREACHED), -1) for b in budgets], dtype=np.int64)
     worst = int(least_worst_case(prepared).value[prepared.start])
     most = int(min(level.max(initial=0), worst))
     found = exceeding(prepared, max(most, 0), job.limits)
     inside = np.clip(level, 0, most)
-    some, sure = level >= 0, level >= worst  # less than the best of luck takes; what a plan never exceeds
+    some, sure = level >= 0, level >= worst  # best luck is within the budget; some plan never exceeds it
     chance, lower, upper = (
         np.where(some, np.where(sure, 1.0, 1.0 - beyond[inside]), 0.0)
         for beyond in (found.chance, found.high, found.low)

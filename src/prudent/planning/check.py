@@ -1,4 +1,4 @@
-"""What kind of model it is, and everything that is wrong with it."""
+"""Check a model: what kind it is, what solving it takes, and everything that is wrong with it."""
 
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
@@ -31,7 +31,7 @@ REAL = ("step", "least_cost", "worst_case", "deviation")
 
 @dataclass(frozen=True, repr=False)
 class Report(Shown):
-    """What :func:`prudent.check` found; None where a problem hides it.
+    """What :func:`prudent.check` found; a field is None where a problem hides it.
 
     Examples
     --------
@@ -84,9 +84,9 @@ class Report(Shown):
         return plain({"ok": self.ok, **asdict(self)})
 
     def to_frame(self) -> DataFrame:
-        """Return the findings as a data frame of one row (extra ``frame``); what is not known is missing there.
+        """Return the findings as a data frame of one row (extra ``frame``); unknown values are missing.
 
-        ``forecast`` takes a column for each of its numbers; notes and problems are text, a line for each.
+        ``forecast`` has a column for each of its numbers; notes and problems are text, one line each.
 
         Examples
         --------
@@ -160,7 +160,7 @@ def _duration(seconds: float) -> str:
 
 
 def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float | None = None) -> Report:
-    """Report what kind of model it is and every problem found, not only the first, and about what solving takes.
+    """Report what kind of model it is, all problems found, not only the first, and about what solving takes.
 
     Parameters
     ----------

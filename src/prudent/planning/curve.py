@@ -1,8 +1,8 @@
 """Every alpha at once: optimal CVaR, its VaR and the least expected cost, from one exploration.
 
-With U(w) the least expected excess over a budget w, the optimal CVaR is min over w of w + U(w) / alpha.  In 1 / alpha
-that is a minimum of straight lines: between two *breakpoints* one w is best, and CVaR = w + U(w) / alpha there.  The
-exploration for the smallest alpha holds all of them, and the actions of every budget, hence a plan for each.
+With U(w) the least expected excess over a budget w, the optimal CVaR is min over w of w + U(w) / alpha.  As a function
+of 1 / alpha that is a minimum of straight lines: between two *breakpoints* one w is best and gives the CVaR.  The
+exploration for the smallest alpha finds all these w and the actions of every budget, hence a plan for each alpha.
 """
 
 import math
@@ -32,7 +32,7 @@ SAME = 1e-9
 """Breakpoints closer than this, relatively, are one."""
 
 MOST = 1000
-"""The most breakpoints that are listed; of more, some are left out, evenly."""
+"""The most breakpoints that are listed; if there are more, evenly spaced ones are."""
 
 
 SHOWN = 30
@@ -41,7 +41,7 @@ SHOWN = 30
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The best that can be had at one alpha.
+    """The optimal CVaR at one alpha, with the VaR and the expected cost of the best policy.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class CurvePoint:
     """
 
     alpha: float
-    cvar: float  # of the best policy; where costs were rounded, from below, and nan if it is not known
+    cvar: float  # of the best policy; a lower bound on it where costs were rounded; nan if unknown
     var: float
     expected: float
     lower: float  # the optimal CVaR is at least this
@@ -86,25 +86,25 @@ class Curve(Shown):
 
     @property
     def step(self) -> float:
-        """The step of the costs that was planned on."""
+        """The step of the costs that planning used."""
         return self._explored.prepared.scale.step
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else should be known: rounded costs."""
+        """What else the user should know, such as rounded costs."""
         rounded = self._explored.prepared.scale.notes
         return (*rounded, GROUPED) if rounded else ()
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:
-        """The breakpoints, with alpha rising from ``alpha_min`` to 1: from each to the next VaR and expected cost stay.
+        """The breakpoints, by alpha from ``alpha_min`` to 1; between two of them VaR and expected cost are constant.
 
         At a breakpoint itself two budgets are best, and :meth:`at` takes the one of least expected cost.
         """
         return tuple(self.at(alpha) if w is None else self._point(alpha, w, True) for alpha, w in self._breakpoints())
 
     def at(self, alpha: float) -> CurvePoint:
-        """Return what can be had at an alpha.
+        """Return the point of the curve at an alpha.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class Curve(Shown):
         return self._point(alpha, w, alpha < 1 and not attains[:w].any())
 
     def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
-        """Return what a budget gives at an alpha; ``first``: it is the least one that is best for its policy: VaR."""
+        """Return the point of a budget at an alpha; ``first`` says that it is its policy's VaR."""
         explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
 
         excess, above, mean = explored.values[:, w].tolist()
@@ -226,12 +226,12 @@ class Curve(Shown):
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 
     def _breakpoints(self) -> list[tuple[float, int | None]]:
-        """Return the alphas at which the best budget changes, with the one that is best above, and both ends.
+        """Return the alphas at which the best budget changes, each with the budget best above it, and both ends.
 
-        They are the lower envelope of lines in 1/alpha.
+        They are the corners of the lower envelope of lines in 1/alpha.
         """
         excess = self._explored.swept.excess
-        kept, since = [0], [1.0]  # budgets on the envelope, and from which 1/alpha on each is best
+        kept, since = [0], [1.0]  # budgets on the envelope, and the least 1/alpha for which each is best
         for w in range(1, len(excess)):
             while excess[w] < excess[kept[-1]]:
                 meet = (w - kept[-1]) / float(excess[kept[-1]] - excess[w])
@@ -242,7 +242,7 @@ class Curve(Shown):
                 kept.append(w)
                 since.append(max(meet, 1.0))
                 break
-        known = zip(since[1:], kept, strict=False)  # before each there is the budget kept before it
+        known = zip(since[1:], kept, strict=False)  # below each 1/alpha the budget kept before is best
         inside = [(1 / x, w) for x, w in known if 1 + SAME < x < (1 - SAME) / self.alpha_min][::-1]
         if len(inside) > MOST:
             inside = [inside[i] for i in np.linspace(0, len(inside) - 1, MOST).astype(int)]
@@ -251,7 +251,7 @@ class Curve(Shown):
 
 
 def _up(alpha: float) -> str:
-    """Return an alpha to six digits, rounded up: it is where something begins."""
+    """Return an alpha to six digits, rounded up, since a range of alphas begins there."""
     text = f"{alpha:.6g}"
     if float(text) < alpha:
         last = 10.0 ** (math.floor(math.log10(alpha)) - 5)
@@ -267,14 +267,14 @@ def curve(
     memory: int | float | str | None = None,
     threads: int | None = None,
 ) -> Curve:
-    """Return optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
+    """Return the optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
 
     Parameters
     ----------
     model : SSP
         The problem.
     alpha_min : float
-        The smallest alpha; the work is that of solving for it.
+        The smallest alpha; the curve takes as long as solving for it.
     step : float, optional
         Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
         the bounds at ``alpha_min`` to be about a thousandth apart.

@@ -24,7 +24,7 @@ from prudent.runtime.limits import Stopped
 __all__ = ["Cap", "cap_of", "limited", "solve_within"]
 
 FORGIVEN = 1e-12
-"""How far below the optimal CVaR a limit may be, relative to its size: less than rounding can tell."""
+"""How far below the optimal CVaR a limit may be, relative to its size: within rounding error."""
 
 WEIGHTS = 60
 """The most weights that are tried."""
@@ -34,9 +34,9 @@ WEIGHTS = 60
 class Cap:
     """How much CVaR is accepted for the sake of the mean."""
 
-    slack: float | None  # relative to the optimum
-    more: float | None  # than the optimum
-    most: float | None
+    slack: float | None  # above the optimal CVaR, relative to its size
+    more: float | None  # above the optimal CVaR, in the user's units
+    most: float | None  # the limit itself
     randomise: bool
 
     def limit(self, optimum: float) -> float:
@@ -49,7 +49,7 @@ class Cap:
 def cap_of(
     method: str, slack: float | None, absolute_slack: float | None, max_cvar: float | None, randomise: bool
 ) -> Cap | None:
-    """Return how much CVaR is accepted, if more than the least."""
+    """Return the limit on CVaR that the arguments give, or None."""
     asked = [value is not None for value in (slack, absolute_slack, max_cvar)]
     if not any(asked):
         if randomise:
@@ -77,14 +77,14 @@ class _Within:
     solution: Solution
     optimum: Solution  # of least CVaR
     bracket: Bracket  # on the optimal CVaR
-    limit: float  # on CVaR; not a number if there was no time to look for anything within it
+    limit: float  # on CVaR; nan if the solve stopped before it could be used
 
 
 def solve_within(job: Job, cap: Cap) -> Plan:
     """Return the best plan found with a CVaR up to a limit.
 
-    A gap that is asked for is one of the mean.  Part of that no step closes, since the best plan need not weigh mean
-    and CVaR against each other; so where none is asked for, steps are as fine as the optimal CVaR needs them.
+    A gap that is asked for is one of the mean.  Part of it may stay open at any step, since the best plan need not be
+    optimal for any weight of CVaR; so where none is asked for, the step is as fine as the optimal CVaR requires.
     """
     with job.limits:
         stage = job.refined(
@@ -109,7 +109,7 @@ def _attempt(job: Job, prepared: Prepared, cap: Cap) -> Stage[_Within]:
         try:
             weighing = Weighing(explored, job.alpha, job.limits)
             limit, solution = _within(weighing, optimum, safest.bracket, cap)
-        except Stopped as stopped:  # the least CVaR is within every limit
+        except Stopped as stopped:  # the plan of least CVaR is within every limit
             limit = cap.limit(safest.bracket.upper)
             solution = replace(optimum, expected_lower=explored.least, stopped=stopped.reason)
     asked = safest.bracket
@@ -126,7 +126,7 @@ def _size(prepared: Prepared, mean: float) -> float:
 
 
 def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:
-    """Return a plan as one with a limit on its CVaR, with the status that its bounds on the mean give it."""
+    """Return a plan with a limit on its CVaR and the status that follows from its bounds on the mean."""
     mean = Bracket(plan.expected_lower, plan.expected, _size(plan.policy.prepared, plan.expected))
     return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=interrupted))
 
@@ -141,7 +141,7 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
             f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.scale.rounded else 'has'} that little: "
             f"the optimal CVaR is {_shown(bracket)}; give more"
         )
-    # Counted from best luck, which may be far from 0, a limit has lost digits.
+    # Counted from best luck, which may be far from 0, the limit loses digits.
     hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.scale.in_units(0))) / prepared.scale.level_size)
     allowed = max(prepared.scale.in_levels(limit) - hair, safest.cvar)
     sure = max(prepared.scale.in_levels(limit), safest.cvar) + hair
@@ -172,7 +172,7 @@ def _shown(bracket: Bracket) -> str:
 
 
 def _bought(plan: Plan, optimum: Solution) -> str:
-    """Return what a limit buys, in words."""
+    """Return in words what a limit costs in CVaR and saves of the mean."""
     prepared = plan.policy.prepared
     cvar, mean = prepared.scale.in_units(optimum.cvar), prepared.scale.in_units(optimum.expected)
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
@@ -185,7 +185,7 @@ def _bought(plan: Plan, optimum: Solution) -> str:
 
 
 def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
-    """Return what a plan that randomises draws, in words."""
+    """Return in words what a randomised plan draws."""
     if len(policy.parts) == 1 or not isinstance(found, Mixture):
         return ()
     parts = (found.first, found.share), (found.second, 1 - found.share)

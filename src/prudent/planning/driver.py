@@ -1,8 +1,8 @@
-"""One driver under every verb: check, limits, compile, clock, prepare, refine, stop.
+"""The driver that all verbs share: check, limits, compile, clock, prepare, refine, stop.
 
-A verb begins a :class:`Job`, which checks what all of them take and starts the clock, and says how it attempts its task
-on a prepared model.  :meth:`Job.refined` makes one attempt where costs have a common step, or a step is given.  Else
-costs are rounded, and it makes attempts on finer and finer steps, until the bounds are as close as asked for.
+A verb calls :func:`begin`, which checks what all verbs take and starts the clock, and gives the :class:`Job` a function
+that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if costs have a common step or a step
+is given; else it rounds costs to finer and finer steps, until the bounds are as close as asked for.
 """
 
 import math
@@ -36,7 +36,7 @@ from prudent.runtime.progress import announce
 __all__ = ["Job", "begin", "compile_kernels", "explored", "plan_of", "stage_of"]
 
 STALLED = 0.9
-"""Where a finer step leaves more of the gap than this, what is left of it does not come from rounding."""
+"""Where a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Job:
     ) -> Stage[Found]:
         """Return the best of all attempts, with the best of their bounds.
 
-        With ``one_question`` false each step asks another question, and the last answer is returned.  With
-        ``may_stall`` not all of the gap comes from rounding, and attempts end when a finer step does not help.
+        With ``one_question`` false the question depends on the step, and the last answer is returned.  With
+        ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step does not help.
         """
         prepared = prepare(self.model, self.step)
         if self.step is not None or not prepared.scale.rounded:
@@ -92,7 +92,7 @@ class Job:
         return replace(best, stopped=stopped)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
-        """Do what keeps its place in the checkpoint, if there is one; remove that once it is finished."""
+        """Do work that keeps its place in the checkpoint, if there is one; remove the file once that is finished."""
         try:
             stage = work()
         except Defect as defect:
@@ -103,7 +103,7 @@ class Job:
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
-        """Let Ctrl-C ask what goes on inside to stop; what cannot be used unfinished then ends as Ctrl-C does."""
+        """Let Ctrl-C ask the work inside to stop; work of no use unfinished then raises KeyboardInterrupt."""
         with self.limits:
             try:
                 yield
@@ -126,9 +126,9 @@ def begin(
     checkpoint: str | PathLike[str] | None = None,
     said: object = None,
 ) -> Job:
-    """Check what every verb takes, compile, and start the clock; model and alpha have been checked.
+    """Check the arguments that all verbs take, compile, and start the clock; model and alpha are checked already.
 
-    A checkpoint belongs to the model, alpha, the step and the method as it was ``said``.
+    A checkpoint belongs to the model, alpha, the step and ``said``: the method as the user gave it.
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
@@ -137,21 +137,21 @@ def begin(
         about = {"model": model.fingerprint, "alpha": alpha, "method": repr(said), "step": step}
         keeper = Checkpoint(checkpoint, about)
     compile_kernels(method)
-    limits = replace(limits, keeper=keeper, began=time.monotonic())  # compiling takes nobody's time
+    limits = replace(limits, keeper=keeper, began=time.monotonic())  # compiling does not count
     return Job(model, alpha, step, target or Target(), limits, time.perf_counter(), keeper)
 
 
 def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float) -> Stage[Solution]:
-    """Return a solution as an attempt at the optimal CVaR, begun at some time."""
+    """Return a solution as a stage, with its bracket on the optimal CVaR and the seconds since it ``began``."""
     bracket = bracket_of(prepared, solution, alpha)
     levels = prepared.scale.in_levels(bracket.upper if np.isfinite(bracket.upper) else bracket.lower)
     return Stage(prepared, solution, bracket, levels, time.perf_counter() - began, solution.stopped)
 
 
 def explored(job: Job, what: str) -> Explored:
-    """Sweep the budgets as far as a job's alpha needs it, once: no gap is asked for, and a likely step serves.
+    """Sweep the budgets once, as far as a job's alpha requires; costs without a common step get a likely step.
 
-    Raise where it is stopped; ``what`` is then said to take too long.
+    Raise an error if the sweep is stopped; its message says that ``what`` takes too long.
     """
 
     def attempt(prepared: Prepared) -> Stage[Explored]:
@@ -171,11 +171,11 @@ def plan_of(
     target: Target | None = None,
     limits: Limits | None = None,
 ) -> Plan:
-    """Return the plan that a solution is, in the user's units."""
+    """Return a solution as a plan, in the user's units."""
     prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
     cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
     status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
-    if status == "optimal" and stage.stopped:  # in CVaR; budgets that were not looked at may have a lower mean
+    if status == "optimal" and stage.stopped:  # in CVaR alone: budgets not swept may have a lower mean
         status = "interrupted" if interrupted else "within_gap"
     return Plan(
         model=model,
@@ -218,7 +218,7 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
 
 
 def _better(before: Stage[Any], after: Stage[Any]) -> Stage[Any]:
-    """Return the stage whose answer is surely better, with the better of both lower bounds."""
+    """Return the stage with the smaller upper bound, with the larger of both lower bounds."""
     best = after if after.bracket.upper <= before.bracket.upper else before
     lower = max(before.bracket.lower, after.bracket.lower)
     return replace(best, bracket=replace(best.bracket, lower=lower))

@@ -1,8 +1,8 @@
-"""What a solve will take, before it is begun: levels, memory, time, and the gap that rounding leaves.
+"""Estimates of what a solve takes: levels, memory, time, and the gap that rounding leaves.
 
-All are estimates.  The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than
-too few; the time is that of a few levels of the model itself, times their number; a run's costs are each rounded by up
-to one step, so the gap is about a step for each of its actions.
+The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than too few.  The time is
+measured on a few levels of the model itself and multiplied by their number.  Each cost of a run is rounded by up to one
+step, so the gap is about one step for each action of a run.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ PER_OUTCOME = 250
 """Bytes for each outcome while a model is prepared, measured on a large one."""
 
 ROUNDED = 1.5
-"""What a sweep up and a sweep down take, relative to one that carries both bounds."""
+"""The time of two sweeps, on costs rounded up and down, relative to one sweep for plan and bound."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """About what a solve takes.
+    """Estimates of what a solve takes.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Forecast:
 
 
 def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
-    """Return about what a solve takes, for a step, or for the one that solve would end up with."""
+    """Estimate what a solve takes with a given step, or with the one that ``solve`` would end up with."""
     prepared = prepare(model, step)
     if prepared.scale.rounded and step is None:
         prepared = prepare(model, likely_step(prepared, alpha))

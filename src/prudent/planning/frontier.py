@@ -1,9 +1,9 @@
-"""The trade-off between the average and the tail.
+"""The trade-off between expected cost and CVaR.
 
 The *supported* points, those that are best for some weight of CVaR against expected cost, are found by dichotomy: the
-weight at which two neighbours are equally good either shows a better point between them, or that there is none
-(:mod:`prudent.methods.mean_cvar`).  At one end is the least expected cost with the least CVaR that goes with it, at the
-other the least CVaR with the least expected cost.
+weight at which two neighbours are equally good either yields a better point between them or shows that there is none
+(:mod:`prudent.methods.mean_cvar`).  One end is the least CVaR among policies of least expected cost, the other the
+least expected cost among policies of least CVaR.
 """
 
 from dataclasses import dataclass, replace
@@ -51,13 +51,13 @@ class FrontierPoint:
     """
 
     expected: float
-    cvar: float  # where costs were rounded, an estimate: runs that round alike are taken together
+    cvar: float  # where costs were rounded, an estimate: runs charged alike count at their mean cost
     policy: BudgetPolicy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Shown):
-    """What :func:`prudent.frontier` returns.
+    """Points of the trade-off between expected cost and CVaR; what :func:`prudent.frontier` returns.
 
     Examples
     --------
@@ -75,9 +75,9 @@ class Frontier(Shown):
     lower: float  # the optimal CVaR is at least this
     gap: float  # no policy's expected cost is below the points, or the straight lines between them, by more than this
     status: str  # a key of STATUS
-    step: float  # the step of the costs that was planned on
+    step: float  # the step of the costs that planning used
     seconds: float
-    notes: tuple[str, ...] = ()  # what else should be known: rounded costs
+    notes: tuple[str, ...] = ()  # what else the user should know, such as rounded costs
 
     @property
     def message(self) -> str:
@@ -87,8 +87,8 @@ class Frontier(Shown):
     def plan(self, i: int) -> Plan:
         """Return point ``i`` as a plan, without solving again; its limit ``max_cvar`` is its own CVaR.
 
-        No plan within that limit has an expected cost below ``expected_lower``; the status tells how far that is from
-        the plan's own, at the tolerance that :func:`prudent.solve` has by default.
+        No plan within that limit has an expected cost below ``expected_lower``; the status compares that with the
+        plan's own expected cost, by the default gap of :func:`prudent.solve`.
 
         Examples
         --------
@@ -114,7 +114,7 @@ class Frontier(Shown):
         return limited(plan, limit, Target(), interrupted=self.status == "interrupted")
 
     def least_expected(self, max_cvar: float) -> float:
-        """Return a lower bound on the expected cost of every policy whose CVaR is at most this; infinite for none.
+        """Return a lower bound on the expected cost of all policies with a CVaR of at most this; infinite if there is none.
 
         Examples
         --------
@@ -126,7 +126,7 @@ class Frontier(Shown):
         3.1
         """
         if max_cvar < self.lower:
-            return float("inf")  # there is none
+            return float("inf")  # there is no such policy
         return max(float(beneath(np.array(bound), weight, max_cvar)) for weight, bound in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,8 +211,8 @@ def frontier(
     alpha : float
         The fraction of worst runs that CVaR averages over.
     tolerance : float
-        Points are looked for until no policy can beat the straight line between two neighbours in expected cost by
-        more than this part of its whole range; 0 finds all of them.
+        Points are added until no policy's expected cost can be below the straight line between two neighbours by more
+        than this fraction of the range of expected costs; 0 finds all points.
     most : int
         The most weights to try; ``gap`` says how much may have been missed.
     step : float, optional
@@ -281,7 +281,7 @@ def _widest(
         if (left.cvar, right.cvar) in closed:
             continue
         slope = (right.expected - left.expected) / (left.cvar - right.cvar)
-        # The lines' maximum is convex in CVaR, so what lies between it and the straight line is widest where two meet.
+        # The maximum of the lines is convex in CVaR, so its distance to the straight line is largest where two meet.
         flat, steep = weight <= slope, weight >= slope
         cvar = np.array([left.cvar, right.cvar])
         if flat.any() and steep.any():
@@ -304,7 +304,7 @@ def _missed(found: list[Found], lines: list[tuple[float, float]]) -> float:
 
 
 def _undominated(found: list[Found]) -> list[Found]:
-    """Return points by rising expected cost, without those that another one is as good as in both."""
+    """Return the points that no other one dominates, by rising expected cost."""
     kept: list[Found] = []
     for point in sorted(found, key=lambda each: (each.expected, each.cvar)):
         if not kept or point.cvar < kept[-1].cvar - CLOSED * abs(kept[-1].cvar):
@@ -321,5 +321,5 @@ def _point(weighing: Weighing, found: Found) -> FrontierPoint:
 
 
 def _line(prepared: Prepared, weight: float, bound: float) -> float:
-    """Return the bound of a line in the user's units: both parts count from best luck."""
+    """Convert the bound of a line to the user's units; expected cost and CVaR both count from best luck."""
     return (1 + weight) * bracket_below(prepared, bound / (1 + weight))

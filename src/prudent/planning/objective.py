@@ -28,7 +28,7 @@ __all__ = ["solution_of", "solve_for"]
 
 
 def solve_for(job: Job, objective: Objective) -> Plan:
-    """Return the plan that is best for another objective than CVaR."""
+    """Return the best plan for an objective other than CVaR."""
 
     def attempt(prepared: Prepared) -> Stage[tuple[BudgetPolicy, Achieved]]:
         began = time.perf_counter()
@@ -49,7 +49,7 @@ def solve_for(job: Job, objective: Objective) -> Plan:
 
 
 def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
-    """Return a policy with its own values; of the optimum no more is said than they and the least mean tell."""
+    """Return a policy with its own values; the optimal CVaR is bounded by the least mean and the policy's own CVaR."""
     prepared = policy.prepared
     expected = least_expected_cost(prepared)
     own = own_tail(policy, expected, None, alpha)
@@ -80,15 +80,15 @@ def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Lim
     value = prepared.scale.in_units(found.worst)
     if not np.isfinite(value):
         raise PrudentError("no policy bounds the cost: there is no least worst case")
-    kept = prepared.scale.in_units(float(found.policy.level))  # more than the least, where costs were rounded up
+    kept = prepared.scale.in_units(float(found.policy.level))  # above the least worst case where costs were rounded up
     return found.policy, Achieved("worst-case", kept, value, kept)
 
 
 def _exceedance(prepared: Prepared, budget: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
     w = prepared.scale.level_within(budget)
     choice = least_expected_cost(prepared).choice
-    most = worst_case_of(prepared, choice)[prepared.start]  # beyond all levels where nothing bounds it
-    if w < 0 or w >= most:  # less than the best of luck takes, or never less than the cheapest policy does
+    most = worst_case_of(prepared, choice)[prepared.start]  # UNREACHED if nothing bounds it
+    if w < 0 or w >= most:  # best luck exceeds the budget, or the policy of least expected cost never does
         chance = float(w < 0)
         return BudgetPolicy.of_states(prepared, choice), Achieved("exceedance", chance, chance, chance, budget)
     found = exceeding(prepared, w, limits)

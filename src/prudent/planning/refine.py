@@ -1,7 +1,7 @@
-"""Costs without a common step: which step to begin with, and which one next.
+"""The steps to which costs without a common step are rounded: which one first, and which one next.
 
-The gap between the bounds shrinks about as the step does, and the work grows as the step shrinks.  So a first, coarse
-step tells which one will do, and the coarse solve costs little beside the last.
+The gap between the bounds shrinks about in proportion to the step, and the work grows as the step shrinks.  So a first,
+coarse solve tells which step will do, and costs little compared with the last solve.
 """
 
 from dataclasses import dataclass
@@ -28,16 +28,16 @@ COARSE = 2000
 """About how many levels the first, coarse solve has."""
 
 AIM = 0.8
-"""The part of the gap asked for that a step aims at."""
+"""The fraction of the requested gap that a step aims at."""
 
 FINEST = 1 / 32
-"""The most that one step is finer than the one before, as a factor."""
+"""The smallest ratio of a step to the one before."""
 
 FINER = 0.7
-"""The least that it is."""
+"""The largest ratio of a step to the one before."""
 
 NO_GAP = Bracket(0.0, 0.0, 0.0)
-"""Where nobody asks for a gap."""
+"""The bracket of stages for which no gap is asked."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Stage(Generic[Found]):
 
     prepared: Prepared
     found: Found
-    bracket: Bracket = NO_GAP  # on what is looked for
+    bracket: Bracket = NO_GAP  # on the value that is sought
     levels: float = 0.0  # about how many the sweep went through
     seconds: float = 0.0
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or nothing
 
     def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
-        """Return the same for something else that was found in it."""
+        """Return the same stage with another result, and another bracket if it is given."""
         return Stage(self.prepared, found, bracket or self.bracket, self.levels, self.seconds, self.stopped)
 
 
@@ -64,7 +64,7 @@ def coarse_step(prepared: Prepared, alpha: float) -> float:
 
 
 def likely_step(prepared: Prepared, alpha: float) -> float:
-    """Return about the step at which the bounds for alpha are as close as they are asked to be by default."""
+    """Return about the step at which the bounds for alpha are within the default gap."""
     least = least_expected_cost(prepared)
     levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
@@ -73,7 +73,7 @@ def likely_step(prepared: Prepared, alpha: float) -> float:
 
 
 def finer_step(stage: Stage[Any], target: Target, limits: Limits) -> tuple[float, str]:
-    """Return the step after a stage, or its own and why there is none: "interrupted", "digits", "time", "memory"."""
+    """Return the next step, or the stage's own and why there is no next: "interrupted", "digits", "time", "memory"."""
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
@@ -82,7 +82,7 @@ def finer_step(stage: Stage[Any], target: Target, limits: Limits) -> tuple[float
         return step, limits.stop
     if finer < _finest(prepared.model):
         return step, "digits"
-    if stage.seconds * step / finer > limits.left:  # what time is left for is perhaps still finer
+    if stage.seconds * step / finer > limits.left:  # the time left may still allow a smaller refinement
         finer = nice_step(max(step * stage.seconds / max(limits.left, 1e-3), finer))
         if finer > FINER * step:
             return step, "time"

@@ -1,6 +1,6 @@
 """``solve``: from a model to a plan.
 
-What is checked and how a solve is driven is told in :mod:`prudent.planning.driver`.
+:mod:`prudent.planning.driver` says what is checked and how a solve is driven.
 """
 
 import time
@@ -52,7 +52,7 @@ def solve(
 
     Costs with a common step are solved exactly.  Others are rounded, up for the plan and down for the lower bound, to
     finer and finer steps until the gap between the bounds is as asked for.  Under method ``exact``, Ctrl-C returns the
-    best plan so far, with the bounds known so far and the status ``interrupted``; a second one breaks off.
+    best plan so far, with the bounds known so far and the status ``interrupted``; a second Ctrl-C breaks off.
 
     Parameters
     ----------
@@ -65,15 +65,15 @@ def solve(
         ``"worst-case"``: least worst case first, least expected cost second.  ``"cvar-wc"`` and ``"cvar-ev"``:
         the paper's methods, with the paper's options, or :class:`CvarWC` and :class:`CvarEV` with one's own.
     gap, relative_gap : float, optional
-        How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; 0.001 relative
-        unless said.  The status tells whether they are.
+        How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; by default 0.001 relative.
+        The status tells whether they are that close.
     slack : float, optional
-        Accept a CVaR above the optimal one by this part of its size, 0.01 for 1%, for the sake of the mean.
+        Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the mean.
     absolute_slack : float, optional
         The same in the units of the costs.
     max_cvar : float, optional
-        Accept any CVaR up to this one.  With one of the three, the plan is the best found by weighing mean and CVaR
-        against each other; ``expected_lower`` is what no plan within the limit can beat, and ``gap`` and
+        Accept any CVaR up to this one.  With any of these three, the plan is the best found by weighing mean and CVaR
+        against each other; no plan within the limit has an expected cost below ``expected_lower``, and ``gap`` and
         ``relative_gap`` are between that and ``expected``.
     randomise : bool
         Within such a limit: allow a plan that draws one of two policies at the start of a run, seeded.  That attains
@@ -84,16 +84,16 @@ def solve(
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
-        The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  What is sure
-        to need more is refused before it begins.
+        The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  A solve that is
+        certain to need more is refused before it begins.
     time_limit : float, optional
         Seconds, about, after which method ``exact`` returns the best plan and bounds so far, with a note.  Evaluating
         that plan comes on top; on a model with cycles it may take as long again.
     threads : int, optional
-        How many threads; all cores by default.  The results are the same.
+        How many threads; all cores by default.  The results do not depend on it.
     checkpoint : path, optional
-        A file in which a long solve keeps its place.  Called again with the same arguments after a kill, or after
-        Ctrl-C, it goes on from there, to the same answer; when it is finished the file is removed.
+        A file in which a long solve keeps its place.  Called again with the same arguments after a kill or Ctrl-C,
+        ``solve`` resumes from it and returns the same answer; once it is finished, the file is removed.
 
     Examples
     --------
