@@ -30,7 +30,7 @@ COLUMNS = ("state", "at_least", "at_most", "action")
 class Decision:
     """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``.
 
-    Where costs are rounded, one row ends where the next begins; there the earlier one counts.
+    Where costs are rounded, one row ends where the next begins; at that cost the earlier one counts.
 
     Examples
     --------
@@ -51,8 +51,8 @@ class Decisions(Shown):
     """All decisions a run of the plan can meet, by state and rising cost so far.
 
     The column ``spent`` says when an action is played: ``8`` having spent 8, ``8.3 to 31.7`` having spent from 8.3 to
-    31.7, both included, ``39.8 or more`` from 39.8 on, whatever comes.  Between rows no run of the plan can be; where
-    costs were rounded one range begins where another ends, and there the earlier one counts.
+    31.7, both included, ``39.8 or more`` having spent 39.8 or more.  No run of the plan is ever between two rows.
+    Where costs were rounded, one range begins where another ends, and at that cost the earlier one counts.
 
     Examples
     --------
@@ -93,10 +93,10 @@ class Decisions(Shown):
     def to_csv(self, path: str | PathLike[str] | None = None, *, names: Sequence[str] | None = None) -> str | None:
         """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
 
-        Text is quoted, numbers are not; an open end is left empty.  A name that a spreadsheet would take for a formula,
-        since it begins with ``=``, ``+``, ``-`` or ``@`` and is no number, gets an apostrophe in front, and so does one
-        that begins with an apostrophe: take one off to get the name.  What cannot be seen does not count as a
-        beginning.  :meth:`to_dict` and :meth:`to_frame` have names as they are.
+        Text is quoted, numbers are not; an open end is left empty.  A spreadsheet would take a name for a formula if it
+        begins with ``=``, ``+``, ``-`` or ``@`` and is not a number; such a name gets an apostrophe in front, and so
+        does one that begins with an apostrophe: remove one to get the name.  Invisible characters at the beginning are
+        skipped in this.  :meth:`to_dict` and :meth:`to_frame` keep names as they are.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Decisions(Shown):
         return frame(columns | {name: np.array(columns[name], float) for name in ("at_least", "at_most")})
 
     def _columns(self, names: Sequence[str] | None) -> dict[str, list[Any]]:
-        """Return the table by columns, the parts of states under their names."""
+        """Return the table by columns; with ``names``, each part of a state has one."""
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
         if names is None:
             return columns
@@ -207,7 +207,7 @@ class Decisions(Shown):
 
 
 def check_csv_path(path: str | PathLike[str]) -> None:
-    """Refuse a path that is not a table's, before anything is computed for it."""
+    """Refuse a path where no CSV file can be written, before anything is computed."""
     check_place(path, ".csv", "decisions are written")
 
 
@@ -232,7 +232,7 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
 
 
 def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
-    """Return the decisions in a state for every cost so far, from the least that any policy's run can have spent."""
+    """Return the decisions in a state for every cost so far, from the least that a run of any policy can have spent."""
     policy.refuse_as("is no table")
     prepared, index = policy.prepared, policy.prepared.model.index(state)
     if prepared.model.is_goal[index]:
@@ -248,7 +248,7 @@ def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
 
 
 def _rows(policy: BudgetPolicy, state: int, level: IntArray, least: int, action: NDArray[Any]) -> Iterator[Decision]:
-    """Yield ranges of cost so far by falling levels left; ``least``: what is spent at least with none left."""
+    """Yield ranges of cost so far, by falling budget left; ``least``: the fewest levels used with none left."""
     prepared, model = policy.prepared, policy.prepared.model
     used = np.where(level > 0, policy.level - level, least)
     spent = prepared.scale.totals(used, state)

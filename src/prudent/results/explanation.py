@@ -1,4 +1,4 @@
-"""Why a plan plays what it plays: every action of a state, weighed as the method weighs it."""
+"""Why a plan plays an action: all actions of a state, compared as the method compares them."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields
@@ -22,7 +22,7 @@ __all__ = ["Explainer", "Explanation", "Option"]
 
 @dataclass(frozen=True)
 class Option:
-    """One action, if it is played now and the plan is followed after.
+    """One action, valued as if it is played now and the plan is followed afterwards.
 
     Examples
     --------
@@ -34,16 +34,16 @@ class Option:
     """
 
     action: Hashable
-    at: Hashable  # the state it belongs to: another one where free moves lead there first
+    at: Hashable  # the state that has the action: another one where free moves lead there first
     excess: float  # expected amount by which the total exceeds the budget; infinite if stuck, nan without a budget
     expected: float  # expected cost still to come
-    allowed: bool  # whether it keeps the first objective
+    allowed: bool  # whether it keeps the first objective at its optimum
     why: str
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """What can be done in a state, and why the plan does what it does.
+    """The actions of a state, and why the plan plays the one it plays.
 
     Examples
     --------
@@ -56,14 +56,14 @@ class Explanation(Shown):
 
     state: Hashable
     spent: float
-    budget: float | None  # what is left of it; None if the plan looks at the mean alone
+    budget: float | None  # the budget left; None if the plan looks at the mean alone
     safe: bool  # whether from here no run need exceed the budget: the tail is safe
     action: Hashable  # what the plan plays
     options: tuple[Option, ...]
     summary: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as JSON knows it: names as text, None for unknown and infinite numbers.
+        """Return the explanation for JSON: names as text, None for unknown and infinite numbers.
 
         Examples
         --------
@@ -122,7 +122,7 @@ class Explanation(Shown):
 
 
 class Explainer:
-    """Weighs actions; the values it needs are computed anew, since a plan keeps only its actions."""
+    """Compares actions by values that it computes anew, since a plan keeps only its actions."""
 
     def __init__(self, policy: BudgetPolicy) -> None:
         policy.refuse_as("cannot be explained")
@@ -139,7 +139,7 @@ class Explainer:
         self.tables = swept.tables
 
     def explain(self, state: Hashable, spent: float) -> Explanation:
-        """Weigh every action of a state when so much has been spent."""
+        """Compare all actions of a state, given what the run has spent."""
         policy, prepared, model = self.policy, self.policy.prepared, self.policy.prepared.model
         played = policy(state, spent)
         index = model.index(state)
@@ -184,7 +184,7 @@ class Explainer:
         return Explanation(state, spent, budget, safe, played, tuple(options), summary)
 
     def _following(self, action: IntArray, left: int, table: FloatArray, *, slope: float) -> FloatArray:
-        """Return the expected value of what follows each action; below no budget it rises by the slope."""
+        """Return the expected value after each action; below budget 0 the value rises by the slope per level."""
         prepared = self.policy.prepared
         first = prepared.outcome_start[action]
         outcome = np.arange(first[0], prepared.outcome_start[action[-1] + 1])
@@ -193,7 +193,7 @@ class Explainer:
         return np.add.reduceat(prepared.probability[outcome] * value, first - first[0])
 
     def _beside(self, state: int, chosen: Option) -> list[Option]:
-        """Return the state's actions that the prepared model does not know: free moves, and ways into a trap."""
+        """Return the state's actions that the prepared model lacks: free moves, and those that may lead into a trap."""
         prepared, model = self.policy.prepared, self.policy.prepared.model
         found = []
         for a in range(int(model.action_start[state]), int(model.action_start[state + 1])):

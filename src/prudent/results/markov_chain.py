@@ -1,8 +1,8 @@
 """The Markov chain that a policy makes of its model, as a model with one action in each state.
 
-Its states are what the policy tells apart and a run can meet: states where it looks at the state alone, else a state
-with what is left of the budget, and with the policy's memory where it has one.  Costs are the model's own, so the total
-cost has the distribution that the policy gives it.
+A state of the chain is what the policy tells apart and a run can meet: a state of the model, with the budget left if
+the policy depends on it, and with the policy's memory if it has one.  Costs are the model's own, so the total cost has
+the same distribution as under the policy.
 """
 
 from collections.abc import Hashable
@@ -20,21 +20,21 @@ __all__ = ["chain_of"]
 
 
 class _Walk(NamedTuple):
-    """What a policy meets from the start on, in the order of discovery."""
+    """The places that a policy can meet, in the order of discovery."""
 
     state: IntArray  # (n,)  the model's
-    left: IntArray  # (n,)  of the budget, in levels; 0 at goals, where it plays no part
+    left: IntArray  # (n,)  the budget left, in levels; 0 at goals, where it does not matter
     memory: FloatArray  # (n,)  what the policy remembers
     action: IntArray  # (n,)  the model's; -1 at goals
     size: IntArray  # (n,)  how many outcomes the action has
     outcome: IntArray  # the model's outcomes, by place
-    target: IntArray  # and where they lead, by place
-    first: IntArray  # where each initial state of the model begins
-    weight: FloatArray  # and with what probability
+    target: IntArray  # the place that each outcome leads to
+    first: IntArray  # the place of each initial state of the model
+    weight: FloatArray  # the probability of each initial state
 
 
 def chain_of(policy: BudgetPolicy) -> SSP:
-    """Return the chain of a policy; one that draws does so in the first chance step."""
+    """Return the chain of a policy; a randomised policy draws in the first chance step."""
     model = policy.prepared.model
     parts = [(share, part) for share, part in policy.parts if share > 0]
     walks = [_remembering(part) if isinstance(part, UnrolledPolicy) else _walk(part) for _, part in parts]
@@ -64,7 +64,7 @@ def chain_of(policy: BudgetPolicy) -> SSP:
 
 
 def _begin(policy: BudgetPolicy) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the initial states, what is left of the budget in each, and their probabilities."""
+    """Return the initial states, the budget left in each, and their probabilities."""
     model, prepared = policy.prepared.model, policy.prepared
     likely = model.initial_probability > 0
     state = model.initial_state[likely]
@@ -73,7 +73,7 @@ def _begin(policy: BudgetPolicy) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _walk(policy: BudgetPolicy) -> _Walk:
-    """Follow a policy that looks at the state and the budget left; as many places at once as are known."""
+    """Follow a policy that depends on state and budget left, all places of a front at once."""
     model, prepared = policy.prepared.model, policy.prepared
     n, is_goal = model.n_states, model.is_goal
     Limits.of(None, None).check(
@@ -106,7 +106,7 @@ def _walk(policy: BudgetPolicy) -> _Walk:
 
 
 def _remembering(policy: UnrolledPolicy) -> _Walk:
-    """Follow a policy that remembers more, place by place."""
+    """Follow a policy with a memory, place by place."""
     model, prepared = policy.prepared.model, policy.prepared
     is_goal, scale = model.is_goal.tolist(), prepared.scale
     begin, left, weight = _begin(policy)

@@ -1,4 +1,4 @@
-"""A model as a network: the ways between its states, how often a plan's runs go them, and where states lie."""
+"""A model as a network: the ways between its states, how often a plan's runs take them, and where states lie."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Ways:
     def used(self, played: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return pairs of states, (n, 2), and how often a run goes from one to the other, (n,).
 
-        ``played`` tells how often it plays each action.
+        ``played`` gives how often a run plays each action.
         """
         pairs = np.column_stack([self.source, self.target])
         once, which = np.unique(pairs, axis=0, return_inverse=True)
@@ -50,9 +50,9 @@ def ways_of(model: SSP) -> Ways:
 
 
 def place_states(model: SSP) -> FloatArray:
-    """Return where states lie, (n_states, 2): as far apart as it costs to get there, as nearly as a plane allows.
+    """Return positions of states, (n_states, 2), whose distances match the costs between them as a plane allows.
 
-    Classical scaling of the costs of shortest ways, turned so that the start is on the left of the goal.
+    This is classical multidimensional scaling of shortest-path costs, turned so that the start is left of the goal.
     """
     if model.n_states > MOST:
         raise PrudentError(f"{model.name} has {model.n_states:,} states; {MOST} are laid out at most: give positions=")
@@ -74,6 +74,6 @@ def place_states(model: SSP) -> FloatArray:
     angle = np.arctan2(across[1], across[0])
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     flat = flat @ turn
-    if flat[np.argmax(np.abs(flat[:, 1]).round(6)), 1] < 0:  # one of two mirror images, always the same
+    if flat[np.argmax(np.abs(flat[:, 1]).round(6)), 1] < 0:  # of two mirror images, always take the same
         flat[:, 1] *= -1
     return np.asarray(flat)

@@ -53,15 +53,15 @@ class Plan(Shown):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
-    ``expected`` belong to the returned policy and come from its exact evaluation.  Where it is too large for that
-    (``notes`` say so) ``var`` is not a number, and so is ``cvar`` unless the sweep was finished on costs that were not
-    rounded: then it is the optimal one.  Where costs were rounded (``notes`` say so) ``expected`` is still exact and of
-    the true costs, while ``cvar`` and ``var`` take together runs that round alike: ``cvar`` is at most the policy's own
+    ``expected`` belong to the returned policy and come from its exact evaluation.  If it is too large for that
+    (``notes`` say so), ``var`` is nan, and so is ``cvar`` unless the sweep was finished on costs that were not rounded:
+    then it is the optimal CVaR.  If costs were rounded (``notes`` say so), ``expected`` is still exact, of the true
+    costs, while ``cvar`` and ``var`` count runs charged alike at their mean cost: ``cvar`` is at most the policy's own
     and at least ``lower``, ``var`` an estimate; both may be far off if the step is coarse.  No policy of optimal CVaR
-    has an expected cost below ``expected_lower``; the policy has the least one if the status is ``optimal``.
+    has an expected cost below ``expected_lower``; the returned one has the least if the status is ``optimal``.
 
-    With ``max_cvar`` the policy is the best one found whose CVaR is at most that, which may be above ``upper``; no such
-    policy has an expected cost below ``expected_lower``, and the status tells how far those are apart.
+    With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
+    No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Plan(Shown):
     policy: BudgetPolicy
     method: str
     alpha: float
-    step: float  # the step of the costs that was planned on
+    step: float  # the step of the costs that planning used
     status: str  # a key of STATUS
     cvar: float
     var: float
@@ -87,9 +87,9 @@ class Plan(Shown):
     upper: float
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
     seconds: float  # solving alone
-    max_cvar: float = float("inf")  # the CVaR that was allowed for the mean's sake; infinite if the least was asked
-    objective: Achieved | None = None  # what else than CVaR was planned for, and how well it was achieved
-    notes: tuple[str, ...] = ()  # what else should be known: rounded costs, a method's fallbacks
+    max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
+    objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
+    notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
 
     @property
     def message(self) -> str:
@@ -116,11 +116,11 @@ class Plan(Shown):
 
     @property
     def _from_below(self) -> bool:
-        """Whether ``cvar`` takes runs together."""
+        """Whether ``cvar`` is a lower bound on the policy's own: costs were rounded."""
         return self.policy.prepared.scale.rounded and not math.isnan(self.cvar)
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
-        """Weigh every action of a state when so much has been spent.
+        """Compare all actions of a state, given what the run has spent.
 
         Parameters
         ----------
@@ -164,9 +164,9 @@ class Plan(Shown):
     def chain(self) -> SSP:
         """Return the Markov chain that the plan makes of the model: a model with one action in each state.
 
-        Its states are those of the model, with what is left of the budget where the plan looks at that, and its costs
-        are the model's, so more about the plan can be asked of it: ``prudent.save(plan.chain(), "chain.drn")``
-        writes it for Storm, goals with the label ``goal`` and costs as the reward model ``cost``.
+        Its states are those of the model, with the budget left where the plan depends on it, and its costs are the
+        model's. So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain for
+        Storm, with the label ``goal`` and the reward model ``cost``.
 
         Examples
         --------
@@ -193,7 +193,7 @@ class Plan(Shown):
         return bands_of(self.policy, state)
 
     def visits(self) -> Visits:
-        """Return how often each action is played in a run, on average: exact, and 0 where no run comes.
+        """Return how often each action is played in a run, on average; exact, and 0 where no run comes.
 
         Examples
         --------
@@ -224,7 +224,7 @@ class Plan(Shown):
     def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
 
-        Plans have the same columns, so those of several make a table.
+        All plans have the same columns, so several can be joined into one table.
 
         Examples
         --------
@@ -266,7 +266,7 @@ class Plan(Shown):
         elif math.isnan(self.cvar):
             tail = f"{tail}; {self.own_cvar}"
         rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
-        if self.objective is None:  # else it was not looked for
+        if self.objective is None:  # else it was not sought
             rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
         rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
         what = f"method {self.method}"

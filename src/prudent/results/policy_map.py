@@ -1,4 +1,4 @@
-"""What a plan plays in every state at one budget left, or on average over its runs, for others to draw."""
+"""Data for maps: what a plan plays in every state at one budget left, or on average over its runs."""
 
 from collections.abc import Hashable, Mapping
 from numbers import Real
@@ -20,7 +20,7 @@ Cell = tuple[Any, Any]
 
 
 def domain_of(model: SSP) -> Domain:
-    """Return the domain that a model is of; one drawn as a table if it is of none, or its states are others by now."""
+    """Return a model's domain; one drawn as a table if it has none, or its states do not fit the domain's picture."""
     found = DOMAINS.get(model.name, Domain(model.name, lambda: model))
     parts = len(found.parts)
     if (
@@ -43,9 +43,9 @@ def is_sea(model: SSP) -> bool:
 
 
 def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
-    """Return what is played in a model state with so much of the budget left; None where no run can have so much left.
+    """Return what is played in a model state at a budget left; None where no run can have that much left.
 
-    A budget between two levels counts as the lower one; a plan that looks at no budget plays the same with any.
+    A budget between two levels counts as the lower one; a plan without a budget plays the same at any.
     """
     policy, prepared, model = plan.policy, plan.policy.prepared, plan.model
     budget = as_number("budget", budget, "a finite number", np.isfinite)
@@ -63,9 +63,9 @@ def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
 def cells_at(
     plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]
 ) -> dict[Cell, tuple[Hashable, Any]]:
-    """Return by parts x and y of the state: the state, and the number played there with so much of the budget left.
+    """Return, by parts x and y of the state, the state and the number played there at a budget left.
 
-    None instead of the number where no run can have so much left.  ``where`` fixes other parts.
+    The number is None where no run can have that much left.  ``where`` fixes other parts.
     """
     cells: dict[Cell, tuple[Hashable, Any]] = {}
     for index, cell in _choices(plan.model, x, y, where):
@@ -82,7 +82,7 @@ def cells_at(
 
 
 def mean_cells(plan: Plan, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Cell, float]:
-    """Return by parts x and y of the state: the mean of the numbers that runs play there."""
+    """Return, by parts x and y of the state, the mean of the numbers that runs play there."""
     model, played = plan.model, plan.visits().played
     sums: dict[Cell, list[float]] = {}
     for index, cell in _choices(model, x, y, where):
@@ -91,12 +91,12 @@ def mean_cells(plan: Plan, x: int, y: int, where: Mapping[int, Hashable]) -> dic
                 both = sums.setdefault(cell, [0.0, 0.0])
                 both[0] += played[action] * _number(model, model.action(action))
                 both[1] += played[action]
-    # Rounding must not make a mean of equal actions another one.
+    # Rounding errors must not change the mean of equal actions.
     return {cell: float(np.round(total / times, 9)) for cell, (total, times) in sums.items()}
 
 
 def other_parts(model: SSP) -> dict[int, Hashable]:
-    """Return the parts of the state at the start, but for the two that a heat map spreads out."""
+    """Return the parts of the start state, except the two on the axes of a heat map."""
     acting = np.append(model.initial_state, np.flatnonzero(~model.is_goal))
     start: Any = model.state(int(acting[~model.is_goal[acting]][0]))
     return dict(enumerate(start[2:], 2))
@@ -152,7 +152,7 @@ def _number(model: SSP, action: Hashable) -> Any:
 
 
 def _has_parts(model: SSP, count: int) -> bool:
-    """Return whether states are tuples of so many numbers, but for goals."""
+    """Return whether all states except goals are tuples of this many numbers."""
     names = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     return all(isinstance(name, tuple) and len(name) == count and all(map(is_number, name)) for name in names)
 

@@ -41,7 +41,7 @@ class Visits(Shown):
     played: FloatArray  # (model.n_actions,)
 
     def of(self, state: Hashable, action: Hashable | None = None) -> float:
-        """Return how often a state is acted in, or an action played there, on average; goals are not acted in.
+        """Return how often a run acts in a state, or plays an action there, on average; runs do not act in goals.
 
         Examples
         --------
@@ -128,13 +128,13 @@ def _played(policy: BudgetPolicy) -> FloatArray:
     prepared = policy.prepared
     model, played = prepared.model, times_played(policy) * prepared.plays
     _refuse_free_cycles(policy, played)
-    taken = np.flatnonzero((prepared.model_action >= 0) & (played > 0))  # the first chance step is nobody's action
+    taken = np.flatnonzero((prepared.model_action >= 0) & (played > 0))  # the first chance step is no model action
     count = np.bincount(prepared.model_action[taken], weights=played[taken], minlength=model.n_actions)
     return count.astype(np.float64)
 
 
 def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
-    """Refuse where states were collapsed: the moves among them, at no cost, are not followed."""
+    """Refuse a policy that acts in collapsed states, since free moves among their members are not counted."""
     prepared, model = policy.prepared, policy.prepared.model
     plain_state, state_of = policy.plain_state, prepared.members.state_of
     count = np.bincount(state_of[state_of >= 0], minlength=int(plain_state.max()) + 1)
@@ -150,8 +150,8 @@ def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
 def times_played(policy: BudgetPolicy) -> FloatArray:
     """Return how often each action of the prepared model is played in a run, on average; free loops count once.
 
-    Forwards until the budget is gone; from then on the policy looks at the state alone, and a linear system tells the
-    rest: nothing is cut off.
+    The policy is followed forwards until the budget is gone.  From then on it depends on the state alone, and a linear
+    system gives the rest, so nothing is cut off.
     """
     prepared = policy.prepared
     _, _, missing, mass, played = followed(policy, 1, policy.level, MISSING)
@@ -164,7 +164,7 @@ def times_played(policy: BudgetPolicy) -> FloatArray:
     met = np.flatnonzero((arrived > 0) | (towards(target, source, prepared.n_states, arrived > 0) >= 0))
     rank = np.full(prepared.n_states, -1, dtype=np.int64)
     rank[met] = np.arange(len(met))
-    inside = rank[source] >= 0  # and so the target: it is met as well
+    inside = rank[source] >= 0  # then the target is met as well
     place = rank[target[inside]], rank[source[inside]]
     move = csr_array((prepared.probability[arc[inside]], place), shape=(len(met), len(met)))
     played[choice[met]] += np.maximum(splu((eye_array(len(met)) - move).tocsc()).solve(arrived[met]), 0.0)
