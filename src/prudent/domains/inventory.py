@@ -47,7 +47,7 @@ def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) ->
     demand = whole_number("demand", demand, 0, capacity)
     level = np.arange(capacity + 1)
 
-    # chance[previous demand, demand]; what would leave the range gathers at its ends
+    # chance[previous demand, demand]; demands beyond the range count at its ends
     swing = np.clip(level[:, None] + np.arange(-SWING, SWING + 1), 0, capacity)
     chance = np.zeros((capacity + 1, capacity + 1))
     np.add.at(chance, (np.repeat(level, 2 * SWING + 1), swing.ravel()), 1 / (2 * SWING + 1))

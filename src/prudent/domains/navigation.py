@@ -19,7 +19,7 @@ from prudent.runtime.atomic_files import refusing
 __all__ = ["autonomous_navigation", "parse_traffic", "place_of_junctions", "read_traffic", "synthetic_roads"]
 
 START, GOAL = "717554", "774827"
-DIGITS = 7  # a duration is the first so many characters of its text
+DIGITS = 7  # a duration is cut to this many characters of its text
 JAM = 0.1  # a draw from [0, JAM) is added to the probability of each freeway edge's longest duration
 SLACK = 1e-6  # how far the probabilities of one edge may be from 1
 RARE = 0.02  # street durations with less probability are dropped
@@ -32,7 +32,7 @@ def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
     """Read a matrix of junctions: a cell is ``-``, or a list of one dict from minutes to probability.
 
     The file may come from anybody: reading takes time in proportion to its size, and memory of at most 64 times its
-    size and 1 MiB.
+    size plus 1 MiB.
     """
     path = Path(path)
     with refusing(path, "cannot be read"):
@@ -151,7 +151,7 @@ def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tup
 
 
 def place_of_junctions(model: SSP, seed: int = 0) -> dict[str, tuple[float, float]] | None:
-    """Return where the junctions of the invented network lie if the model is of it, with this seed; else None."""
+    """Return where the junctions lie if the model is the invented network with this seed; else None."""
     if model.name != "autonomous-navigation" or not isinstance(model.state(0), str):
         return None
     roads, place = synthetic_roads(seed)
@@ -191,7 +191,7 @@ def autonomous_navigation(
     noise : bool
         Whether a draw from [0, 0.1) is added to the probability of each freeway edge's longest duration.
     seed : int
-        Of those draws, and of the invented network.
+        The seed of those draws, and of the invented network.
 
     Examples
     --------

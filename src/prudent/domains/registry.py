@@ -20,14 +20,14 @@ Make = TypeVar("Make", bound=Callable[..., SSP])
 
 @dataclass(frozen=True)
 class Domain:
-    """What is to be known of a domain beside its model."""
+    """What other parts need to know about a domain besides its model."""
 
     title: str  # as the paper calls it
     make: Callable[..., SSP]
     parts: tuple[str, ...] = ()  # what the parts of a state are called, if states are tuples
     action: str = "action"  # what an action is called, if it is a number
     drawn: Literal["heat", "sea", "network", "table"] = "table"  # the picture that suits its plans
-    opens_at: float = 1.0  # the share of its budget that is left in the map that the page opens with
+    opens_at: float = 1.0  # the share of the budget left in the map that the page shows first
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
@@ -55,7 +55,7 @@ def domain(title: str, **about: Any) -> Callable[[Make], Make]:
 
 
 def make(name: str, settings: tuple[str, ...] = ()) -> SSP:
-    """Return the model of a domain, its parameters set as by ``--set KEY=VALUE``, read by their own types."""
+    """Return the model of a domain, with parameters as in ``--set KEY=VALUE``, read by their types."""
     if name not in DOMAINS:
         near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near else ""
