@@ -1,7 +1,7 @@
 """Models from the arrays of other packages: mdptoolbox's and QuantEcon's, each by its convention.
 
 Both packages maximise the discounted sum of rewards and have no goals.  Here costs are minimised and a run ends at a
-goal, so three things are said by name: how rewards become costs (``cost=``), where runs start and end (``initial=``,
+goal, so three things must be given: how rewards become costs (``cost=``), where runs start and end (``initial=``,
 ``goals=``), and what becomes of discounting (``discount=``).  Rewards above 0 that a run can collect again and again
 make cycles of negative cost, which :func:`prudent.solve` refuses: shift them first.
 """
@@ -21,7 +21,7 @@ from prudent.models.ssp import SSP
 __all__ = ["from_mdptoolbox", "from_quantecon"]
 
 REAL = "biuf"
-"""The kinds of NumPy's types that are real numbers; of complex ones it would take the real part, and read text."""
+"""NumPy's kinds of real numbers; of other kinds NumPy would drop the imaginary part, or parse text."""
 
 
 def from_mdptoolbox(
@@ -245,7 +245,7 @@ def _matrix(name: str, given: Any) -> Any:
 
 
 def _parts(given: Any) -> list[Any]:
-    """Return what a list or an array lists; nothing of anything else."""
+    """Return the items of a list or an array; none of anything else."""
     return list(given) if isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim) else []
 
 
@@ -308,7 +308,7 @@ def _goals(goals: Iterable[int], n_states: int) -> IntArray:
 
 
 def _check_initial(initial: Any, n_states: int) -> None:
-    """Refuse to start anywhere but in the states of the arrays; the goal of discounting is none of them."""
+    """Refuse an initial state that the arrays do not have; they do not have the goal that discounting adds."""
     for state in initial if isinstance(initial, Mapping) else (initial,):
         if isinstance(state, bool) or not isinstance(state, int | np.integer):
             raise PrudentError(f"initial is {initial!r}; it must be a state's number, or {{number: probability}}")

@@ -1,6 +1,6 @@
 """Where a long solve keeps its place: one sealed file, written whole or not at all.
 
-It names the solve it belongs to (model, alpha, method, step); for another one it is refused, never overwritten.  It
+It names the solve it belongs to (model, alpha, method, step); another solve refuses it and never overwrites it.  It
 holds the sweep under way, and what finished sweeps of the same solve found.
 """
 
@@ -21,7 +21,7 @@ KIND, VERSION = "prudent-checkpoint", 1
 DAMAGED = "is damaged or is not a checkpoint; delete it to begin anew, or name another file"
 
 EVERY = 20.0
-"""Seconds between two savings, at least; and saving takes no more than a tenth of the time."""
+"""The least seconds between two saves; saving takes no more than about a tenth of the time."""
 
 
 class Checkpoint:
@@ -41,7 +41,7 @@ class Checkpoint:
         if self.path.exists():
             self._read()
         with refusing(path, "cannot be written"), tempfile.TemporaryFile(dir=self.path.parent):
-            pass  # better now than after an hour
+            pass  # fail now rather than after an hour
 
     def _read(self) -> None:
         found = unseal(KIND, read_bytes(self.path))
@@ -78,7 +78,7 @@ class Checkpoint:
         about = {"sweeps": list(self._sweeps), "finished": self._finished}
         write_bytes(self.path, seal(KIND, {**self._solve, **about}, tensors))
         if not final:
-            self._sweeps = finished  # what is under way goes on changing
+            self._sweeps = finished  # the arrays of a sweep under way go on changing
         self._next = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
 
     def due(self) -> bool:
@@ -86,7 +86,7 @@ class Checkpoint:
         return time.monotonic() >= self._next
 
     def blame(self, defect: Defect) -> Exception:
-        """Return what to raise where the impossible came out: if a solve went on from the file, that may be forged."""
+        """Return what to raise after a defect: if the solve was resumed from the file, the file may be forged."""
         return PrudentError(f"{self.path}: {DAMAGED} ({defect.args[0]})") if self._resumed else defect
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
 """Models in DRN, Storm's explicit text format; :func:`prudent.io.storm.files.read_explicit` reads them.
 
 Goals carry the label ``goal`` and loop at no cost; the costs are the reward model ``cost``.  In DRN a cost belongs to
-an action, not to its outcomes.  Where those of one action cost differently, each leads to its next state through a
-state of its own, labelled ``pay``, in which the cost is paid: the total cost of every run stays the same, while runs
-have more steps.  Several initial states become one, labelled ``init``, which leads to them by chance.  Names of states
-stand in comments; Storm does not read them.
+an action, not to its outcomes.  If outcomes of one action differ in cost, each leads to its next state through a state
+labelled ``pay``, in which the cost is paid: the total cost of every run stays the same, while runs have more steps.
+Several initial states become one, labelled ``init``, which leads to them by chance.  Names of states are comments,
+which Storm does not read.
 """
 
 import re
@@ -20,7 +20,7 @@ from prudent.models.ssp import SSP
 __all__ = ["content_of"]
 
 ODD = re.compile(r"[^\w.+-]")
-"""What an action's name may not hold in DRN: blanks and brackets end it."""
+"""Characters that an action's name may not have in DRN, where blanks and brackets end it."""
 
 
 def content_of(model: SSP) -> bytes:

@@ -1,14 +1,14 @@
 """How long an edge takes: a number, a histogram, or a distribution of scipy.stats put on a grid.
 
-With a step h, a duration X becomes a multiple of h: ``"up"`` the next one, so that X <= X' <= X + h; ``"down"`` the
-last one, X - h <= X' <= X; ``"nearest"``, within h/2 of X.  X' is a function of X.  Who sees true durations can
-therefore round them up and play the plan of the rounded model, and pays at most what that pays; and who plays the
-rounded-down model can draw the true durations to what it sees.  So the optimal CVaR and the least mean of the true
-problem lie between those of the models rounded down and up; no total moves by more than h for each edge taken.
+With a step h, a duration X becomes a multiple X' of h: ``"up"`` the next one, so that X <= X' <= X + h; ``"down"`` the
+last one, X - h <= X' <= X; ``"nearest"``, within h/2 of X.  X' is a function of X.  So an agent that sees true
+durations can round them up, play the plan of the model rounded up and pay at most as much as there; an agent in the
+model rounded down can draw true durations to match.  Hence the optimal CVaR and the least mean of the true problem lie
+between those of the models rounded down and up; no total moves by more than h for each edge taken.
 
-A distribution without an end is cut only by name: with ``tail=q`` what lies beyond the quantile 1 - q counts as that
-quantile, and what lies below 0, if it is no more than q, counts as 0.  All of the above then holds but for runs that
-see such a duration, at most 2q of the runs for each edge taken.
+A distribution without a longest duration is cut only on request: with ``tail=q`` durations beyond the quantile 1 - q
+count as that quantile, and durations below 0, if their probability is at most q, count as 0.  All of the above then
+holds except for runs that see such a duration, at most 2q of the runs for each edge taken.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from prudent.models.rows import FloatArray
 __all__ = ["Grid", "durations"]
 
 ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
-"""Each direction, with the share of the step before a multiple that counts as that multiple."""
+"""Each direction, with the share of the step below a multiple that is rounded up to it."""
 
 MOST = 100_000
 """The most durations of one edge."""
@@ -53,7 +53,7 @@ class Grid:
 
 
 def durations(time: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
-    """Return what is given as the durations of an edge as pairs of duration and probability."""
+    """Return the durations of an edge, given in any form, as pairs of duration and probability."""
     if callable(getattr(time, "cdf", None)) and callable(getattr(time, "support", None)):
         return _gridded(time, grid, where)
     if isinstance(time, Mapping):
@@ -111,7 +111,7 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
         at_most = _chance(distribution, (k + 1 - share) * h, below=True)
     at_most[-1] = 1.0
     risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
-    if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nor where one is nan
+    if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nan is refused, too
         raise PrudentError(f"{where} is a distribution whose probabilities are not numbers that rise to 1")
     chance = np.diff(np.minimum(risen, 1.0), prepend=0.0)
     return [(float(t), float(p)) for t, p in zip(k * h, chance, strict=True) if p > 0]
@@ -140,10 +140,10 @@ def _quantile(distribution: Any, q: float) -> float:
 
 
 def _chance(distribution: Any, x: NDArray[Any], *, below: bool) -> FloatArray:
-    """Return the probability of at most x, or of less than x, which for durations that jump is not the same.
+    """Return the probability of at most x, or of less than x; for discrete durations the two differ.
 
-    Between durations that are whole numbers apart the distribution functions of SciPy need not be flat: some are nan
-    there, some go on rising.
+    SciPy's distribution functions need not be flat between the values of a discrete distribution: some are nan there,
+    some go on rising.
     """
     kinds = {kind.__name__ for kind in type(distribution).__mro__}
     discrete = "DiscreteDistribution" in kinds or (hasattr(distribution, "pmf") and not hasattr(distribution, "pdf"))

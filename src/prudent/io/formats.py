@@ -19,7 +19,7 @@ from prudent.runtime.atomic_files import check_place, read_bytes, write_bytes
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
 
-# What plans need is imported with the first of them: a model alone is read without numba and SciPy.
+# Modules that only plans need are imported with the first plan: models are read without numba and SciPy.
 
 __all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
 
@@ -27,7 +27,7 @@ __all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
 class Format(NamedTuple):
     """How files of one kind are read and written."""
 
-    model_of: Callable[..., SSP]  # the bytes of a file and its path, or, of files that Storm reads, the path alone
+    model_of: Callable[..., SSP]  # from a file's bytes and path; for files that Storm reads, from the path alone
     content_of: Callable[[SSP], bytes] | None = None
     through_storm: bool = False
 
@@ -59,10 +59,10 @@ def load(path: str | PathLike[str], *, property: str | None = None, constants: M
     path : str or path
         The file: JSON or UMB, or, through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn``.
     property : str, optional
-        Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not of JSON.  In files
-        through Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps; of a JANI
-        file's own properties the name will do.  Left out: the property in a JANI file, if one alone fits; else the
-        label ``"goal"``, and the reward structure ``"cost"`` or the only one.
+        Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not for JSON.  In files read
+        through Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps; a property in a
+        JANI file may be given by its name.  By default the property in a JANI file, if exactly one fits; else the label
+        ``"goal"``, and the reward structure ``"cost"`` or the only one.
     constants : mapping, optional
         Values for constants that a PRISM or JANI file leaves open: ``{"N": 3}``.
 
@@ -87,7 +87,7 @@ def load(path: str | PathLike[str], *, property: str | None = None, constants: M
 
 
 def parse(raw: bytes, name: str) -> SSP:
-    """Return the model that the bytes of a file of this name are; no file is opened."""
+    """Return the model in the bytes of a file of this name; no file is opened."""
     form = MODEL_FORMATS[_suffix(name)]
     if form.through_storm:
         raise PrudentError(f"{name}: Storm reads such files only from the disk; give the path to prudent.load")
@@ -144,7 +144,7 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
 
 
 def check_plan_path(path: str | PathLike[str]) -> None:
-    """Refuse a path that is not a plan's, before anything is computed for it."""
+    """Refuse a path that is not a plan's, before anything is computed."""
     chain = "; a plan's Markov chain is a model: prudent.save(plan.chain(), ...)"
     hint = chain if str(path).lower().endswith(WRITTEN) else ""
     check_place(path, ".safetensors", "plans are read and written", hint=hint)

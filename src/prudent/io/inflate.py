@@ -1,11 +1,11 @@
-"""Packed files from anybody, inflated no further than models need."""
+"""Limits on inflating packed files, which may come from anybody."""
 
 from prudent.errors import PrudentError
 
 __all__ = ["most_inflated", "refuse_bomb"]
 
 INFLATION, SPARE = 200, 2**24
-"""A packed file may be so many times smaller than its content, and so many bytes on top."""
+"""The content of a packed file may be this many times its size, plus this many bytes."""
 
 
 def most_inflated(size: int) -> int:
@@ -14,7 +14,7 @@ def most_inflated(size: int) -> int:
 
 
 def refuse_bomb(inflated: int, size: int, remedy: str) -> None:
-    """Refuse a packed file of this size whose content is, or goes on being, so large."""
+    """Refuse a packed file of this size if its content, as far as it is inflated, is too large."""
     if inflated > most_inflated(size):
         raise PrudentError(
             f"inflates to more than {INFLATION} times its {size:,} bytes and {SPARE:,} on top, as models "

@@ -1,4 +1,4 @@
-"""Names as files hold them: strings, told apart by nothing else."""
+"""Names as they are written to files: as strings, which must differ."""
 
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ __all__ = ["written_names"]
 
 
 def written_names(model: SSP) -> tuple[list[str], list[str]]:
-    """Return the names of the states and of the actions as strings; refuse names that coincide as such."""
+    """Return the names of the states and of the actions as strings; refuse names that are equal as strings."""
     state, action = (list(map(str, names)) for names in model.names)
     _refuse_twins(state, "states")
     for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):

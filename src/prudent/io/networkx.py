@@ -47,13 +47,13 @@ def from_networkx(
         without one are rounded again (status ``within_gap``, not ``optimal``).  ``round(time / step) * step`` puts
         them on the grid.
     rounding : {"up", "down", "nearest"}
-        How they are rounded.  The optimal CVaR and the least mean of the true problem lie between those of the models
-        rounded ``"down"`` and ``"up"``, and no total is off by more than ``step`` (``"nearest"``: half of it) for each
-        edge taken.
+        How durations are rounded.  The optimal CVaR and the least mean of the true problem lie between those of the
+        models rounded ``"down"`` and ``"up"``, and no total is off by more than ``step`` (``"nearest"``: half of it)
+        for each edge taken.
     tail : float, optional
-        Needed for distributions without an end: what lies beyond the quantile ``1 - tail`` counts as that quantile,
-        and what lies below 0, if it is no more than ``tail``, as 0.  The bounds above hold but for runs that see such
-        a time.
+        Needed for distributions without a longest duration: those beyond the quantile ``1 - tail`` count as that
+        quantile, and those below 0, if their probability is at most ``tail``, as 0.  The bounds above hold except for
+        runs that see such a duration.
     name : str
         What messages call the model.
 

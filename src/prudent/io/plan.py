@@ -1,11 +1,11 @@
 """Plans as safetensors.
 
-A sealed file: the policy's actions as tensors, and the plan's numbers, the model's fingerprint and what the
-preparation looked like as metadata.
+The file is sealed: the policy's actions are tensors; the plan's numbers, the model's fingerprint and a digest of the
+prepared model are metadata.
 
-A digest can be forged, so nothing is believed for having one: every field is checked for its kind and range, every
-number of a state or an action for being one of the model's, and the policy for reaching a goal.  Reading takes memory
-of at most 64 times the file's size and 1 MiB, besides what preparing the model takes.
+A digest can be forged, so it proves nothing: every field is checked for its type and range, every number of a state or
+an action against the model, and the policy for reaching a goal.  Reading takes memory of at most 64 times the file's
+size plus 1 MiB, besides what preparing the model takes.
 """
 
 import json
@@ -43,7 +43,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("upper", "worst_case", "max_cvar"), ("inf",)),
     "lower": ("-inf",),
 }
-"""The plan's numbers, and what each may be besides a finite number, as it is written."""
+"""The plan's numbers, and the texts that each may be instead of a finite number."""
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
@@ -71,7 +71,7 @@ def content_of(plan: Plan) -> bytes:
 
 
 def parse(raw: bytes, path: Path, model: SSP) -> Plan:
-    """Return the plan that a file's bytes are; refuse a damaged file, a forged one, and one made for another model."""
+    """Return the plan in a file's bytes; refuse a damaged file, a forged one, and one made for another model."""
     found = unseal(FORMAT, raw)
     if found is None:
         raise PrudentError(f"{path}: {DAMAGED}")
@@ -145,7 +145,7 @@ def _check_content(content: dict[str, Any]) -> None:
 
 
 def _kind(tensors: Tensors) -> type[BudgetPolicy]:
-    """Return the kind of policy that tensors are of; refuse tensors that no policy has."""
+    """Return the kind of policy that has these tensors; refuse tensors that none has."""
     kinds: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
     kind = max(kinds, key=lambda kind: len(set(kind.tensors) & set(tensors)))
     if set(tensors) != set(kind.tensors):
@@ -160,11 +160,11 @@ def _kind(tensors: Tensors) -> type[BudgetPolicy]:
 def _policy(
     kind: type[BudgetPolicy], prepared: Prepared, tensors: Tensors, objective: list[Any] | None
 ) -> BudgetPolicy:
-    """Return the policy; refuse one that plays what there is not, or that may never reach a goal."""
-    counted = objective is not None and objective[0] in ("exceedance", "var")  # how often it is exceeded
+    """Return the policy; refuse one that plays unknown actions or may never reach a goal."""
+    counted = objective is not None and objective[0] in ("exceedance", "var")  # runs that exceed the budget
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
-        # While a budget is left no policy can stay for ever: staying for free was collapsed away, and the rest pays.
+        # With budget left no policy can go on for ever: free cycles were collapsed, and all other moves cost budget.
         alone = restrict(part.prepared, part.without_budget)
         hop = towards(alone.outcome_state, alone.successor, alone.n_states, alone.is_goal)
         if ((hop < 0) & ~alone.is_goal).any():
@@ -188,7 +188,7 @@ def _small(table: NDArray[Any]) -> NDArray[Any]:
 
 
 def _prepared_digest(prepared: Prepared, n_states: int) -> str:
-    """Return a digest of how a policy's numbers for plain states, their actions and budgets are to be read."""
+    """Return a digest of what a policy's numbers of plain states, actions and budgets refer to."""
     scale, action_start = prepared.scale, prepared.action_start[: n_states + 1]
     digest = sha256(f"{scale.lattice.step!r} {scale.stride} {scale.start_luck}".encode())
     for array in (prepared.members.state_of, scale.luck, action_start, prepared.model_action[: action_start[-1]]):
@@ -197,5 +197,5 @@ def _prepared_digest(prepared: Prepared, n_states: int) -> str:
 
 
 def _text(number: float) -> float | str:
-    """JSON has no infinity; a string keeps it, and float() reads both."""
+    """Return a number for JSON, which has no infinity and no nan: those as text; float() reads both."""
     return number if math.isfinite(number) else str(number)

@@ -1,7 +1,7 @@
 """Arrays and numbers in one safetensors file, sealed by a digest: ``seal`` and ``unseal``.
 
 A file is accepted only if it is, byte for byte, what this module writes for its content: a flipped byte anywhere is
-noticed.  Nothing larger than the file is ever allocated for it but the copy it is compared with.
+noticed.  Besides the copy it is compared with, nothing larger than the file is allocated for it.
 """
 
 import json

@@ -19,7 +19,7 @@ __all__ = ["EnvAgent", "VectorAgent", "gymnasium_agent"]
 
 @dataclass(frozen=True)
 class _ByName:
-    """Observations and actions of an environment are names of the model."""
+    """Reads an environment whose observations and actions are names of the model."""
 
     model: SSP
     rule: CostRule
@@ -43,7 +43,7 @@ class _ByName:
 
 @dataclass(frozen=True)
 class _ByNumber:
-    """Observations and actions of an environment are numbers, as :func:`prudent.to_gymnasium` counts."""
+    """Reads an environment whose observations and actions are numbers, as :func:`prudent.to_gymnasium` counts."""
 
     model: SSP
     number: dict[Hashable, int]  # of each action's name
@@ -66,8 +66,8 @@ class _ByNumber:
 class EnvAgent:
     """Carries a plan through runs in one environment, one after the other.
 
-    :meth:`start` with the observation of ``reset``; then play :attr:`action` and hand to :meth:`observe` what ``step``
-    returned, until :attr:`done`.  :func:`prudent.gymnasium_agent` makes one.
+    Call :meth:`start` with the observation of ``reset``; then play :attr:`action` and pass to :meth:`observe` what
+    ``step`` returned, until :attr:`done`.  :func:`prudent.gymnasium_agent` makes one.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class EnvAgent:
     ) -> None:
         """Take in what ``step`` returned; refuse what the plan's model does not list.
 
-        It has the same arguments; ``info`` is not looked at.  With ``measured`` any cost is taken, see
+        The arguments are what ``step`` returns; ``info`` is ignored.  With ``measured`` any cost is accepted, see
         :meth:`prudent.policies.agent.Agent.observe`.
 
         Examples
@@ -165,7 +165,7 @@ class EnvAgent:
 
     @property
     def budget(self) -> float | None:
-        """What may still be spent before the total exceeds the budget; None if the plan looks at none."""
+        """What may still be spent before the total exceeds the budget; None if the plan has none."""
         return self._run.budget
 
     def __repr__(self) -> str:
@@ -179,16 +179,16 @@ class EnvAgent:
 class VectorAgent:
     """Carries a plan through runs in the environments of a vector, which reset themselves.
 
-    :meth:`start` with the observations of ``reset``; then play :attr:`actions` and hand to :meth:`observe` what
+    Call :meth:`start` with the observations of ``reset``; then play :attr:`actions` and pass to :meth:`observe` what
     ``step`` returned.
 
     Attributes
     ----------
     agents : list of EnvAgent
-        Who acts in each environment.
+        The agent of each environment.
     totals : list of list of float
-        For each environment, what each of its runs has cost that is over: at a goal, or truncated.  Of a truncated run
-        it is the cost up to there, less than the whole run would have come to.
+        For each environment, the costs of its finished runs: at a goal, or truncated.  The cost of a truncated run is
+        the cost so far, not that of the whole run.
 
     Examples
     --------
@@ -228,7 +228,7 @@ class VectorAgent:
 
     @property
     def actions(self) -> Any:
-        """What to play now, as the environments take it; where a run is done, what was played last, for no effect."""
+        """What to play now, as the environments take it; where a run is done, its last action, without effect."""
         for i, agent in enumerate(self.agents):
             if not agent.done:
                 self._last[i] = agent.action
@@ -277,7 +277,7 @@ class VectorAgent:
 
 
 def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | None = None, seed: int = 0) -> Any:
-    """Return what lets a plan act in a Gymnasium environment (EnvAgent), or in each of a vector of them (VectorAgent).
+    """Return an agent that plays a plan in a Gymnasium environment (EnvAgent), or in a vector of them (VectorAgent).
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         self.action_space = spaces.Discrete(len(self.actions))
 
     def action_masks(self) -> NDArray[np.int8]:
-        """Return which actions the state at hand has, 1 or 0 for each."""
+        """Return which actions the current state has, 1 or 0 for each."""
         mask = np.zeros(len(self.actions), dtype=np.int8)
         if self._state is not None:
             start = self.model.action_start
@@ -85,7 +85,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         return self._state, reward, bool(self._ends[self._state]), False, {"action_mask": self.action_masks()}
 
     def _drawn(self, chance: FloatArray) -> int:
-        """Draw the number of an item; what is impossible is never drawn, however the chances are rounded."""
+        """Draw the number of an item; one of probability 0 is never drawn, whatever the rounding errors."""
         likely = np.flatnonzero(chance > 0)
         above = np.searchsorted(np.cumsum(chance[likely]), self.np_random.random(), side="right")
         return int(likely[min(int(above), len(likely) - 1)])
@@ -99,7 +99,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
 
     @cached_property
     def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
-        """The transitions as toy-text environments list them, those of unavailable actions too if they stay."""
+        """The transitions as toy-text environments list them, with those of unavailable actions if these stay."""
         model, table = self.model, {}
         start, ends = model.outcome_start.tolist(), self._ends.tolist()
         chance, after, price = model.probability.tolist(), model.successor.tolist(), model.cost.tolist()

@@ -19,8 +19,8 @@ def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:
     model : SSP
         The problem.
     unavailable : {"stay", "error"}
-        What an action does that the state does not have: nothing, at no cost, while ``info["unavailable"]`` says so
-        (the optimum is that of the model); or an error that names those there are.
+        What happens if the state does not have an action: the run stays there at no cost and ``info["unavailable"]``
+        says so (the optimum is that of the model), or an error names the actions it has.
 
     Examples
     --------

@@ -29,14 +29,14 @@ TRANSPARENT = (
 """Wrappers of Gymnasium that change neither observations nor actions nor rewards."""
 
 TERMINATED = "terminated"
-"""What the goal beside a state is called where a run may end there, or go on."""
+"""Marks the goal that is added for a state where some runs end and others go on."""
 
 Table = dict[Hashable, dict[Hashable, list[tuple[float, Hashable, Any, bool]]]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GymnasiumModel(SSP):
-    """The model of an environment; it remembers how to read what the environment says.
+    """The model of an environment, with what is needed to read its observations and rewards.
 
     States are named by their observations; with a horizon, by ``(observation, actions taken)``.
     """
@@ -48,7 +48,7 @@ class GymnasiumModel(SSP):
     both: frozenset[Hashable] = frozenset()  # observations where some runs end and others go on
 
     def state_at(self, observation: Hashable, terminated: bool, taken: int) -> Hashable:
-        """Return the name of the state that an observation tells of, after so many actions."""
+        """Return the name of the state of an observation after ``taken`` actions."""
         if terminated:
             return (observation, TERMINATED) if observation in self.both else observation
         if self.horizon is None:
@@ -57,7 +57,7 @@ class GymnasiumModel(SSP):
 
 
 def action_names(model: SSP) -> tuple[Hashable, ...]:
-    """Return the names of all actions of a model, each once, in the order they come: an environment numbers them so."""
+    """Return the names of all actions of a model, each once, in the order in which environments number them."""
     return tuple(dict.fromkeys(model.names[1]))
 
 
@@ -101,7 +101,7 @@ def from_gymnasium(
         A run ends after so many actions; True: after as many as the environment's TimeLimit allows.  States become
         ``(state, actions taken)``.  By default runs go on until they terminate, whatever the TimeLimit.
     horizon_cost : float
-        What a run pays that the horizon ends.
+        What a run pays if the horizon ends it.
     name : str, optional
         What messages call the model; by default the environment's id.
 
@@ -211,7 +211,7 @@ def _given(initial: Hashable | Mapping[Any, float]) -> dict[Hashable, float]:
 
 
 def _reached(table: Any, first: list[Hashable], title: str) -> tuple[Table, set[Hashable]]:
-    """Return the part of a table that runs can get to, possible outcomes alone, and where runs end."""
+    """Return the part of a table that runs can reach, without impossible outcomes, and the states where runs end."""
     found: Table = {state: {} for state in first}
     ends = set()
     queue = list(found)

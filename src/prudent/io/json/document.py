@@ -1,4 +1,4 @@
-"""JSON documents from anybody: parsed, and their parts checked to be what they must be."""
+"""JSON documents from anybody: parse them, and check the types of their parts."""
 
 import json
 import re
@@ -21,7 +21,7 @@ KINDS = {
 
 
 def utf8(raw: bytes | bytearray | memoryview, errors: str = "strict") -> str:
-    """Return the text of a file; refuse what is no text."""
+    """Return the text of a file; refuse anything else."""
     try:
         return str(raw, "utf-8", errors)
     except UnicodeDecodeError as error:
@@ -29,16 +29,16 @@ def utf8(raw: bytes | bytearray | memoryview, errors: str = "strict") -> str:
 
 
 def document(text: str, count_fields: Callable[[Any], int] | None = None) -> Any:
-    """Return what a text says; refuse a field given twice and numbers that are none.
+    """Return the content of a JSON text; refuse a field given twice, NaN and infinities.
 
-    Looking at every object for a field given twice takes three times as long as parsing.  A reader that knows where
-    fields belong may count them: ``count_fields(document)`` returns their number, or less.  Where the text has no more
-    than that, none was lost to another of the same name.
+    Checking every object for a field given twice takes three times as long as parsing.  A reader that knows where
+    fields belong may count them instead: ``count_fields(document)`` returns at most their number.  If the text has no
+    more fields than that, none is given twice.
     """
     try:
         if count_fields is not None:
             content = json.loads(text, parse_constant=_constant)
-            count = count_fields(content)  # in the text, each has a colon after a quotation mark
+            count = count_fields(content)  # in the text, each field has a colon after a quotation mark
             if text.count(":") == count or sum(1 for _ in re.finditer(r'"\s*:', text)) == count:
                 return content
             del content  # two at once would take twice the memory
@@ -54,7 +54,7 @@ def document(text: str, count_fields: Callable[[Any], int] | None = None) -> Any
 
 
 def checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:
-    """Return a value that is of this kind; refuse any other, saying where it stands and what it must be."""
+    """Return a value of this type; refuse any other, and name its place and the type it must have."""
     good = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not good or (isinstance(value, bool) and kind is not bool):
         raise PrudentError(f"{at} is {shown(value)}; it must be {wanted or KINDS[kind]}")

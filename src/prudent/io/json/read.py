@@ -8,11 +8,11 @@ numbered.  Names are strings: others are written with ``str``, and stay strings 
 their digits both ways.
 
 A file may come from anybody.  Reading it takes time in proportion to its size, and memory of at most 64 times its size
-and 1 MiB; of a gzipped file the size is that of its text, which may be 200 times the file and 16 MiB, not more.
+plus 1 MiB.  For a gzipped file that is the size of its text, at most 200 times the file plus 16 MiB.
 
-Rows are checked a column at a time, which takes a third of the time that looking at each would.  Only where a column is
-wrong does a loop over its rows say which, and what is wrong; a wrong row is then left out, or another stands in for it,
-so that the rest is checked as well.
+Rows are checked a column at a time, in a third of the time that row by row would take.  Only if a column is wrong does
+a loop over its rows find which rows are wrong, and why.  A wrong row is then left out or replaced, so that the rest is
+checked as well.
 """
 
 import gc
@@ -43,7 +43,7 @@ LISTED, LONGEST = 100, 500
 """How many problems are listed, and how many characters of each."""
 
 NAMES, LETTERS, HINTS = 500, 40, 5
-"""A wrong name is compared with at most so many others, if it is this short, and only the first few are: it is slow."""
+"""Hints on wrong names are slow: they are given among at most this many names, for names this short, this often."""
 
 DOCUMENT = ("format", "version", "initial", "goals", "transitions")
 TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
@@ -52,7 +52,7 @@ OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 
 
 def parse(raw: bytes, path: Path) -> SSP:
-    """Return the model that a file's bytes are; refuse anything that is not exactly one."""
+    """Return the model in a file's bytes; refuse anything that is not exactly one model."""
     with naming(path):
         text = utf8(_gunzipped(raw) if path.name.lower().endswith(".gz") else raw, "surrogatepass")
         with _uncollected():
@@ -60,7 +60,7 @@ def parse(raw: bytes, path: Path) -> SSP:
 
 
 def _gunzipped(raw: bytes) -> bytearray:
-    """Return the content of a gzipped file, inflated as far as allowed."""
+    """Return the content of a gzipped file, inflated up to the limit."""
     try:
         content = bytearray()
         with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
@@ -74,7 +74,7 @@ def _gunzipped(raw: bytes) -> bytearray:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Pause the search for garbage in cycles: parsed text has none, and the search takes longer than parsing."""
+    """Pause the garbage collector: parsed text has no cycles, and the search for them takes longer than parsing."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -103,14 +103,14 @@ class _Problems:
                     self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
 
     def refuse(self) -> None:
-        """Raise what was kept, and how much was not, if anything was wrong."""
+        """Raise the problems kept, and the number of others, if there are any."""
         more = [f"{self.count - LISTED:,} problems more, which are not listed; mend these first"]
         if self.count:
             raise ModelError([*self.found, *(more if self.count > LISTED else [])])
 
 
 class _States:
-    """The numbers of the states by name, and advice on names that are none of them."""
+    """The numbers of the states by name, and hints on unknown names."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -201,7 +201,7 @@ def _names(content: Any, acting: dict[str, None], goals: list[Any], problems: _P
 
 
 def _right(transitions: list[Any], problems: _Problems) -> list[int]:
-    """Return which transitions are what they must be, and note what is wrong with the others."""
+    """Return which transitions are well-formed, and note what is wrong with the others."""
     right = []
     for i, row in enumerate(transitions):
         with problems.noted():
@@ -213,7 +213,7 @@ def _right(transitions: list[Any], problems: _Problems) -> list[int]:
 
 
 def _outcomes(rows: list[list[Any]], states: _States) -> Any:
-    """Return the arrays of all outcomes; None if one is not what it must be."""
+    """Return the arrays of all outcomes; None if one is malformed."""
     table = _table(list(chain.from_iterable(rows)), OUTCOME)
     if table is None:
         return None
@@ -228,7 +228,7 @@ def _outcomes(rows: list[list[Any]], states: _States) -> Any:
 
 
 def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _States, problems: _Problems) -> None:
-    """Note what is wrong with outcomes, and let another stand in for all of their transition."""
+    """Note what is wrong with outcomes, and replace all outcomes of a transition that has wrong ones."""
     stands_in = [{"p": 1.0, "to": states.names[0], "cost": 0.0}]
     for a, (state, action, outcomes) in enumerate(zip(*transitions.values(), strict=True)):
         who = f"state {state[:LONGEST]!r}, action {action[:LONGEST]!r}"
@@ -264,7 +264,7 @@ def _initial(initial: Any, states: _States) -> dict[int, float]:
 
 
 def _table(rows: list[Any], fields: dict[str, type]) -> Any:
-    """Return rows as columns by name; None if one is not an object with these fields and no others, of their kinds."""
+    """Return rows as columns by name; None unless every row is an object with exactly these fields and types."""
     try:
         alike = set(map(len, rows)) <= {len(fields)}
         table = {name: list(map(itemgetter(name), rows)) for name in fields}
@@ -286,7 +286,7 @@ def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[s
 
 
 def _count_fields(content: Any) -> int:
-    """Return how many fields a document has where it is a model; 0 where it looks like none."""
+    """Return how many fields a model's document has; 0 if it does not look like a model's."""
     try:
         rows = list(map(itemgetter("outcomes"), content["transitions"]))
         start = {} if isinstance(content["initial"], str) else content["initial"]

@@ -20,7 +20,7 @@ def content_of(model: SSP) -> bytes:
 
 
 def gzipped(model: SSP) -> bytes:
-    """Return the bytes of a gzipped file, the same at any time."""
+    """Return the bytes of a gzipped file, without a time stamp."""
     return gzip.compress(content_of(model), mtime=0)
 
 

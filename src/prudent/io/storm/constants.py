@@ -22,7 +22,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?
 def define(
     stormpy: Any, described: Any, properties: Sequence[Any], constants: Mapping[str, Any], place: str
 ) -> tuple[Any, Sequence[Any]]:
-    """Return a model and its properties with values for all constants; refuse any too few and any too many."""
+    """Return a model and its properties with values for all constants; refuse missing and superfluous ones."""
     if not isinstance(constants, Mapping):
         raise PrudentError(f"{place}: constants is {constants!r}; it must be {{name: value}}")
     known = {each.name: each for each in described.constants}
@@ -48,7 +48,7 @@ def define(
 
 
 def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
-    """Return a value as the constant's type wants it: from Python as a number, from a command as text."""
+    """Return a value, a number from Python or text from a command, as the constant's type requires."""
     at = f"{place}: constant {name} is {_shown(value)}; it must be"
     if kind.is_boolean:
         text = str(value).lower()

@@ -2,8 +2,8 @@
 
 A property says what is meant: ``R{"cost"}min=? [F "goal"]`` makes the states that satisfy ``"goal"`` goals and the
 reward structure ``"cost"`` costs; ``Tmin=? [F "goal"]`` counts steps.  As in Storm, a state's reward is paid on leaving
-it, and nothing is paid from a goal on.  Where Storm could only take the mean of what the outcomes of an action cost,
-the model is refused: the mean would be right, the risk would not.
+it, and nothing is paid from a goal on.  Where Storm would take the mean of what the outcomes of an action cost, the
+model is refused: the mean would be right, the risk would not.
 """
 
 import re
@@ -22,19 +22,19 @@ from prudent.runtime.atomic_files import check_plain, read_bytes
 __all__ = ["from_storm", "read", "read_explicit"]
 
 OUTSIDE = "out_of_bounds"
-"""Storm's label for where runs go if a variable would leave its bounds; there if any would."""
+"""Storm's label for the state where runs go if a variable leaves its bounds; it exists only if one does."""
 
 STORMS_OWN = ("init", "deadlock", OUTSIDE, OVERLAP)
 """Labels that Storm makes."""
 
 HEAD, DIGITS = 2**16, 18
-"""In how many bytes an explicit file tells its sizes, and how many digits they may have."""
+"""The bytes at the head of an explicit file that are searched for its sizes, and the most digits of a size."""
 
 FILTER = re.compile(r"Obtain (?:the )?(.*?) of the '(.*)'-states with values described by ", re.DOTALL)
-"""How Storm writes a property's filter: what of the values of which states."""
+"""How Storm writes a property's filter: a function of the values of some states."""
 
 ONE_VALUE = ("values", "minumum", "minimum", "maximum", "sum", "average")
-"""What comes to the same where there is one state; one is as Storm spells it."""
+"""Filters that are all the same for one state; one is misspelt, as in Storm."""
 
 COUNTED = re.compile(r"F \[([a-z, ]*)\]")
 """How Storm writes which rewards a property of JANI counts, where these are not all; [] where the file does not say."""
@@ -43,7 +43,7 @@ BUDGET = re.compile(r'P(?:max)?=\? \[true U(?:rew\{"[^"]*"\})?<=(\S+) ')
 """How Storm writes the question for the greatest chance of a goal within a budget."""
 
 SET, NAMED = re.compile(r"\b(\w++)\s*+'\s*+="), re.compile(r"\b(\w++)\s*+:")
-"""What a program's updates set, and what may be a declaration."""
+"""The variable that an update sets, and what may be the declaration of one."""
 
 
 def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any] | None = None) -> SSP:
@@ -74,7 +74,7 @@ def read(path: Path, *, property: str | None = None, constants: Mapping[str, Any
         model = stormpy.build_model(described, options=options)
         if OUTSIDE in model.labeling.get_labels():
             options.set_add_out_of_bounds_state(False)
-            options.set_exploration_checks()  # which say where; exactly, for they want sums of 1 to the last digit
+            options.set_exploration_checks()  # they name the place; exact, since they want sums of exactly 1
             stormpy.build_model[stormpy.Rational](described, options=options)
             raise PrudentError(f"{place}: a variable leaves its bounds; mend the update, or widen the bounds")
         return convert(model, question, place, path.name.split(".")[0], [each.name for each in _transient(described)])
@@ -92,7 +92,7 @@ def read_explicit(path: Path, *, property: str | None = None) -> SSP:
         except RuntimeError as error:
             if "@nr_choices" not in str(error):
                 raise
-            model = stormpy.build_model_from_drn(path)  # older files do not say how many actions there are to name
+            model = stormpy.build_model_from_drn(path)  # older files lack the number of actions to name
         return _converted(stormpy, model, property, place, path.name.split(".")[0])
 
 
@@ -122,7 +122,7 @@ def from_storm(model: Any, property: Any = None, *, name: str = "model") -> SSP:
 
 
 def _program(stormpy: Any, path: Path) -> Any:
-    """Return a program in PRISM's language; of a variable that none declares Storm tells nothing but its log."""
+    """Return a program in PRISM's language; name an undeclared variable, which Storm names only in its log."""
     try:
         return stormpy.parse_prism_program(path)
     except RuntimeError as error:
@@ -139,7 +139,7 @@ def _program(stormpy: Any, path: Path) -> Any:
 
 
 def _refuse_hollow(path: Path) -> None:
-    """Refuse an explicit file that declares more than its bytes can hold: Storm would make room for all of it."""
+    """Refuse an explicit file that declares more than its bytes can hold: Storm would allocate all of it."""
     head, size = read_bytes(path, HEAD), path.stat().st_size
     for what, number in re.findall(rb"@nr_(states|choices)\s+(\d+)", head):
         if len(number) > DIGITS or int(number) > size:
@@ -157,7 +157,7 @@ def _converted(stormpy: Any, model: Any, property: Any, place: str, name: str) -
 
 
 def _parsed(stormpy: Any, text: Any, names: Names, place: str, described: Any = None) -> Any:
-    """Return the one property that a text is, in the language of PRISM's properties."""
+    """Return the one property in a text, in the language of PRISM's properties."""
     if not isinstance(text, str):
         raise PrudentError(f"{place}: property is {text!r}; it must be text; {names.offer()}")
     at = f"{place}: property {printable(text)}"
@@ -173,7 +173,7 @@ def _parsed(stormpy: Any, text: Any, names: Names, place: str, described: Any = 
 
 
 def _named_question(asked: Any, names: Names, place: str) -> Question:
-    """Return what a property says; refuse one that names what there is not: Storm would not say what there is."""
+    """Return what a property asks for; refuse unknown names and list the known ones, as Storm would not."""
     question, text = _question(asked, names, place), str(asked.get_raw_formula())
     for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
         what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
@@ -184,7 +184,7 @@ def _named_question(asked: Any, names: Names, place: str) -> Question:
 
 
 def _question(asked: Any, names: Names, place: str) -> Question:
-    """Return what a property says; refuse any that does not ask for a least total cost."""
+    """Return what a property asks for; refuse any but a least total cost."""
     formula = asked.get_raw_formula()
     path: Any = getattr(formula, "subformula", None)
     kind = type(formula).__name__
@@ -230,7 +230,7 @@ def _question(asked: Any, names: Names, place: str) -> Question:
 
 
 def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
-    """Return the properties of a file that can be planned for; refuse a file in which one would, if it accumulated."""
+    """Return the properties that can be planned for; if there are none, refuse one that only fails to accumulate."""
     fitting = []
     for each in properties:
         with suppress(PrudentError):
@@ -243,7 +243,7 @@ def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
 
 
 def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
-    """Return the property that is meant where none is given."""
+    """Return the property to take where none is given."""
     rewards = names.rewards
     if GOAL in names.labels and (COST in rewards or "" in rewards or len(rewards) == 1):
         return f'R{{"{COST}"}}min=? [F "{GOAL}"]' if COST in rewards else f'Rmin=? [F "{GOAL}"]'
@@ -260,7 +260,7 @@ def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
 
 
 def _names(model: Any) -> Names:
-    """Return the names in a program, in a JANI model or in a model that is built."""
+    """Return the names in a program, a JANI model or a built model."""
     if hasattr(model, "global_variables"):
         kind = {each.name: each.expression_variable for each in model.global_variables}
         transient = [each.name for each in _transient(model)]

@@ -1,7 +1,7 @@
 """A model that Storm holds in memory, as an SSP.
 
-Storm gives Python no arrays, but it writes any sparse model as a UMB archive, whose members are arrays: they come out
-through that, without a step of Python for each transition.
+Storm gives Python no arrays, but it writes any sparse model as a UMB archive, whose members are arrays.  Reading that
+archive avoids a Python loop over transitions.
 """
 
 import re
@@ -30,16 +30,16 @@ OVERLAP = "overlap_guards"
 """Storm's label for states of a chain in which several commands are enabled, one of which it draws."""
 
 OUTSIDE_BIT, LOCATION = "_OutOfBoundsBit", "_loc_"
-"""Variables that Storm adds, by name: whether bounds were left, and, as they begin, where an automaton of JANI is."""
+"""Names of variables that Storm adds: whether bounds were left, and the prefix of an automaton's location in JANI."""
 
 NAMELESS = "default"
 """How Storm exports a reward structure without a name."""
 
 SILENT = "std::exception"
-"""What Storm says where only its log says why."""
+"""Storm's message where only its log gives the reason."""
 
 ONLY = "only discrete-time models, fully observed, of one player are read: DTMC, MDP"
-"""What to say of other kinds."""
+"""The message for other kinds of models."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Question:
 
 @contextmanager
 def listening(place: str) -> Iterator[Any]:
-    """Yield stormpy, silent (its log goes to stdout), and say what it refuses as a PrudentError."""
+    """Yield stormpy with its log, which goes to stdout, turned off; raise its errors as PrudentError."""
     stormpy, developer = needed("stormpy", "storm"), needed("stormpy.developer", "storm")
     before = developer.get_log_level()
     developer.set_log_level(developer.LogLevel.OFF)
@@ -87,7 +87,7 @@ def _said(error: Exception) -> str:
 
 
 def convert(model: Any, question: Question, place: str, name: str, hidden: Sequence[str] = ()) -> SSP:
-    """Return a sparse DTMC or MDP as an SSP, some variables hidden in the names of states; for use while listening."""
+    """Return a sparse DTMC or MDP as an SSP, with some variables left out of state names; call it while listening."""
     refuse_unfit(model, place)
     truth = needed("stormpy", "storm").model_checking(model, question.goal, only_initial_states=False)
     is_goal = np.zeros(model.nr_states, dtype=bool)
@@ -126,11 +126,11 @@ def refuse_unfit(model: Any, place: str) -> None:
 
 
 def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
-    """Return the arrays of a model, of whose variables some are left out."""
+    """Return the arrays of a model, with some variables left out."""
     io = needed("stormpy.io", "storm")
     options = io.UmbExportOptions()
     options.compression = io.CompressionMode.NO_COMPRESSION
-    options.value_type = io.UmbExportValueType.DOUBLE  # of exact models, the nearest
+    options.value_type = io.UmbExportValueType.DOUBLE  # the nearest ones, for exact models
     with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
         path = Path(folder) / "model.umb"
         io.export_to_umb(model, path, options=options)
@@ -148,7 +148,7 @@ def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
 
 
 def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
-    """Return a variable, or as much padding if it is hidden, or one of Storm's own that tells nothing."""
+    """Return a variable, or padding of its size if it is hidden, or Storm's own and without information."""
     name, idle = variable.get("name"), variable.get("lower", 0) == variable.get("upper", 1)
     if name is None or not (name in hidden or name == OUTSIDE_BIT or (name.startswith(LOCATION) and idle)):
         return variable
@@ -171,7 +171,7 @@ def _costs(question: Question, arrays: Arrays, graph: Graph) -> tuple[FloatArray
 
 
 def _refuse_means(model: Any, is_goal: BoolArray, of_action: FloatArray, names: list[str] | None, place: str) -> None:
-    """Refuse a chain in which Storm draws one of several commands and takes the mean of their rewards: another risk."""
+    """Refuse a chain in which Storm draws one of several commands at their mean reward, which changes the risk."""
     if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
         return
     mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)

@@ -1,7 +1,7 @@
 """The archive that a UMB file is: a tar file, plain or packed with gzip or xz, as members by name.
 
-Python's own reader of tar files takes a damaged header for the end and unfolds sparse members to any size; a UMB file
-may leave members out, so that what is lost would not be missed.  Here every block must be accounted for.
+Python's own reader of tar files takes a damaged header for the end and expands sparse members to any size.  Since a UMB
+file may leave members out, lost ones would go unnoticed.  Here every block must be accounted for.
 """
 
 import gzip
@@ -17,7 +17,7 @@ from prudent.io.inflate import most_inflated, refuse_bomb
 __all__ = ["packed", "unpacked"]
 
 BLOCK = 512
-"""A tar file consists of blocks of so many bytes: a header, then the content, for each member."""
+"""The bytes of a block; in a tar file each member has a header block, then blocks of content."""
 
 LONGEST = 100
 """How many characters of a member's name a message shows."""
@@ -26,7 +26,7 @@ WANTED = "UMB files are tar files, plain, gzipped or packed with xz"
 
 
 def unpacked(raw: bytes) -> dict[str, memoryview]:
-    """Return the members of an archive by name, each as it lies there; refuse what is damaged or odd."""
+    """Return the members of an archive by name, each without a copy; refuse damaged or odd archives."""
     content = _inflated(raw)
     found: dict[str, memoryview] = {}
     view, at, extended = memoryview(content), 0, dict[str, str]()
@@ -68,11 +68,11 @@ def packed(members: Mapping[str, bytes]) -> bytes:
             archive.addfile(about, io.BytesIO(content))
     plain = buffer.getvalue()
     small = gzip.compress(plain, compresslevel=1, mtime=0)
-    return small if len(plain) <= most_inflated(len(small)) else plain  # what is written here is read here
+    return small if len(plain) <= most_inflated(len(small)) else plain  # so that it can be read again
 
 
 def _inflated(raw: bytes) -> bytes:
-    """Return the tar file, unpacked in one go if it is packed, as far as allowed."""
+    """Return the tar file, inflated in one go if it is packed, up to the limit."""
     machine: Any
     damage: type[Exception] = zlib.error
     if raw.startswith(b"\x1f\x8b"):
@@ -103,7 +103,7 @@ def _safe(name: str) -> str:
 
 
 def _extended(content: bytes, kind: bytes) -> dict[str, str]:
-    """Return what a header says about the next one: a long name, or fields, each with its length in front."""
+    """Return what an extended header says of the next one: a long name, or fields, each with its length in front."""
     if kind == tarfile.GNUTYPE_LONGNAME:
         return {"path": content.rstrip(b"\0").decode("utf-8", "surrogateescape")}
     fields, at = {}, 0

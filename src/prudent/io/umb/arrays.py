@@ -1,4 +1,4 @@
-"""What the members of a UMB archive hold, as arrays; each is checked against what the index says before it is made.
+"""The members of a UMB archive as arrays; each is checked against the index before the array is made.
 
 No array is larger than a small multiple of some member, whatever sizes the index declares.
 """
@@ -24,7 +24,7 @@ BITS = 2**16
 """The most bits of a fraction."""
 
 EXACT = 2**53
-"""Whole numbers up to here are doubles, and the quotient of two of them is rounded once."""
+"""Whole numbers up to this are exact as doubles, so the quotient of two of them is rounded only once."""
 
 
 class Arrays:
@@ -45,7 +45,7 @@ class Arrays:
         return int(value)
 
     def starts(self, name: str, n: int, last: int) -> IntArray:
-        """Return where each of n rows starts, and the end; a row each where the member is left out."""
+        """Return where each of n rows starts, and the end; one entry in each row if the member is left out."""
         start = self._plain(name, n + 1, "<u8")
         if start is None:
             if n != last:
@@ -110,7 +110,7 @@ class Arrays:
             raise PrudentError(f"{member}: holds a string that is not UTF-8 text: {error.reason}") from None
 
     def annotation(self, group: str, wanted: str | None, default: str) -> tuple[str, dict[str, Any]]:
-        """Return the folder and the description of an annotation by its name; without one, the default or the only."""
+        """Return folder and description of the annotation of a name; without a name, of the default or the only one."""
         groups = checked(self.index.get("annotations", {}), dict, "index.json: annotations")
         at = f"index.json: annotations.{group}"
         known: dict[str, str] = {}

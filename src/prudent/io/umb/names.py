@@ -1,8 +1,8 @@
 """Readable names from a UMB archive: of states, by the values of their variables, and of actions.
 
-A state is called ``x=1, ok=true``; where two states have the same values, their numbers follow, ``x=1, ok=true #7``.
-An action is called as it is labelled; where two actions of a state are called the same, or one has no label, its number
-within the state follows, ``send#1`` or ``#1``.  Where somebody else is called so already, the next number that is free.
+A state is called ``x=1, ok=true``; if several states have the same values, their numbers follow, ``x=1, ok=true #7``.
+An action is called by its label; if several actions of a state have the same label, or one has none, its number within
+the state follows, ``send#1`` or ``#1``.  If that name is taken, the next free number follows.
 """
 
 import struct
@@ -21,7 +21,7 @@ from prudent.models.rows import IntArray
 __all__ = ["NAMES", "action_names", "state_names"]
 
 NAMES = "names/states"
-"""Where names of states are kept that are not made of variables: Storm reads no variables that are strings."""
+"""The folder of state names that are not made of variables: Storm reads no string variables."""
 
 FOLDER = "valuations/states"
 BITS, PADDING = 4096, 2**31
@@ -62,14 +62,14 @@ def action_names(arrays: Arrays, n_actions: int, n_choices: int, first: IntArray
 
 
 class _Free:
-    """Names with numbers that nobody else has, given who is called what."""
+    """Makes names unique by numbers, given the names that are taken."""
 
     def __init__(self, taken: set[tuple[int, str]], mark: str) -> None:
         self._taken, self._mark = taken, mark
-        self._next: dict[tuple[int, str], int] = {}  # below are only taken ones, so that none is looked at twice
+        self._next: dict[tuple[int, str], int] = {}  # all numbers below are taken, so none is tried twice
 
     def name(self, owner: int, text: str, number: int) -> str:
-        """Return the text with this number, or the next that is free among the owner's."""
+        """Return the text with this number, or with the next one that is free among the owner's names."""
         number = max(number, self._next.get((owner, text), 0))
         while (owner, name := f"{text}{self._mark}{number}") in self._taken:
             number += 1

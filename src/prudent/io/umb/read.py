@@ -1,17 +1,17 @@
 """Models in Unified Markov Binary, which PRISM, Storm and Modest share: ``parse``; :mod:`prudent.io.umb.write` writes.
 
-What is read: a discrete Markov chain or decision process, plain, gzipped or packed with xz.  The goals are the states
-with the label "goal", the costs are the reward "cost", or the only reward there is; a property like
-``R{"time"}min=? [F "done"]`` names others.  What is paid in a state, for a choice and on a branch adds up; a run ends
-at a goal, and what would follow there is left out.  Fractions become the nearest doubles; intervals are refused.
+It reads a discrete-time Markov chain or decision process, plain, gzipped or packed with xz.  The goals are the states
+with the label "goal", the costs are the reward "cost", or the only reward there is; others are named by a property like
+``R{"time"}min=? [F "done"]``.  Rewards of states, choices and branches add up; a run ends at a goal, and what
+would follow there is left out.  Fractions become the nearest doubles; intervals are refused.
 
-What is written is read again as the same model, to the last bit.  Goals get a free loop, as Storm wants them.  Costs
-are paid for choices where all outcomes of each action cost the same, which Storm can bound, and else on branches.
-Storm takes two branches of one choice to one state for one, and there is one initial state: where that is not enough,
-auxiliary states, labelled so, pass on.  A model with one action in each state is written as a Markov chain.
+A model that is written is read again as the same, to the last bit.  Goals get a free loop, as Storm requires.  Costs
+belong to choices if all outcomes of each action cost the same, so that Storm can bound them, else to branches.  Storm
+merges two branches of a choice to one state, and allows one initial state: where a model needs more, auxiliary states,
+labelled so, pass the run on.  A model with one action in each state is written as a Markov chain.
 
-A file may come from anybody.  Reading it takes time and memory in proportion to its size; of a packed file the size is
-that of its content, which may be 200 times the file and 16 MiB, not more.
+A file may come from anybody.  Reading it takes time and memory in proportion to its size; for a packed file that is the
+size of its content, at most 200 times the file plus 16 MiB.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ Start = tuple[IntArray, FloatArray]
 
 
 def parse(raw: bytes, path: Path, property: str | None = None) -> SSP:
-    """Return the model that a file's bytes are; refuse anything that is not exactly one."""
+    """Return the model in a file's bytes; refuse anything that is not exactly one model."""
     reward, label = (None, GOAL) if property is None else reward_property(property)
     with naming(path):
         return _model(Arrays(unpacked(raw)), reward, label, path.name.split(".")[0])
@@ -54,7 +54,7 @@ class Graph(Rows):
         n_states, n_choices, n_branches = sizes
         member, at = "branch-to-probability.bin", "index.json: branch-probability-type"
         probability = arrays.numbers(member, n_branches, self.system.get("branch-probability-type"), at)
-        if probability is None:  # asked for first: its size bounds what is made for members that are left out
+        if probability is None:  # read first: its size bounds the arrays made for members that are left out
             raise PrudentError(f"{member}: is missing")
         self.probability = probability
         self.outcome_start = arrays.starts("choice-to-branches.bin", n_choices, n_branches)
@@ -62,7 +62,7 @@ class Graph(Rows):
         self.successor = arrays.numbers_below("branch-to-target.bin", n_branches, n_states)
 
     def model(self, acting: BoolArray, cost: FloatArray, start: Start, names: list[str] | None, name: str) -> SSP:
-        """Return the model of the first states, as many as there are in ``acting``: those that act, and goals."""
+        """Return the model of the first ``len(acting)`` states; those that do not act are goals."""
         kept = np.append(acting, np.zeros(self.n_states - len(acting), dtype=bool))[self.action_state]
         taken = kept[self.outcome_action]
         n_labels = self.arrays.count(self.system, "#choice-actions")
@@ -104,7 +104,7 @@ def _model(arrays: Arrays, reward: str | None, label: str, name: str) -> SSP:
 
 
 def _check_system(arrays: Arrays) -> None:
-    """Refuse what is not a Markov chain or decision process by what the index says of its transitions."""
+    """Refuse a file whose index does not describe a Markov chain or decision process."""
     if arrays.count(arrays.index, "format-version") not in VERSIONS:
         found = shown(arrays.index["format-version"])
         raise PrudentError(f"index.json: format-version is {found}; this release reads {VERSIONS[-1]}")
@@ -128,7 +128,7 @@ def _labelled(arrays: Arrays, label: str, n_states: int) -> BoolArray:
 
 
 def _costs(arrays: Arrays, reward: str | None, graph: Graph) -> FloatArray:
-    """Return the cost of every branch: what its state, its choice and itself cost, added up."""
+    """Return the cost of every branch: the sum of what its state, its choice and the branch itself cost."""
     folder, about = arrays.annotation("rewards", reward, COST)
     if "probability-type" in about:
         raise PrudentError(f"{folder}: is random by itself; costs must be plain numbers")
@@ -163,7 +163,7 @@ def _initial(arrays: Arrays, system: dict[str, Any], n_states: int) -> IntArray:
 
 
 def _passed_on(auxiliary: BoolArray, n_real: int, first: int, graph: Graph) -> tuple[Start, IntArray]:
-    """Return where runs start, and the successor of every outcome, without auxiliary states."""
+    """Return where runs start, and the successor of every outcome, skipping auxiliary states."""
     if not auxiliary[n_real:].all() or (np.diff(graph.action_start)[n_real:] != 1).any():
         raise _strange(auxiliary)
     begin, end = graph.arc_start[n_real:-1], graph.arc_start[n_real + 1 :]

@@ -1,4 +1,4 @@
-"""Models as UMB archives; :mod:`prudent.io.umb.read` says what stands for what."""
+"""Models as UMB archives; :mod:`prudent.io.umb.read` describes them."""
 
 import json
 from dataclasses import dataclass
@@ -40,13 +40,13 @@ def content_of(model: SSP) -> bytes:
 
 
 def members_of(model: SSP) -> dict[str, bytes]:
-    """Return the members by name, the index first; refuse what UMB or Storm would take for something else."""
+    """Return the members by name, the index first; refuse what UMB or Storm would misread."""
     for o in np.flatnonzero(model.probability == 0)[:1]:
         raise PrudentError(
             f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
             "for a possible one; leave it out of the model, or write .json"
         )
-    bits = model.cost.view(np.int64)  # all outcomes of an action cost the same if they do to the last bit
+    bits = model.cost.view(np.int64)  # costs count as the same only if they are to the last bit
     per_choice = bool((bits == bits[model.outcome_start[:-1]][model.outcome_action]).all())
     graph = _graph(model, *((model.successor, np.empty(0, np.int64)) if per_choice else _between(model)))
     state = np.arange(graph.n_states)
@@ -90,7 +90,7 @@ def members_of(model: SSP) -> dict[str, bytes]:
 
 
 def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
-    """Return the graph of outcomes with these successors, with states that pass on, and one that draws the first."""
+    """Return the graph of these outcomes, with auxiliary states that pass on, and one that draws the initial state."""
     goal = np.flatnonzero(model.is_goal)
     choice = model.action_start[goal]
     at = model.outcome_start[choice]
@@ -132,8 +132,8 @@ def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
 def _between(model: SSP) -> tuple[IntArray, IntArray]:
     """Return each outcome's target, and where each auxiliary state in between passes on to.
 
-    Of outcomes of one action with one successor and different costs, the first leads there; the second leads to a state
-    that passes on to it, the third to another, and so on.  Actions share these states.
+    If outcomes of one action lead to one state at different costs, the first leads there, and each of the others to an
+    auxiliary state of its own that passes on to it.  Actions share these states.
     """
     key = model.outcome_action * model.n_states + model.successor
     order = np.argsort(key, kind="stable")
