@@ -2,8 +2,8 @@
 
 Model checkers ask for it one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]``; here one sweep answers for all
 budgets (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count: where risking a
-trap does better, a model checker's number is larger.  Each budget has its own best plan, which ``prudent.solve(model,
-alpha, objective=prudent.Exceedance(k))`` returns.
+trap does better, a model checker's number is larger.  Each budget has a best plan of its own:
+``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
 """
 
 from collections.abc import Iterable

@@ -114,7 +114,7 @@ class Frontier(Shown):
         return limited(plan, limit, Target(), interrupted=self.status == "interrupted")
 
     def least_expected(self, max_cvar: float) -> float:
-        """Return a lower bound on the expected cost of all policies with a CVaR of at most this; infinite if there is none.
+        """Return a lower bound on the expected cost of policies with a CVaR up to this; infinite if there are none.
 
         Examples
         --------

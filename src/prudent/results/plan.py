@@ -165,7 +165,7 @@ class Plan(Shown):
         """Return the Markov chain that the plan makes of the model: a model with one action in each state.
 
         Its states are those of the model, with the budget left where the plan depends on it, and its costs are the
-        model's. So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain for
+        model's.  So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain for
         Storm, with the label ``goal`` and the reward model ``cost``.
 
         Examples
