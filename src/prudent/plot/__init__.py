@@ -1,15 +1,15 @@
 """Pictures of results, with matplotlib (extra ``plot``): each function takes results and returns the axes it drew on.
 
-Without ``ax=`` a figure of its own is made, which pyplot knows nothing of: no global state is touched.  In a notebook
-the axes show themselves; a script keeps the picture with ``ax.figure.savefig("tails.png")``.  For a window, or for
-several pictures in one figure, pass axes of your own::
+Without ``ax=`` each makes a new figure that pyplot does not know, so no global state is touched.  A notebook displays
+the axes; a script saves the picture with ``ax.figure.savefig("tails.png")``.  For a window, or for several pictures in
+one figure, pass axes of your own::
 
     figure, axes = matplotlib.pyplot.subplots(1, 2)
     prudent.plot.distribution(plan, ax=axes[0])
     prudent.plot.curve(curve, ax=axes[1])
     matplotlib.pyplot.show()
 
-Colours are safe for the colour-blind, and nothing is told by colour alone: line styles, hatches, numbers and names read
+Colours are safe for the colour-blind, and colour is never the only sign: line styles, hatches, numbers and names read
 in black and white too.
 """
 

@@ -1,6 +1,6 @@
-"""What all pictures share: axes that pyplot knows nothing of, colours, and files written whole or not at all.
+"""What all pictures share: axes that pyplot does not know, colours, and files written whole or not at all.
 
-Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; what is ordered is shown in cividis.
+Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis.
 """
 
 import io
@@ -45,12 +45,12 @@ BODY, TAIL, INK, FAINT = SKY, "#D55E00", "#222222", "#B8B8B8"
 
 DPI = 150
 LEFT_OUT = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-"""The kinds of files, and what each would say of its making: the same picture is the same file."""
+"""The kinds of files, each with the metadata left out, so that the same picture is the same file."""
 
 
 @cache
 def _kinds() -> tuple[Any, Any]:
-    """Return a figure and axes that show themselves in a notebook without pyplot."""
+    """Return classes of figures and axes that a notebook displays without pyplot."""
     figure, axes = needed("matplotlib.figure", "plot").Figure, needed("matplotlib.axes", "plot").Axes
     shown = {"_repr_png_": lambda self: png(self.figure)}
     return type("Picture", (figure,), {"_repr_png_": png}), type("PictureAxes", (axes,), shown)
@@ -69,12 +69,12 @@ def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes
 
 
 def quiet(ax: "Axes") -> None:
-    """Leave out the lines that say nothing."""
+    """Hide the top and the right line of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def hues(n: int) -> list[str]:
-    """Return n colours that differ in lightness, or where there are too many, along cividis."""
+    """Return n colours that differ in lightness; if n is too large for that, colours along cividis."""
     if n <= len(SERIES):
         return list(SERIES[:n])
     return [ordered(i / (n - 1)) for i in range(n)]
@@ -94,7 +94,7 @@ def light(colour: Any) -> float:
 
 
 def ink_on(colour: Any) -> str:
-    """Return the colour of text that reads on another."""
+    """Return a text colour that is readable on another colour."""
     return "white" if light(colour) < 0.3 else "black"
 
 
@@ -108,7 +108,7 @@ def short(value: float) -> str:
 def name_of(name: Hashable, most: int = 24) -> str:
     """Return the name of a state or an action for a picture: short, and never read as mathematics.
 
-    What is too long loses its middle: names differ at their ends more often than there.
+    A name that is too long loses its middle, since names differ more often at their ends.
     """
     text = printable(name)
     text = text if len(text) <= most else text[: most // 2] + "…" + text[most // 2 + 1 - most :]
@@ -135,7 +135,7 @@ def _content(figure: Any, suffix: str) -> bytes:
 
 
 def check_picture_path(path: str | PathLike[str]) -> None:
-    """Refuse a path that is not a picture's, before anything is computed for it; and a matplotlib that is not there."""
+    """Refuse a path that is not a picture's, or a missing matplotlib, before anything is computed."""
     if Path(path).suffix.lower() not in LEFT_OUT:
         raise PrudentError(f"{path}: pictures are written as {', '.join(LEFT_OUT)}")
     check_place(path, Path(path).suffix, "pictures are written")
@@ -143,6 +143,6 @@ def check_picture_path(path: str | PathLike[str]) -> None:
 
 
 def write_picture(ax: "Axes", path: str | PathLike[str]) -> None:
-    """Write the figure that axes are on, by its suffix, whole or not at all."""
+    """Write the figure of some axes in the format of the suffix, whole or not at all."""
     check_picture_path(path)
     write_bytes(Path(path), _content(ax.figure, Path(path).suffix.lower()))

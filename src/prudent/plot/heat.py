@@ -35,8 +35,8 @@ def heat_map(
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; cells that no run of the plan meets with it are hatched.  Without it, the mean
-        of what the plan's runs play in a cell, and only the cells that they meet.
+        What is left of the budget; cells that no run of the plan meets with it are hatched.  Without it, the mean of
+        what the plan's runs play in each cell that they meet.
     x, y : int
         Which coordinates of the state run to the right and up.
     where : mapping, optional
@@ -90,7 +90,7 @@ def heat_map(
 
 
 def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
-    """Return the action of each cell with so much of the budget left, and whether the plan's runs can be there."""
+    """Return the action of each cell at a budget left, and whether the plan's runs can be there."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
     spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
     met = {
@@ -115,7 +115,7 @@ def _heading(
 
 
 def _coloured(ax: Any, edges: Any, grid: Any, unmet: Any) -> Any:
-    """Draw the cells, with as many colours as there are actions if they are few whole numbers, and numbers in them."""
+    """Draw the cells and the numbers in them; actions that are few whole numbers get one colour each."""
     colors, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
     known = grid[np.isfinite(grid)]
     low, high = float(known.min()), float(known.max())

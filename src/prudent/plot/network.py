@@ -19,10 +19,10 @@ from prudent.runtime.optional import needed
 __all__ = ["routes"]
 
 FEW = 12
-"""So few states are all named."""
+"""Up to this many states, all are named."""
 
 SHOWN = 0.005
-"""Ways that are gone less often than this are left out."""
+"""Ways that runs take less often than this are left out."""
 
 
 def routes(
@@ -32,7 +32,7 @@ def routes(
     positions: Mapping[Hashable, tuple[float, float]] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the model as a network, with the ways that a plan's runs go as thick as they go them often.
+    """Draw the model as a network; ways are the thicker, the more often a plan's runs take them.
 
     Parallel ways, such as two actions that lead from one state to the same other one, are drawn as one.
 
@@ -41,10 +41,10 @@ def routes(
     plan : Plan
         The plan; its model has at most 600 states, unless positions are given.
     budget : float, optional
-        Draw what the plan plays in each state with so much of the budget left instead.
+        Draw instead what the plan plays in each state at this budget left.
     positions : mapping, optional
-        Where each state lies, (x, y).  By default the invented road network's own, or else states are as far apart as
-        it costs to get from one to the other, as nearly as a plane allows, with the start on the left.
+        Where each state lies, (x, y).  By default as in the invented road network; for other models the distances match
+        the costs between states, as nearly as a plane allows, with the start on the left.
     ax : Axes, optional
         Where to draw.
 
@@ -112,7 +112,7 @@ def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None
 
 
 def _played(plan: Plan, budget: float) -> FloatArray:
-    """Return 1 for the actions played with so much of the budget left, where a run can have it, and 0 for others."""
+    """Return 1 for the actions played at a budget left, where a run can have that much left, and 0 for others."""
     model = plan.model
     found = np.zeros(model.n_actions)
     for index in np.flatnonzero(~model.is_goal).tolist():

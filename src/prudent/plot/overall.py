@@ -1,4 +1,4 @@
-"""What can be had at all: every alpha, and the trade-off between mean and CVaR."""
+"""Optimal values for every alpha, and the trade-off between mean and CVaR."""
 
 import math
 from typing import Any
@@ -14,10 +14,10 @@ from prudent.results.plan import Plan
 __all__ = ["curve", "frontier"]
 
 POINTS = 40
-"""Besides its breakpoints, a curve is drawn through so many alphas."""
+"""The number of alphas that a curve is drawn through, besides its breakpoints."""
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
-"""What is behind a text, so that it reads."""
+"""The box behind a text, which keeps it readable."""
 
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -73,7 +73,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
 def _points(curve: Curve) -> list[CurvePoint]:
     """Return the points that a curve is drawn through.
 
-    Where costs are rounded its breakpoints are left out: they are many, each takes a while, and little changes between.
+    Where costs are rounded, breakpoints are left out: they are many and slow, and little changes between them.
     """
     alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
     even = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
@@ -89,7 +89,7 @@ def _log_axis(ax: Any, least: float) -> None:
 
 
 def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw the trade-off between mean and CVaR, and where no plan can be.
+    """Draw the trade-off between mean and CVaR, and the region where no plan can be.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         text = f"chosen: mean {short(chosen.expected)}, CVaR {short(chosen.cvar)}"
         how: dict[str, Any] = {"color": TAIL, "markersize": 15, "markeredgecolor": INK, "linestyle": "none"}
         ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
-        ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier falls, and ever less
+        ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
     ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
     ax.set(xlabel="mean of all runs", ylabel=f"CVaR: mean of the worst {frontier.alpha:g}")
     quiet(ax)

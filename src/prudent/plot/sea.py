@@ -23,8 +23,8 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget, which tells how many moves have been made; grey arrows are where the plan's runs
-        cannot be by then.  Without it, all moves of its runs, the darker the more often they are made.
+        What is left of the budget, which gives the number of moves made; arrows are grey where the plan's runs cannot
+        be by then.  Without it, all moves of its runs, darker the more often they are made.
     ax : Axes, optional
         Where to draw.
 
@@ -48,12 +48,12 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     size = np.hypot(right, down)
     order = np.argsort(often, kind="stable")
     colours, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
-    dark = colours.ListedColormap(maps["cividis_r"](np.linspace(0.15, 1, 256)))  # what is rare is still to be seen
+    dark = colours.ListedColormap(maps["cividis_r"](np.linspace(0.15, 1, 256)))  # rare moves stay visible
     scaled = needed("matplotlib.cm", "plot").ScalarMappable(colours.PowerNorm(0.5, 0, max(1.0, often.max())), dark)
     shade = scaled.to_rgba(often)
     if budget is not None:
         shade = np.where(often[:, None] > 0, colours.to_rgba(INK), colours.to_rgba(FAINT))
-    # Several moves from one cell fan out from its middle; a single one sits there.
+    # Several moves from one cell start at its middle; a single one is centred there.
     scale, pivot, width = (1.9, "tail", 0.07) if budget is None else (1.25, "mid", 0.09)
     ax.quiver(
         column[order], row[order], (right / size)[order], (down / size)[order], color=shade[order], angles="xy",
@@ -87,7 +87,7 @@ def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
 
 
 def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
-    """Return the move in each cell with so much of the budget left: 1 where runs can be, else 0."""
+    """Return the move in each cell at a budget left: 1 where runs can be, else 0."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
     model, whole = plan.model, plan.policy.whole
     states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]

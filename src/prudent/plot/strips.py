@@ -36,7 +36,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     plan : Plan
         The plan.
     *states : hashable
-        The states, a strip for each; by default those that the plan's runs meet most often and have a choice in.
+        The states, a strip for each; by default those with a choice that the plan's runs meet most often.
     ax : Axes, optional
         Where to draw.
 
@@ -58,7 +58,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     actions = in_order([band.action for _, bands, _ in strips for band in bands])
     colour, hatch = _looks(actions)
     low, high = _range(strips, budget, step)
-    ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # spent by and by, from left to right
+    ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # the budget falls from left to right
     spelt: set[Hashable] = set()
     for row, (_, bands, met) in enumerate(strips):
         for span in _spans(bands, budget, step, low, high):
@@ -81,7 +81,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
 
 
 def _draw_band(ax: Any, row: int, span: tuple[float, float, Hashable], colour: str, hatch: str) -> bool:
-    """Draw where one action is played, with its name if there is room; return whether all of the name is there."""
+    """Draw where one action is played, with its name if there is room; return whether the whole name fits."""
     begin, end, action = span
     ax.broken_barh(
         [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour, edgecolor="white", linewidth=0.6, hatch=hatch,
@@ -101,21 +101,21 @@ def _draw_band(ax: Any, row: int, span: tuple[float, float, Hashable], colour: s
 
 
 def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None:
-    """Say what runs along the axis, and how many states are not shown."""
+    """Label the axis, and say how many states are not shown."""
     if plan.policy.budget is None:
         ax.set_xticks([])
         what = "whatever is left: this plan looks at the state alone"
     else:
         ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
         luck = plan.policy.prepared.scale.luck
-        back = any(luck[plan.model.index(state)] < 0 for state in states)  # by negative costs
+        back = any(luck[plan.model.index(state)] < 0 for state in states)  # negative costs may follow
         what = "budget left" if back else "budget left (below 0: the total exceeds the budget)"
     words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")
     ax.set_xlabel(f"{what}\n{words}")
 
 
 def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
-    """Put a legend above, in as many columns as fit; a figure of its own grows with the rows."""
+    """Put a legend above, in as many columns as fit; a figure made here grows with the rows."""
     figure: Any = ax.figure
     state = max(len(label.get_text()) for label in ax.get_yticklabels())
     action = max(len(each.get_label()) for each in handles)
@@ -138,7 +138,7 @@ def _looks(actions: list[Hashable]) -> tuple[dict[Hashable, str], dict[Hashable,
 
 
 def check_plan(plan: object) -> None:
-    """Refuse what is no plan."""
+    """Refuse anything but a plan."""
     if not isinstance(plan, Plan):
         raise PrudentError(f"plan is a {type(plan).__name__}; give what prudent.solve returned")
 
@@ -146,7 +146,7 @@ def check_plan(plan: object) -> None:
 def most_visited(plan: Plan) -> list[Hashable]:
     """Return the states that the plan's runs meet most often, in the model's order.
 
-    Those in which it depends on the budget what is played, if there are any, else those with a choice.
+    Only states whose action depends on the budget, if there are any, else only states with a choice.
     """
     model, played = plan.model, plan.visits().played
     met = np.add.reduceat(np.append(played, 0.0), model.action_start[:-1]) * (np.diff(model.action_start) > 1)
@@ -160,7 +160,7 @@ def most_visited(plan: Plan) -> list[Hashable]:
 
 
 def _range(strips: Sequence[Any], budget: float, step: float) -> tuple[float, float]:
-    """Return the least and the largest budget left to draw: what is met, and where actions change."""
+    """Return the least and the largest budget left to draw: they enclose what runs meet and where actions change."""
     met = [budget - x for _, _, rows in strips for row in rows for x in (row.at_least, row.at_most) if np.isfinite(x)]
     turns = [budget - after.at_least for _, bands, _ in strips for after in bands[1:]]
     low, high = min([*met, *turns, 0.0]), max([*met, *turns])

@@ -21,14 +21,14 @@ BINS = 60
 """The most bars."""
 
 PARTS = 12
-"""Into how many parts the least distance of two values is divided to find a step that all share."""
+"""The most parts into which the least distance of two values is divided to find a step that all share."""
 
 BEYOND = 1e-4
-"""Of the probability, so much may be gathered in the last bar if the picture would be mostly empty without that."""
+"""The most probability gathered in the last bar, if the picture would be mostly empty otherwise."""
 
 Result = Plan | Distribution | Runs
 
-MEAN, VAR, CVAR = r"$\bullet$", r"$\vert$", r"$\blacksquare$"  # mathtext: in every installation, whatever the font
+MEAN, VAR, CVAR = r"$\bullet$", r"$\vert$", r"$\blacksquare$"  # mathtext works in every installation, whatever the font
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Shown:
 
     @property
     def marks(self) -> dict[str, float]:
-        """What is marked, by its sign."""
+        """The values that are marked, by their signs."""
         marks = {MEAN: self.found.mean}
         if self.alpha is not None:
             marks |= {VAR: self.found.var(self.alpha), CVAR: self.found.cvar(self.alpha)}
@@ -53,7 +53,7 @@ class _Shown:
 
     @property
     def text(self) -> str:
-        """What the legend says."""
+        """The text of the legend."""
         names = {MEAN: "mean", VAR: "VaR", CVAR: "CVaR"}
         if self.found.grouped:
             names |= {VAR: "VaR about", CVAR: "CVaR at least"}
@@ -79,11 +79,11 @@ def distribution(
     *results : Plan, Distribution or Runs
         What to draw; a plan is evaluated.
     alpha : float, optional
-        The fraction of worst runs to shade.  By default a plan's own, and that of the first plan for what is not one.
+        The fraction of worst runs to shade.  By default a plan's own; for other results that of the first plan.
     labels : sequence of str, optional
         Names for the legend; by default the methods of plans.
     bins : int or sequence of float, optional
-        How many bars at most, or their edges; what lies outside them goes into the first and the last.
+        The most bars, or their edges; values outside them go into the first and the last bar.
     ax : Axes, optional
         Where to draw.
 
@@ -110,7 +110,7 @@ def cdf(
 ) -> "Axes":
     """Draw the probability of costing at most so much, with VaR and CVaR marked.
 
-    It takes what :func:`prudent.plot.distribution` takes, but for bins.
+    It takes what :func:`prudent.plot.distribution` takes, except bins.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def cdf(
         ax.step(x, y, where="post", **look, zorder=3)
     for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
         ax.axhline(level, color=FAINT, linewidth=1, linestyle=":", zorder=1)
-        name = f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}"  # outside: nothing is in its way there
+        name = f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}"  # outside the axes, where there is room
         ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
     _mark_rows(ax, shown, edges, 1.0)
     ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of at most this")
@@ -140,7 +140,7 @@ def cdf(
 
 
 def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | None = None) -> FloatArray:
-    """Return edges of bars that suit several distributions: a whole number of cost steps wide, where there is one."""
+    """Return edges of bars that suit several distributions, whole cost steps wide if there is a common step."""
     if bins is not None and not isinstance(bins, int | np.integer):
         return _edges(bins)
     most = BINS if bins is None else int(bins)
@@ -178,7 +178,7 @@ def _edges(bins: Sequence[float]) -> FloatArray:
 
 
 def _binned(found: Distribution, weights: FloatArray, edges: FloatArray, missing: float) -> FloatArray:
-    """Return probability by bar; what lies beyond the bars goes into the last, and what lies before into the first."""
+    """Return probability by bar; values beyond the bars go into the last, and values before them into the first."""
     place = np.clip(np.searchsorted(edges, found.values, side="right") - 1, 0, len(edges) - 2)
     mass = np.bincount(place, weights=weights, minlength=len(edges) - 1).astype(np.float64)
     mass[-1] += missing
@@ -216,7 +216,7 @@ def _shown(
 
 
 def _labels(results: tuple[Result, ...]) -> list[str]:
-    """Return a name for each result: none for a single one, and with alpha where two plans have one method."""
+    """Return a name for each result: none for a single one, and with alpha where two plans share a method."""
     methods = [result.method for result in results if isinstance(result, Plan)]
     alpha = ", \N{GREEK SMALL LETTER ALPHA} = {:g}" if len(set(methods)) < len(methods) else ""
 
@@ -246,13 +246,13 @@ def _draw_bars(ax: Any, each: _Shown, edges: FloatArray, *, alone: bool) -> floa
 def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float) -> None:
     """Draw a row for each result above the rest, with its mean, VaR and CVaR, and the legend that names them.
 
-    What lies outside sits at the edge.
+    Values outside are marked at the edge.
     """
     row, on_bars = 0.075, bool(ax.patches)
     lines, patches = needed("matplotlib.lines", "plot"), needed("matplotlib.patches", "plot")
     handles = []
     for i, each in enumerate(shown):
-        height = 1 - row * (i + 0.5)  # of the axes: they may share an axis with others
+        height = 1 - row * (i + 0.5)  # in axes coordinates: they may share an axis with others
         look = {"linestyle": each.style, "label": each.text}
         at = {sign: float(np.clip(x, edges[0], edges[-1])) for sign, x in each.marks.items()}
         above = {"color": each.colour, "transform": ax.get_xaxis_transform(), "clip_on": False}
@@ -266,7 +266,7 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
         else:
             handles.append(lines.Line2D([], [], color=each.colour, linewidth=1.6, **look))
     ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
-    if ax.get_ylim()[1] > 1:  # no probability is
+    if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
     alphas = {each.alpha for each in shown} - {None}
     shaded = f"shaded: the worst {alphas.pop():g} of runs" if len(alphas) == 1 and on_bars else None
