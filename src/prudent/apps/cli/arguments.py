@@ -72,7 +72,7 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_plot(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a verb the option ``--plot FILE``, refused before anything is computed; it draws ``what``."""
+    """Return a decorator for the option ``--plot FILE``, which draws ``what``; a bad path is refused at once."""
 
     def checked(ctx: click.Context, param: click.Parameter, plot: str | None) -> str | None:
         if plot is not None:

@@ -27,7 +27,7 @@ DIGITS = 8  # of the largest number in a comparison, which makes it fit 80 colum
 
 
 def show(table: Table) -> None:
-    """Print a table; what is below it stays in one piece unless somebody reads along."""
+    """Print a table; its title and notes are wrapped only on a terminal."""
     console = Console(highlight=False)
     if table.head:
         console.width = max(console.width, WIDE)
@@ -49,7 +49,7 @@ def answer(as_json: bool, content: Callable[[], dict[str, Any]], shown: Callable
 
 
 def print_histogram(result: Distribution, tail: float) -> None:
-    """Print the distribution as bars; what costs more than VaR in another colour, and with another character."""
+    """Print the distribution as bars; costs above VaR have another colour and another character."""
     low, high = float(result.values[0]), result.quantile(0.999) if result.missing < 0.001 else float(result.values[-1])
     if not low < high:
         return

@@ -27,7 +27,7 @@ GRIDS = (30, 80, 600)
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of Table 1 with everything beside it; None where there is nothing to say."""
+    """One cell of Table 1 with all that belongs to it; None where a number is unknown."""
 
     domain: str
     method: str
@@ -49,7 +49,7 @@ class Row:
     status: str
 
     def pair(self, whose: str, what: str) -> tuple[Any, Any]:
-        """Return what is simulated, or the paper's, with its standard error."""
+        """Return a value with its standard error, either simulated or the paper's."""
         return getattr(self, f"{whose}_{what}"), getattr(self, f"{whose}_{what}_se")
 
     def off(self, what: str) -> float | None:
@@ -66,10 +66,10 @@ class Results:
     """All that was computed."""
 
     episodes: int
-    traffic: bool  # whether Autonomous Navigation is the paper's own
+    traffic: bool  # whether Autonomous Navigation has the paper's own data
     rows: list[Row] = field(default_factory=list)
     grids: list[dict[str, Any]] = field(default_factory=list)  # Deep Sea Treasure at 0.02 by grid and ties
-    parts: dict[str, float] = field(default_factory=dict)  # seconds of each part, simulation and all
+    parts: dict[str, float] = field(default_factory=dict)  # seconds of each part, simulation included
     costs: dict[tuple[str, str, float], FloatArray] = field(default_factory=dict)  # simulated totals
 
     def row(self, domain: str, method: str, alpha: float) -> Row:

@@ -1,4 +1,4 @@
-"""Answers that were given, kept for the next who asks; and questions that are being answered, shared by who waits."""
+"""A cache of answers, and of questions under way, for which several requests may wait."""
 
 import asyncio
 from collections import OrderedDict
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["Answers"]
 
 Work = Callable[[Callable[[bytes], None]], Awaitable[bytes]]
-"""Works an answer out; takes what to do with one that comes although nobody waits any more."""
+"""Computes an answer; its argument takes an answer that comes when nobody waits any more."""
 
 
 @dataclass
@@ -18,7 +18,7 @@ class _Question:
 
 
 class Answers:
-    """Bodies by question, no more than so many bytes of them.
+    """Answers by question, at most ``most`` bytes of them.
 
     Work is cancelled when nobody waits for it any more.
     """
@@ -29,7 +29,7 @@ class Answers:
         self.open: dict[str, _Question] = {}
 
     async def get(self, question: str, work: Work) -> bytes:
-        """Return the answer to a question: kept, being worked out, or worked out now."""
+        """Return the answer to a question: kept, under way, or computed now."""
         if (body := self.kept.get(question)) is not None:
             self.kept.move_to_end(question)
             return body

@@ -1,8 +1,8 @@
 """The routes: the page and its files, what can be asked about a model, and uploads.
 
 All state is in the query: ``model``, ``set`` (repeatable, as ``--set``) and ``alpha``, ``method``, ``left``, ``layer``,
-``run``.  ``model`` is a domain, or the number of an upload, which only who uploaded it knows: a keyed digest of its
-content, under a key of this process.
+``run``.  ``model`` is a domain, or the number of an upload.  That number is a digest of the content under a secret key
+of this process, so only the uploader knows it.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from prudent.runtime.limits import available_memory, cores
 __all__ = ["ServerLimits", "make_app"]
 
 TEXTS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
-SLOW = {"curve", "frontier"}  # tasks that take too long to be waited for, as do the slow methods
+SLOW = {"curve", "frontier"}  # tasks for the slow workers, as are all tasks with a slow method
 KINDS = {
     "plan.safetensors": "application/octet-stream",
     "decisions.csv": "text/csv; charset=utf-8",
@@ -51,7 +51,7 @@ ASKED = {
     "play": ("alpha", "run"),
     **{name: ("alpha", "method") for name in KINDS},
 }
-"""Which values of the query each task looks at: nothing else tells two questions apart."""
+"""The values of the query that each task uses; questions that differ only in others are the same."""
 
 UPLOADS = (".json", ".json.gz", ".umb")
 """Files that are data; others are programs for Storm, which a server does not run for strangers."""
@@ -185,7 +185,7 @@ class Server:
 
 
 async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Wait for an answer as long as somebody else does: who hangs up, or moves the slider on, stops the solve."""
+    """Wait for an answer until the client disconnects: hanging up, or moving the slider on, stops the solve."""
 
     async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -203,7 +203,7 @@ async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, bytes]) -> by
 
 
 async def _body(request: Request, most: int) -> bytes | None:
-    """Return the body of a request, or nothing if it is too long; no more than that is ever taken in."""
+    """Return the body of a request, or None as soon as it turns out to be too long."""
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > most:
         return None

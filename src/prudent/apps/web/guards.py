@@ -1,7 +1,7 @@
-"""What stands between a request and the app: who is asked for, where it comes from, and what every answer says.
+"""Checks of every request before the app (host, origin, length), and headers of every answer.
 
-*Host.*  A page elsewhere may let its own name point to 127.0.0.1 and then read what is answered there (DNS rebinding);
-such a request names that host.  So only names of this machine are answered; an address is no name, and is safe.
+*Host.*  A foreign page may let its own name point to 127.0.0.1 and then read the answers (DNS rebinding); such a
+request names the foreign host.  So only requests to names of this machine are answered; a bare address is safe.
 
 *Content-Security-Policy.*  Scripts are our own files alone: nothing inline, nothing evaluated, no other host.  Plotly's
 bundle works under that, for it evaluates only in kinds of charts that are not used here.  It does write inline styles,
@@ -42,7 +42,7 @@ LONGEST = 2000  # characters of a query
 
 
 def allowed_hosts(host: str) -> frozenset[str]:
-    """Return the names under which a server that listens at a host may be asked."""
+    """Return the names by which a server that listens at a host may be addressed."""
     names, address = {"localhost", "127.0.0.1", "::1"}, _address(host)
     if host != "localhost" and not (address and address.is_loopback):
         names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}

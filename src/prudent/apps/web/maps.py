@@ -25,7 +25,7 @@ RARE = 0.001
 """Roads that fewer runs take are left out."""
 
 STOPS = 120
-"""About as many positions a budget slider has."""
+"""About the number of positions of a budget slider."""
 
 
 def policy_map(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _slider(plan: Plan, left: float | None, opens_at: float, apart: float, count
 
 
 def _heat(about: Domain, plan: Plan, slider: dict[str, Any], layer: str | None) -> dict[str, Any]:
-    """Spread out the first two parts of the state; the third is a slider, and others are as at the start."""
+    """Map the first two parts of the state; the third is a slider, and others are as at the start."""
     model, where = plan.model, other_parts(plan.model)
     told: dict[str, Any] = {}
     if where:
@@ -66,7 +66,7 @@ def _heat(about: Domain, plan: Plan, slider: dict[str, Any], layer: str | None) 
     if min(numbers) < 0:
         told["least"] = min(numbers)
     for name, values in (("columns", columns), ("rows", rows)):
-        if values != list(range(len(values))):  # else they are counted
+        if values != list(range(len(values))):  # else the page counts them
             told[name] = values
     return {
         "kind": "heat",
@@ -87,7 +87,7 @@ def _axis(values: set[Any]) -> list[Any]:
 
 
 def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
-    """Every move costs the same, so the budget left tells how many moves were made."""
+    """Map Deep Sea Treasure; every move costs the same, so the budget left gives the number of moves made."""
     model, start = plan.model, plan.policy.whole
     states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     most = max(moves for _, _, moves in states)
@@ -107,7 +107,7 @@ def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
 
 
 def _network(session: Session, plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
-    """Show how often runs take each road, and where the plan turns at the junctions they pass with so much left."""
+    """Show how often runs take each road, and where the plan turns, at a budget left, at junctions that runs pass."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
     pairs, often = session.kept.get_or_make(("routes", plan.alpha), lambda: ways_of(model).used(plan.visits().played))
@@ -131,7 +131,7 @@ def _network(session: Session, plan: Plan, slider: dict[str, Any]) -> dict[str, 
 
 
 def _laid_out(session: Session, names: list[str]) -> tuple[dict[str, tuple[float, float]], list[tuple[str, str]]]:
-    """Return where states lie, and the lines that help to see it: freeways of the invented network, else all ways."""
+    """Return where states lie, and the lines between them: freeways of the invented network, else all ways."""
     known = place_of_junctions(session.model, int(session.settings.get("seed", 0)))
     if known is not None:
         return known, [(a, b) for a, b in pairwise(known) if a[0] == b[0]]
@@ -142,7 +142,7 @@ def _laid_out(session: Session, names: list[str]) -> tuple[dict[str, tuple[float
 
 
 def _turn(plan: Plan, index: int, left: float) -> int | None:
-    """Return where the action played with so much left leads, or leads most likely; None where there is none."""
+    """Return the likeliest successor of the action played at a budget left; None if no run can have that much left."""
     model, action = plan.model, played_at(plan, index, left)
     if action is None:
         return None

@@ -1,4 +1,4 @@
-"""One run of a plan, step by step: what was chosen and why, what luck did, and when the plan turns bold."""
+"""One run of a plan, step by step: what was chosen and why, what happened, and when the tail became safe."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ OUTCOMES = 12
 def played(plan: Plan, seed: int) -> dict[str, Any]:
     """Return a run; the same for the same seed.
 
-    ``outlook`` is what the whole run is expected to cost, seen from a step, and ``luck`` by how much the outcome
-    bettered it: the sum of luck is the expected cost of the plan minus what the run costs.
+    Seen from a step, ``outlook`` is the expected total cost of the run; ``luck`` is how far the step's outcome lowers
+    it.  The sum of luck is the expected cost of the plan minus what the run costs.
     """
     model = plan.model
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
@@ -75,6 +75,6 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
 
 
 def _expected(told: Explanation) -> float:
-    """Return what is expected still to be paid."""
+    """Return the expected cost still to come."""
     by_name = [o.expected for o in told.options if o.action == told.action and o.at == told.state]
     return by_name[0] if by_name else min(o.expected for o in told.options if o.allowed)

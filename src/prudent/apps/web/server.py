@@ -1,4 +1,4 @@
-"""Listening: uvicorn, on this machine alone unless told otherwise."""
+"""The server: uvicorn, listening on this machine alone unless told otherwise."""
 
 import socket
 
@@ -12,7 +12,7 @@ from prudent.runtime.progress import announce
 __all__ = ["serve"]
 
 CONNECTIONS = 1000
-"""The most at once; whoever comes then is told to come back."""
+"""The most connections at once; further ones are told to come back."""
 
 
 def serve(host: str, port: int) -> None:
@@ -46,7 +46,7 @@ def serve(host: str, port: int) -> None:
 
 
 class _Announced(uvicorn.Server):
-    """Says where the page is once it is there."""
+    """Announces the address of the page once it is served."""
 
     def __init__(self, config: uvicorn.Config, address: str) -> None:
         super().__init__(config)

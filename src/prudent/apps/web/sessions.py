@@ -23,10 +23,10 @@ ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
 
 YARDSTICK, MEAN = "exact", "expected"
-"""The methods that the page measures the others by, and that looks at the mean alone."""
+"""The method that the page measures the others by, and the one that looks at the mean alone."""
 
 WHILE = 0.25
-"""Seconds; a solve that takes longer is not waited for while the slider moves."""
+"""The most seconds that a solve may take to be waited for while the slider moves."""
 
 POINTS = 30  # grid points of the paper's methods, as by command
 PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
@@ -37,7 +37,7 @@ Kept = TypeVar("Kept")
 
 
 class Bounded(OrderedDict[Hashable, Any]):
-    """The values asked for last, no more than so many."""
+    """A cache of the values asked for last, at most ``most`` of them."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -76,9 +76,9 @@ class Session:
     def plan(self, alpha: float, method: str, *, sure: bool = True) -> Plan:
         """Return the plan for an alpha.
 
-        ``sure``: what :func:`prudent.solve` returns, digit for digit.  Else, where that takes a while, from the one
-        sweep that serves every alpha: the same policy and numbers, but for the last digits of the bounds, which allow
-        for the rounding of a longer sweep.
+        With ``sure`` it is what :func:`prudent.solve` returns, digit for digit.  Else, if solving takes a while, it
+        comes from the sweep that serves every alpha: the same policy and numbers, except for the last digits of the
+        bounds, which allow for the rounding errors of a longer sweep.
         """
         swept = not sure and method == YARDSTICK and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
         if swept and (method, alpha, True) not in self.plans:
@@ -86,7 +86,7 @@ class Session:
         return self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
 
     def is_sure(self, plan: Plan) -> bool:
-        """Return whether a plan is one of a solve of its own."""
+        """Return whether a plan comes from a solve of its own."""
         return self.plans.get((plan.method, plan.alpha, True)) is plan
 
     def _solve(self, alpha: float, method: str) -> Plan:

@@ -41,7 +41,7 @@ def as_alpha(values: dict[str, str]) -> float:
 
 
 def _read(text: str) -> Any:
-    """Return a text as a number, or as it is where it is none."""
+    """Return a text as a number, or unchanged if it is not one."""
     try:
         return float(text)
     except ValueError:
@@ -73,14 +73,14 @@ def _solve(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
-    """Return a distribution as a picture shows it: a bar for so many neighbouring values, and none across VaR."""
+    """Return a distribution as bars of equal width, none of which lies across VaR."""
     values, step = result.values, 0.0 if result.grouped else plan.step
     span = float(values[-1] - values[0])
     width = span / BARS or 1.0
     if step:
         width = step * max(math.ceil(span / step / BARS), 1)
     end = plan.var if math.isfinite(plan.var) else float(values[-1])
-    place = np.ceil((values - end) / width - 1e-9).astype(np.int64)  # bar i ends at VaR and i widths
+    place = np.ceil((values - end) / width - 1e-9).astype(np.int64)  # bar i ends at VaR plus i widths
     bar, which = np.unique(place, return_inverse=True)
     heights = np.bincount(which, weights=result.probabilities)
     return {"x": end + bar * width - (width - step) / 2, "p": heights, "width": width, "missing": result.missing}

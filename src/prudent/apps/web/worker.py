@@ -30,7 +30,7 @@ class Worker:
         self.source, self.sink, self.memory = source, sink, memory
         self.sessions = Bounded(SESSIONS)
         self.busy = False
-        # Rings with every signal, whoever handles it: a solve that is asked to stop returns what it has so far.
+        # Every signal is written to this pipe, whoever handles it: a solve told to stop returns what it has so far.
         self.bell = -1
         if os.name == "posix":  # elsewhere a task is not asked to stop, its process is replaced
             self.bell, ring = os.pipe()
@@ -65,7 +65,7 @@ class Worker:
                 self.busy = False
             except KeyboardInterrupt:
                 self.busy = False
-            if self.rang():  # what was computed may be half of it
+            if self.rang():  # the result may be unfinished
                 self.sessions.pop(about["key"], None)
                 reply, body = {"kind": "stopped"}, b""
             text = json.dumps(reply).encode()
@@ -103,7 +103,7 @@ class Worker:
 
 
 def limit_memory(most: int) -> None:
-    """Let allocations beyond so many bytes fail rather than take the machine down, where the system can."""
+    """Make allocations beyond this many bytes fail, where the system can, to protect the machine."""
     if sys.platform == "linux":
         import resource
 
@@ -126,7 +126,7 @@ def warm_up() -> None:
 
 
 def main() -> None:
-    """Take the channels, warm up, say so, and work."""
+    """Take over stdin and stdout, warm up, say so, and work."""
     memory, niceness = int(sys.argv[1]), int(sys.argv[2])
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the frames

@@ -1,4 +1,4 @@
-"""The worker processes, as the server sees them: hand out a task, wait, stop it, replace what does not stop."""
+"""The worker processes, as the server sees them: hand out a task, wait, stop it, replace one that does not stop."""
 
 import asyncio
 import contextlib
@@ -16,14 +16,14 @@ from prudent.apps.web.worker import LENGTHS
 __all__ = ["Busy", "Crew", "Failed", "Refused", "TooLong"]
 
 GRACE = 0.3
-"""Seconds that a task may go on that was given up: if it is done by then, somebody may ask for it again."""
+"""Seconds that a task goes on after it was given up: if it is done by then, its answer is kept."""
 
 PATIENCE = 1.5
-"""Seconds that a task has to stop when told to; told again it has as many; then its process is replaced."""
+"""Seconds that a task has to stop after a signal, and again after a second one; then its process is replaced."""
 
 
 class Busy(Exception):
-    """All workers are at work and enough tasks wait."""
+    """All workers are at work and the queue is full."""
 
 
 class TooLong(Exception):
@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 class Refused(Exception):
-    """What the user can mend."""
+    """A task was refused for a reason that the user can mend."""
 
     def __init__(self, reply: dict[str, Any]) -> None:
         super().__init__(reply["error"])
@@ -55,7 +55,7 @@ class _Worker:
         await self.process.stdin.drain()
 
     async def receive(self) -> tuple[dict[str, Any], bytes]:
-        """Return the next frame; who gives up waiting leaves it whole for the next who asks."""
+        """Return the next frame; a caller that gives up waiting leaves it whole for the next caller."""
         if self.reading is None:
             self.reading = asyncio.get_running_loop().create_task(self._read())
         try:
@@ -86,7 +86,7 @@ class _Worker:
 
 
 class Crew:
-    """So many workers, and a limited number of tasks that wait for one; more, and the oldest is told to come back."""
+    """A fixed number of workers and a bounded queue of tasks; when it is full, the oldest one is refused as busy."""
 
     def __init__(self, size: int, *, waiting: int, limit: float, memory: int, niceness: int = 0) -> None:
         self.size, self.waiting, self.limit, self.memory, self.niceness = size, waiting, limit, memory, niceness
@@ -116,7 +116,7 @@ class Crew:
         self._release(worker)
 
     def _release(self, worker: _Worker) -> None:
-        """Give a worker to who came last, since who came before may not want it any more; or let it rest."""
+        """Give a worker to the newest task in the queue, since older ones may be given up; else it is idle."""
         while self.queue:
             turn = self.queue.pop()
             if not turn.done():
@@ -153,7 +153,7 @@ class Crew:
     async def run(
         self, about: dict[str, Any], raw: bytes | None, keep: Callable[[bytes], None] = lambda body: None
     ) -> bytes:
-        """Return the answer to a task; cancelled, stop it unless it is nearly done.
+        """Return the answer to a task; if cancelled, stop the task unless it is nearly done.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Crew:
         raw : bytes, optional
             That file, sent only to a worker that does not have it.
         keep : callable, optional
-            Gets an answer that came although it was given up.
+            Takes the answer if it comes after the task was given up.
         """
         worker = await self._take(about["key"])
         try:
