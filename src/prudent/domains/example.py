@@ -1,4 +1,4 @@
-"""The example of the paper's Fig. 2: when the bad luck has already happened elsewhere, one may be bold."""
+"""The example of the paper's Fig. 2: one branch makes up the tail, so a run on the other may aim at the mean."""
 
 from prudent.domains.registry import domain
 from prudent.models.build import build

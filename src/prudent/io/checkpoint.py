@@ -68,7 +68,7 @@ class Checkpoint:
         return kept
 
     def save(self, key: str, content: Arrays, *, final: bool = False) -> None:
-        """Keep the place of a sweep, or what it found, beside what finished ones found."""
+        """Keep the place of a sweep, or its result if ``final``, beside the results of finished sweeps."""
         began = time.monotonic()
         finished = {name: kept for name, kept in self._sweeps.items() if name in self._finished}
         self._sweeps = {**finished, key: content}

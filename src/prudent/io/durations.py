@@ -124,7 +124,7 @@ def _number(value: Any) -> float:
 
 
 def _ends(distribution: Any, where: str) -> tuple[float, float]:
-    """Return the least and the longest duration; refuse what is no distribution, or several at once."""
+    """Return the least and the longest duration; refuse anything but one distribution."""
     try:
         ends = [np.asarray(end, dtype=np.float64) for end in distribution.support()]
         plain = np.shape(distribution.cdf(0.0)) == ()

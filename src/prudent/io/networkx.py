@@ -42,10 +42,10 @@ def from_networkx(
         probabilities)``; or a distribution of ``scipy.stats``, such as ``scipy.stats.gamma(9, scale=2)`` or, of
         samples, ``scipy.stats.rv_histogram(numpy.histogram(samples, bins=50))``.
     step : float, optional
-        The grid that durations of distributions are rounded to.  Numbers and histograms are taken as they are: if they
-        are no multiples of it, the costs' common step is finer, or there is none; then solving takes longer, and costs
-        without one are rounded again (status ``within_gap``, not ``optimal``).  ``round(time / step) * step`` puts
-        them on the grid.
+        The grid that durations of distributions are rounded to.  Numbers and histograms are not rounded: if they are no
+        multiples of it, the costs have a finer common step or none.  Solving then takes longer, and costs without a
+        common step are rounded again (status ``within_gap``, not ``optimal``).  ``round(time / step) * step`` puts them
+        on the grid.
     rounding : {"up", "down", "nearest"}
         How durations are rounded.  The optimal CVaR and the least mean of the true problem lie between those of the
         models rounded ``"down"`` and ``"up"``, and no total is off by more than ``step`` (``"nearest"``: half of it)

@@ -80,11 +80,11 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
     allowed: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # the largest excess within the cap
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
     bound = np.full(len(levels), weighing.explored.least)
-    hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # its rounding error
-    bound[(allowed < -hair) | (touched[0].excess > allowed + hair)] = np.inf
+    margin: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # its rounding error
+    bound[(allowed < -margin) | (touched[0].excess > allowed + margin)] = np.inf
     steeper = 1.0
     for _ in range(most):
-        value, first, second = _mixed(touched, allowed, hair)
+        value, first, second = _mixed(touched, allowed, margin)
         w = int(np.argmin(bound))
         if value[w] - bound[w] <= CLOSED * abs(value[w]) or value.min() - bound[w] <= CLOSED * abs(bound[w]):
             break
@@ -104,7 +104,7 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
         bound = np.where(
             np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, allowed + alpha * (sure - cap)))
         )
-    value, first, second = _mixed(touched, allowed, hair)
+    value, first, second = _mixed(touched, allowed, margin)
     w = int(np.argmin(value))
     least = float(bound.min())
     if weighing.prepared.scale.rounded:
@@ -130,13 +130,13 @@ def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
 
 
 def _mixed(
-    touched: list[_Touched], allowed: FloatArray, hair: FloatArray
+    touched: list[_Touched], allowed: FloatArray, margin: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
     """Return, for every w, the least mean of mixtures of allowed excess, and the two points that are mixed."""
     value = np.full(len(allowed), np.inf)
     first, second = np.zeros(len(allowed), dtype=np.int64), np.zeros(len(allowed), dtype=np.int64)
     for i, one in enumerate(touched):
-        fits = (one.excess <= allowed + hair) & (allowed >= -hair)
+        fits = (one.excess <= allowed + margin) & (allowed >= -margin)
         for j, other in enumerate(touched):
             width = other.excess - one.excess
             share = np.where(width > 0, (other.excess - allowed) / np.where(width > 0, width, 1.0), 1.0)

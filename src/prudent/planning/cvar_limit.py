@@ -142,9 +142,9 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
             f"the optimal CVaR is {_shown(bracket)}; give more"
         )
     # Counted from best luck, which may be far from 0, the limit loses digits.
-    hair = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.scale.in_units(0))) / prepared.scale.level_size)
-    allowed = max(prepared.scale.in_levels(limit) - hair, safest.cvar)
-    sure = max(prepared.scale.in_levels(limit), safest.cvar) + hair
+    margin = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.scale.in_units(0))) / prepared.scale.level_size)
+    allowed = max(prepared.scale.in_levels(limit) - margin, safest.cvar)
+    sure = max(prepared.scale.in_levels(limit), safest.cvar) + margin
     found: Found | Mixture
     if cap.randomise:
         found = mixed_mean_within(weighing, allowed, sure, WEIGHTS)

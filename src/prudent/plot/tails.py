@@ -108,7 +108,7 @@ def distribution(
 def cdf(
     *results: Result, alpha: float | None = None, labels: Sequence[str] | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw the probability of costing at most so much, with VaR and CVaR marked.
+    """Draw the cumulative distribution of the total cost, with VaR and CVaR marked.
 
     It takes what :func:`prudent.plot.distribution` takes, except bins.
 

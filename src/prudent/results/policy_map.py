@@ -103,7 +103,7 @@ def other_parts(model: SSP) -> dict[int, Hashable]:
 
 
 def arrows_at(plan: Plan, moves: int) -> dict[tuple[int, int, int], str]:
-    """Return the direction of Deep Sea Treasure that is played in each state after so many moves."""
+    """Return the direction of Deep Sea Treasure that is played in each state after a number of moves."""
     model, found = plan.model, {}
     for index in np.flatnonzero(~model.is_goal).tolist():
         state: Any = model.state(index)

@@ -98,8 +98,8 @@ def from_gymnasium(
     initial : state or mapping, optional
         The first state, or ``{state: probability}``; by default the environment's ``initial_state_distrib``.
     horizon : bool or int, optional
-        A run ends after so many actions; True: after as many as the environment's TimeLimit allows.  States become
-        ``(state, actions taken)``.  By default runs go on until they terminate, whatever the TimeLimit.
+        The number of actions after which a run ends; True: as many as the environment's TimeLimit allows.  States
+        become ``(state, actions taken)``.  By default runs go on until they terminate, whatever the TimeLimit.
     horizon_cost : float
         What a run pays if the horizon ends it.
     name : str, optional

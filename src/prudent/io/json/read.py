@@ -85,7 +85,7 @@ def _uncollected() -> Iterator[None]:
 
 
 class _Problems:
-    """Collects what is wrong, so that much of it can be said at once."""
+    """Collects problems, so that many can be reported at once."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
