@@ -81,7 +81,8 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
     bound = np.full(len(levels), weighing.explored.least)
     hair: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # what rounding may do to the allowed
-    bound[(allowed < -hair) | (touched[0].excess > allowed + hair)] = np.inf
+    surely: FloatArray = (alpha * (sure - levels)).astype(np.float64) + hair
+    bound[(surely < 0) | (touched[0].excess > surely)] = np.inf
     steeper = 1.0
     for _ in range(most):
         value, first, second = _mixed(touched, allowed, hair)
