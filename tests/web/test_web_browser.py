@@ -207,6 +207,23 @@ def test_domain_and_parameters(visit):
     assert here.page.inner_text("#problem") == "horizon is 0; it must be a whole number, at least 1"
 
 
+LEFT_OVER = """() => [...document.querySelectorAll(".chart, #curve, #frontier, #map, #story")]
+    .filter((place) => place.classList.contains("js-plotly-plot"))
+    .filter((place) => place.classList.contains("waiting") || [...place.childNodes].some((node) => node.nodeType === 3))
+    .map((place) => place.id || place.parentElement.id)"""
+
+
+def test_models_back_and_forth_leave_nothing_behind(visit):
+    here = visit("?model=betting-game&alpha=0.2").ready().drawn("curve").drawn("frontier").drawn("map")
+    for model in ("deep-sea-treasure", "betting-game", "figure-2", "betting-game"):
+        here.page.select_option("#model", model)
+        here.wait(f"document.getElementById('about').textContent.startsWith('{model}')")
+        for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
+            here.ready(method)
+        here.drawn("curve").drawn("frontier").drawn("story")
+        assert here.page.evaluate(LEFT_OVER) == []
+
+
 def test_an_address_says_all(visit):
     here = visit("?model=inventory-control&set=stages%3D4&alpha=0.1&left=60&layer=7&run=5").ready("exact", 0.1)
     here.wait("document.getElementById('layer-value').textContent === '7'")

@@ -17,8 +17,8 @@ from prudent.models.rows import FloatArray, IntArray
 
 __all__ = ["CostScale", "multiple"]
 
-NEAR = 1e-9
-"""How far a total may be from one that runs can have, relative to it or to a level: floats do not hold most of them."""
+NEAR, DIGITS = 1e-9, 1e-12
+"""How far a total may be from one that runs can have, relative to a level, and to itself: floats do not hold most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,7 @@ class CostScale:
 
     def level_within(self, total: float) -> int:
         """Return the largest level that is within a total; floats do not hold most totals, so a hair below will do."""
-        level = self.in_levels(total)
-        return int(np.floor(level + NEAR * max(abs(level), 1.0)))
+        return int(np.floor(self.in_levels(total) + self._hair(total) / self.level_size))
 
     def totals(self, levels: IntArray, state: int | None = None) -> FloatArray:
         """Return what runs have spent that used so many levels and are in a state, or at a goal.
@@ -160,7 +159,11 @@ class CostScale:
     def _on_lattice(self, spent: float) -> bool:
         """Return whether a total is one of the lattice; where costs are rounded, any is."""
         off = abs(spent - np.rint(spent / self.lattice.step) * self.lattice.step)
-        return self.rounded or bool(off <= NEAR * max(self.level_size, abs(spent)))
+        return self.rounded or bool(off <= self._hair(spent))
+
+    def _hair(self, total: float) -> float:
+        """Return what a total may be off: rounding, and far less than a level."""
+        return NEAR * self.level_size + DIGITS * (abs(total) + abs(self.in_units(0)))
 
 
 def multiple(large: float, small: float) -> bool:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import bounded_sweep
+from prudent.engine.sweep.task import TIE
 from prudent.engine.values.bellman import rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
@@ -56,15 +57,15 @@ class Exceeding:
         return int(np.argmax(found)), int(np.argmax(sure))
 
 
-def exceeding(prepared: Prepared, most: int, limits: Limits) -> Exceeding:
-    """Sweep the budgets from 0 to ``most``."""
+def exceeding(prepared: Prepared, most: int, limits: Limits, tie: float = TIE) -> Exceeding:
+    """Sweep the budgets from 0 to ``most``; chances within the relative tolerance ``tie`` count as equal."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     value = np.minimum(worst.value + 1, UNREACHED)
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the mean
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
     base = Base(one, one, expected.value)
-    swept = bounded_sweep(prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0)
+    swept = bounded_sweep(prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0, tie=tie)
     if swept.stopped:
         raise Stopped(swept.stopped, "sweeping the budgets")
     chance = swept.excess[1:]

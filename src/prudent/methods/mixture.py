@@ -81,7 +81,8 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
     touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
     bound = np.full(len(levels), weighing.explored.least)
     margin: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # its rounding error
-    bound[(allowed < -margin) | (touched[0].excess > allowed + margin)] = np.inf
+    surely: FloatArray = (alpha * (sure - levels)).astype(np.float64) + margin
+    bound[(surely < 0) | (touched[0].excess > surely)] = np.inf
     steeper = 1.0
     for _ in range(most):
         value, first, second = _mixed(touched, allowed, margin)

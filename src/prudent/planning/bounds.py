@@ -60,13 +60,14 @@ class Target:
 
     def status(self, bracket: Bracket, *, aims: bool, interrupted: bool) -> str:
         """Return the status of a plan; ``aims`` says whether its method tries to close the bracket."""
-        if np.isfinite(bracket.gap) and bracket.gap <= OPTIMAL_GAP * bracket.size:
+        finite = np.isfinite(bracket.gap)  # an infinite bound is never within a gap
+        if finite and bracket.gap <= OPTIMAL_GAP * bracket.size:
             return "optimal"
         if interrupted:
             return "interrupted"
         if not aims and not self.said:
             return "approximate"
-        return "within_gap" if bracket.gap <= self.width(bracket.size) else "gap_not_reached"
+        return "within_gap" if finite and bracket.gap <= self.width(bracket.size) else "gap_not_reached"
 
 
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:

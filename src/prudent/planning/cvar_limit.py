@@ -141,16 +141,17 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
             f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.scale.rounded else 'has'} that little: "
             f"the optimal CVaR is {_shown(bracket)}; give more"
         )
-    # Counted from best luck, which may be far from 0, the limit loses digits.
+    # Counted from best luck, which may be far from 0, the limit loses digits.  A plan that exceeds it by at most
+    # the margin meets it, and the bound allows for more.
     margin = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.scale.in_units(0))) / prepared.scale.level_size)
-    allowed = max(prepared.scale.in_levels(limit) - margin, safest.cvar)
-    sure = max(prepared.scale.in_levels(limit), safest.cvar) + margin
+    allowed = max(prepared.scale.in_levels(limit), safest.cvar)
+    sure = allowed + 2 * margin
     found: Found | Mixture
     if cap.randomise:
         found = mixed_mean_within(weighing, allowed, sure, WEIGHTS)
         policy, bound = _mixed_policy(prepared, found), found.bound
     else:
-        found, bound = least_mean_within(weighing, allowed, sure, WEIGHTS)
+        found, bound = least_mean_within(weighing, allowed + margin, sure, WEIGHTS)
         policy = BudgetPolicy(prepared, found.choice)
     own = own_tail(policy, explored.expected, found.cvar, weighing.alpha)
     return limit, replace(

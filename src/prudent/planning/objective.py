@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.task import TIE
 from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import true_worst_case, worst_case_of
 from prudent.errors import PrudentError
@@ -101,9 +102,13 @@ def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[Bu
     if explored.stopped:
         raise Stopped(explored.stopped, "sweeping the budgets")
     f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
-    found = exceeding(prepared, int(np.ceil(f.min())), limits)  # VaR is never above CVaR
-    w, sure = found.value_at_risk(alpha)
-    value, lower = (prepared.scale.total(level) for level in (w, sure))
+    for tie in (TIE, 0.0):  # where ties raise the plan's own VaR, sweep again without tolerance
+        found = exceeding(prepared, int(np.ceil(f.min())), limits, tie)  # VaR is never above CVaR
+        w, sure = found.value_at_risk(alpha)
+        value, lower = (prepared.scale.total(level) for level in (w, sure))
+        own = own_tail(found.policy(w), found.expected, None, alpha).var
+        if not own > value + prepared.scale.level_size / 2:
+            break
     if prepared.scale.deviation > 0:
         lower = bracket_below(prepared, float(sure))
     return found.policy(w), Achieved("var", value, min(lower, value), value)

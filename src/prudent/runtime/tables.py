@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
 else:
-    DataFrame = Any  # where pandas is not there, or not yet
+    DataFrame = "DataFrame"  # for signatures: pandas is imported only where it is asked for
 
 __all__ = ["DataFrame", "Shown", "Table", "at_least", "csv_text", "frame", "number", "plain"]
 

@@ -8,7 +8,7 @@ import pytest
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.errors import Defect
-from prudent.planning.bounds import bracket
+from prudent.planning.bounds import Bracket, Target, bracket
 from prudent.planning.driver import compile_kernels
 from prudent.runtime.limits import Limits
 
@@ -159,3 +159,9 @@ def test_a_distribution_that_ends_before_var_is_not_believed(method, monkeypatch
     plan = prudent.solve(model, 0.2, method=method)
     assert plan.upper == pytest.approx(truth.upper, rel=1e-9)
     assert plan.expected == pytest.approx(100, rel=1e-9)
+
+
+def test_an_infinite_bound_is_within_no_gap():
+    bracket = Bracket(48.0, np.inf, np.inf)
+    for target in (Target(), Target(relative_gap=0.5), Target(gap=1e9)):
+        assert target.status(bracket, aims=True, interrupted=False) == "gap_not_reached"

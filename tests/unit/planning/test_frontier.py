@@ -292,3 +292,18 @@ def test_no_room_to_draw():
     plan = prudent.solve(model, 0.6, slack=0, randomise=True)
     assert (plan.status, plan.expected) == ("optimal", 3)
     assert plan.expected_lower == pytest.approx(3, rel=1e-8)
+
+
+@pytest.mark.parametrize("randomise", [False, True])
+@pytest.mark.parametrize("limit", [{"max_cvar": 12.0}, {"slack": 0.2}, {"absolute_slack": 2.0}])
+def test_a_limit_that_a_plan_meets_exactly_is_met(limit, randomise):
+    actions = {
+        "safe": [(1, "g", 10)],
+        "middle": [(0.5, "g", 2), (0.5, "g", 12)],  # its CVaR is 12
+        "cheap": [(0.75, "g", 0), (0.25, "g", 20)],
+    }
+    plan = prudent.solve(prudent.build("s", {"s": actions}, goals=["g"]), 0.1, randomise=randomise, **limit)
+    assert plan.status == "optimal"
+    assert plan.expected == pytest.approx(7, rel=1e-12)
+    assert plan.expected_lower <= 7
+    assert plan.cvar == pytest.approx(12, rel=1e-12)

@@ -76,3 +76,21 @@ def test_a_rounded_worst_case_is_one_that_the_plan_keeps():
     plan = prudent.solve(model, 0.1, objective=prudent.WorstCase())
     runs = prudent.simulate(model, plan.policy, episodes=1000, seed=0)
     assert plan.objective.lower <= runs.costs.max() <= plan.objective.value
+
+
+def test_the_plan_for_the_least_var_has_it():
+    """A chance that is larger by less than a tie, but by more than VaR forgives."""
+    more = 2e-12
+    table = {"s": {"A": [(0.5, "g", 7), (0.5, "g", 100)], "B": [(0.5 - more, "g", 1), (0.5 + more, "g", 100)]}}
+    plan = prudent.solve(prudent.build("s", table, goals=["g"]), 0.5, objective=prudent.ValueAtRisk())
+    assert (plan.status, plan.objective.value, plan.var, plan.policy("s")) == ("optimal", 7, 7, "A")
+
+
+def test_budgets_of_many_levels_are_told_apart():
+    cost = 2**24 - 1
+    table = {i: {"go": [(0.999, i + 1, cost), (0.001, i + 1, 0)]} for i in range(80)} | {80: {"go": [(1, "g", 1)]}}
+    model, total = prudent.build(0, table, goals=["g"]), 80 * cost + 1
+    for below, chance in ((0, 0.0), (1, 0.999**80), (2, 0.999**80), (cost, 0.999**80)):
+        plan = prudent.solve(model, 0.1, objective=prudent.Exceedance(total - below))
+        assert plan.objective.value == pytest.approx(chance, rel=1e-12)
+        assert plan.objective.lower <= chance * (1 + 1e-15) and chance * (1 - 1e-15) <= plan.objective.upper

@@ -11,7 +11,7 @@ import numpy as np
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.driver import budget_sweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept
+from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, TIE, Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import least_expected_cost, proper_choice, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
@@ -33,6 +33,7 @@ def bounded_sweep(
     terms: Terms = EXCESS,
     exhausted: float | None = None,
     bounded: bool = True,
+    tie: float = TIE,
 ) -> Swept:
     """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``.
 
@@ -40,15 +41,14 @@ def bounded_sweep(
     given, which the base says too, else made of the terms.  With ``bounded`` false and rounded costs there is no bound.
     """
     choice = least_expected_cost(prepared).choice
-    if not prepared.scale.rounded:
-        return budget_sweep(prepared, base, choice, worst, limits, alpha=alpha, most=most, aims=BOTH, terms=terms)
+    aims = PLAN if prepared.scale.rounded else BOTH
     low, stopped = np.zeros(1), ""
-    if bounded:
+    if prepared.scale.rounded and bounded:
         low, stopped = surely_above(prepared, limits, alpha=alpha, most=most, terms=terms, exhausted=exhausted)
         if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
             limits = replace(limits, keeper=None)
-    swept = budget_sweep(prepared, base, choice, worst, limits, alpha=alpha, most=most, aims=PLAN, terms=terms)
-    return replace(swept, low=low, stopped=swept.stopped or stopped)
+    swept = budget_sweep(prepared, base, choice, worst, limits, alpha=alpha, most=most, aims=aims, terms=terms, tie=tie)
+    return replace(swept, low=low, stopped=swept.stopped or stopped) if prepared.scale.rounded else swept
 
 
 def surely_above(

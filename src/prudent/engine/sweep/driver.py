@@ -7,7 +7,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import smaller_step, sweep_bytes
-from prudent.engine.sweep.task import BOTH, EXCESS, Swept, Task
+from prudent.engine.sweep.task import BOTH, EXCESS, TIE, Swept, Task
 from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Terms
@@ -33,13 +33,14 @@ def budget_sweep(
     aims: Aims = BOTH,
     terms: Terms = EXCESS,
     keep: bool = False,
+    tie: float = TIE,
 ) -> Swept:
     """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``.
 
     ``choice`` is a proper policy for no budget; ``keep`` keeps the values of all levels up to ``most``.
     """
     most = min(most, int(worst.value[prepared.start]))
-    task = Task(prepared, base, choice, worst, aims, terms, most, keep, limits.threads)
+    task = Task(prepared, base, choice, worst, aims, terms, most, keep, limits.threads, tie)
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else float(value) / alpha
     sure = int(min(most, value if alpha is not None else most))

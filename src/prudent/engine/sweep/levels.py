@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.task import TIE, Backend, Task, kept_levels
+from prudent.engine.sweep.task import Backend, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.kernels.sweep import Aims, Ends, Tables, Workspace, sweep
@@ -82,8 +82,8 @@ class LevelSweep(Backend):
         n, kind = self.tables.choice.shape[1], self.tables.choice.dtype
         part = np.empty((last - self.done if task.aims.plan else 0, n), dtype=kind)
         tables = self.tables._replace(choice=part)
-        start = task.prepared.start
-        sweep(*self._arguments, TIE, task.aims, self.done, last, task.base, tables, start, self.found, self.workspace)
+        about = task.tie, task.aims, self.done, last, task.base, tables, task.prepared.start
+        sweep(*self._arguments, *about, self.found, self.workspace)
         if task.aims.plan:
             self.parts.append(part)
         self.done = last

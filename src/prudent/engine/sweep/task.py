@@ -46,6 +46,7 @@ class Task:
     most: int  # levels that can matter
     keep: bool = False  # the values of all levels
     threads: int = 1
+    tie: float = TIE
 
     @property
     def first_choice(self) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.task import BOTH, MISFIT, TIE, Backend, Task, kept_levels
+from prudent.engine.sweep.task import BOTH, MISFIT, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window, tile_and_width
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
@@ -198,7 +198,7 @@ class TileSweep(Backend):
 
     def _settle(self, first: int, end: int, window: Window, lane: int, groups: tuple[int, int]) -> None:
         task, values = self.task, window.values(self._choice, first=first == 1, last=end == self._end)
-        about = self.tiling.work, self._known, task.terms, TIE, task.aims.plan, first, end, values
+        about = self.tiling.work, self._known, task.terms, task.tie, task.aims.plan, first, end, values
         settle(*about, self._scratch[lane], self._free, *groups)
 
     def _note(self, first: int, end: int, window: Window) -> None:

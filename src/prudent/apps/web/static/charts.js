@@ -28,13 +28,14 @@ export function legend(place) {
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
 
 export function draw(place, traces, shape) {
+  if (place.classList.contains("waiting")) place.replaceChildren();
   place.classList.remove("waiting");
-  if (!place.classList.contains("js-plotly-plot")) place.replaceChildren();
   return window.Plotly.react(place, traces, shape, CONFIG);
 }
 
 export function waiting(place, text) {
   if (place.classList.contains("js-plotly-plot")) window.Plotly.purge(place);
+  place.classList.remove("js-plotly-plot"); // which not every version of Plotly takes away
   place.classList.add("waiting");
   place.textContent = text;
 }
