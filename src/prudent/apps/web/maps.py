@@ -153,9 +153,10 @@ def _turn(plan: Plan, index: int, left: float) -> int | None:
 def _table(plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
     model, more = plan.model, 0
     rows: list[dict[str, str]] = []
-    for index in np.flatnonzero(~model.is_goal).tolist():
+    acting = np.flatnonzero(~model.is_goal).tolist()
+    for seen, index in enumerate(acting):
         if len(rows) == ROWS:
-            more = int((~model.is_goal).sum()) - index
+            more = len(acting) - seen
             break
         played = played_at(plan, index, slider["left"])
         if played is not None:
