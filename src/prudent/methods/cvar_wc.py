@@ -156,9 +156,10 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         cvar, expected = prepared.scale.in_levels(found.cvar(alpha)), prepared.scale.in_levels(found.mean)
         upper = prepared.scale.in_levels(charged.cvar(alpha))
     # The part that the distribution cuts off costs at most the tail's upper bound.
-    error = path_rounding(prepared, tail.steps)
-    if found is not None and found.missing > 0:
-        error += found.missing / alpha * float((tail.upper - tail.value).max()) / max(cvar, 1.0)
+    error, cut = path_rounding(prepared, tail.steps), 0.0
+    if charged is not None and charged.missing > 0:
+        cut = charged.missing / alpha * float((tail.upper - tail.value).max())
+        error += cut / max(cvar, 1.0)
     start = int(policy.plain_state[prepared.start])
     value = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
     return Solution(
@@ -167,7 +168,7 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         cvar=cvar,
         expected=expected,
         lower=value * (1 - 1e-12),
-        upper=float(upper * (1 + error)) if np.isfinite(upper) else np.inf,
+        upper=float(upper * (1 + error) + max(1 - upper, 0.0) * cut) if np.isfinite(upper) else np.inf,
         expected_lower=solved.least,
         worst=solved.worst,
         notes=tuple(_notes(policy, solved, worst, found is not None)),

@@ -52,8 +52,9 @@ def own_tail(
         charged = followed(charged=True)[0] if prepared.scale.rounded else found
     except TooLarge:
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
-    error = path_rounding(prepared, tail.steps) + charged.missing / alpha * float((tail.upper - tail.value).max())
-    upper, level = charged.cvar(alpha) * (1 + error), found.var(alpha)
+    cut = charged.missing / alpha * float((tail.upper - tail.value).max())  # what the part cut off may cost more
+    error, cvar, level = path_rounding(prepared, tail.steps) + cut, charged.cvar(alpha), found.var(alpha)
+    upper = cvar * (1 + error) + max(1 - cvar, 0.0) * cut
     if most is not None and np.isinf(upper):  # it was not: whoever kept the values lied
         return own_tail(policy, tail, None, alpha)
     if np.isinf(level):  # too many runs are still under way where following ends
