@@ -95,10 +95,7 @@ class SSP(Rows):
 
     @property
     def names(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
-        """The names of all states and of all actions: where there are none, their numbers.
-
-        :meta private:
-        """
+        """The names of all states and of all actions: where there are none, their numbers (internal)."""
         action = self.action_names
         if action is None:
             action = (np.arange(self.n_actions) - self.action_start[self.action_state]).tolist()
@@ -147,10 +144,7 @@ class SSP(Rows):
         return row_of(self.action_start, index)
 
     def place(self, action: int) -> str:
-        """Return how messages name an action.
-
-        :meta private:
-        """
+        """Return how messages name an action (internal)."""
         return f"state {self.state(self.state_of_action(action))!r}, action {self.action(action)!r}"
 
     def index(self, state: Hashable) -> int:
@@ -185,10 +179,7 @@ class SSP(Rows):
         return f"model.state_names lists them, such as {self.state(int(self.initial_state[0]))!r}"
 
     def first(self, state: Hashable | None = None) -> int:
-        """Return the number of the initial state, or of the one named among several.
-
-        :meta private:
-        """
+        """Return the number of the initial state, or of the one named among several (internal)."""
         if state is None:
             if len(self.initial_state) > 1:
                 some = ", ".join(repr(self.state(s)) for s in self.initial_state[:5])

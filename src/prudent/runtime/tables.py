@@ -131,10 +131,7 @@ class Table:
         yield from self.parts(options.encoding)
 
     def parts(self, encoding: str) -> list["RenderableType"]:
-        """Return the title, the rows and the notes for rich, in characters that the encoding has.
-
-        :meta private:
-        """
+        """Return the title, the rows and the notes for rich, in characters that the encoding has (internal)."""
         from rich.table import Table as Grid
         from rich.text import Text
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.backends import backend_for
-from prudent.engine.sweep.estimate import smaller_step, sweep_bytes
+from prudent.engine.sweep.estimate import memory_advice, sweep_bytes
 from prudent.engine.sweep.task import BOTH, EXCESS, TIE, Swept, Task
 from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import PrudentError
@@ -45,7 +45,7 @@ def budget_sweep(
     best = np.inf if alpha is None else float(value) / alpha
     sure = int(min(most, value if alpha is not None else most))
     if (need := sweep_bytes(prepared, sure, aims, keep)) > limits.memory:
-        more = smaller_step(prepared, need, limits.memory, alpha, min(most, best), keep)
+        more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, min(most, best))(task)
     batch = max(sweep.batch // max(len(prepared.cost), 1), 1)

@@ -21,7 +21,7 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_c
 from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import shown_bytes
 
-__all__ = ["likely_levels", "seconds_per_level", "smaller_step", "sweep_bytes"]
+__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "sweep_bytes"]
 
 PER_LEVEL = 120
 """Bytes for each level, of what is noted of the start and computed from it."""
@@ -44,7 +44,7 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
     return values + actions + PER_LEVEL * (levels + 1)
 
 
-def smaller_step(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
+def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
     """Return what to do where more memory is wanted than there is: take a larger step, if one was found that fits."""
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
     step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
