@@ -1,1 +1,1 @@
-"""Whole levels, no names, no user's units: the prepared model, its values, and the sweep over budgets."""
+"""The prepared model, its values and the sweep over budgets; all in whole levels, without names or user's units."""

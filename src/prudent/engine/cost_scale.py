@@ -1,8 +1,8 @@
-"""Costs in the user's units and in whole levels, either way: the one home of rounding.
+"""Conversion of costs between the user's units and whole levels; all rounding of costs happens here.
 
-Costs are counted in steps of a lattice (:mod:`prudent.engine.cost_step`), normalised by best luck, and then in *levels*
-of a stride of such steps: exactly where the stride divides them all, else rounded, up for a plan and down for a lower
-bound.  A run is charged each cost rounded up, so what it has left is never more than what is truly left.
+Costs are counted in steps of a lattice (:mod:`prudent.engine.cost_step`), normalised by best luck, and then counted in
+*levels* of ``stride`` steps.  This is exact where the stride divides all of them.  Otherwise costs are rounded: up for
+a plan, down for a lower bound.  A run is charged each cost rounded up, so it never counts on more than is truly left.
 """
 
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from prudent.models.rows import FloatArray, IntArray
 __all__ = ["CostScale", "multiple"]
 
 NEAR, DIGITS = 1e-9, 1e-12
-"""How far a total may be from one that runs can have, relative to a level, and to itself: floats do not hold most."""
+"""Tolerances for a float to count as a total of the lattice: relative to one level, and to the total."""
 
 
 @dataclass(frozen=True, eq=False)
 class CostScale:
-    """How costs are counted.  States are those of the user's model."""
+    """The scale that costs are counted on.  States are those of the user's model."""
 
-    lattice: Lattice  # what costs are counted in, in the user's units
+    lattice: Lattice  # the lattice that costs are counted on, in the user's units
     stride: int  # lattice steps per level
     step: float  # the step that costs are multiples of, or are rounded to, in the user's units
     rounded: bool  # whether levels are rounded costs, up unless asked otherwise
     slip: int  # lattice steps by which a normalised cost may be too high, if the lattice holds costs only closely
     luck: IntArray  # (n_states,)  best luck in lattice steps
-    start_luck: int  # that of the start
+    start_luck: int  # best luck of the start in lattice steps
 
     @property
     def level_size(self) -> float:
-        """What one level is in the user's units."""
+        """The size of one level in the user's units."""
         return self.lattice.step * self.stride
 
     @property
@@ -45,16 +45,16 @@ class CostScale:
 
     @property
     def resolution(self) -> float:
-        """The least by which totals differ, in the user's units: a level, or 0 where costs are rounded."""
+        """The least difference between totals, in the user's units: one level, or 0 where costs are rounded."""
         return 0.0 if self.rounded else self.level_size
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known of rounded costs, in words."""
+        """Notes for the user on rounded costs."""
         return (f"costs were rounded to multiples of {self.step:g}",) if self.rounded else ()
 
     def normalised(self, cost: float | FloatArray, state: int | IntArray, successor: int | IntArray) -> IntArray:
-        """Return costs of outcomes in lattice steps above best luck."""
+        """Return the normalised costs of outcomes, in lattice steps."""
         return np.asarray(self.lattice.multiples(np.asarray(cost)) + self.luck[successor] - self.luck[state])
 
     @overload
@@ -62,19 +62,19 @@ class CostScale:
     @overload
     def up(self, steps: IntArray) -> IntArray: ...
     def up(self, steps: int | IntArray) -> int | IntArray:
-        """Return lattice steps in levels, rounded up: what is charged."""
+        """Convert lattice steps to levels, rounded up: the levels charged."""
         return -(-steps // self.stride)
 
     def down(self, steps: IntArray) -> IntArray:
-        """Return lattice steps in levels, rounded down."""
+        """Convert lattice steps to levels, rounded down."""
         return steps // self.stride
 
     def unrounded(self, steps: IntArray) -> FloatArray:
-        """Return lattice steps in levels, not rounded."""
+        """Convert lattice steps to levels, not rounded."""
         return np.asarray(steps / self.stride)
 
     def surely(self, steps: IntArray) -> IntArray:
-        """Return normalised costs in lattice steps that are surely at most the true ones."""
+        """Return lower bounds on the true normalised costs, in lattice steps: the costs less the slip."""
         return np.maximum(steps - self.slip, 0) if self.slip else steps
 
     def charged(self, cost: float | FloatArray, state: int | IntArray, successor: int | IntArray) -> IntArray:
@@ -82,35 +82,35 @@ class CostScale:
         return self.up(self.normalised(cost, state, successor))
 
     def first_charge(self, state: int | IntArray) -> IntArray:
-        """Return the levels charged for starting in a state: that is the first chance step."""
+        """Return the levels charged for starting in a state, i.e. for the first chance step."""
         return self.up(np.asarray(self.luck[state] - self.start_luck))
 
     def first(self, state: int) -> tuple[int, float]:
-        """Return the levels charged for starting in a state, and what rounding left out of that."""
+        """Return the levels charged for starting in a state, and what rounding left out of them."""
         charge = self.first_charge(state)
         steps = np.array([self.luck[state] - self.start_luck])
         return int(charge), float(self.left_out(steps, np.atleast_1d(charge))[0])
 
     def left_out(self, steps: IntArray, levels: IntArray) -> FloatArray:
-        """Return what rounding left out of costs, in levels; exactly nothing where costs are not rounded."""
+        """Return what rounding left out of costs, in levels: zeros where costs are not rounded."""
         return self.unrounded(steps) - levels if self.rounded else np.zeros(len(levels))
 
     def in_units(self, levels: float) -> float:
-        """Return a total in levels, counted from the best luck at the start, in the user's units."""
+        """Convert a total from levels above the start's best luck to the user's units."""
         return float(self.lattice.value(self.start_luck)) + levels * self.level_size
 
     def in_levels(self, total: float) -> float:
-        """Return a total in the user's units in levels; the inverse of :meth:`in_units`."""
+        """Convert a total from the user's units to levels; the inverse of :meth:`in_units`."""
         return (total - self.in_units(0)) / self.level_size
 
     def level_within(self, total: float) -> int:
-        """Return the largest level that is within a total; floats do not hold most totals, so a hair below will do."""
-        return int(np.floor(self.in_levels(total) + self._hair(total) / self.level_size))
+        """Return the largest level that does not exceed a total, up to the tolerance."""
+        return int(np.floor(self.in_levels(total) + self._tolerance(total) / self.level_size))
 
     def totals(self, levels: IntArray, state: int | None = None) -> FloatArray:
-        """Return what runs have spent that used so many levels and are in a state, or at a goal.
+        """Return the totals, in the user's units, of runs that have used ``levels`` and are in a state, or at a goal.
 
-        In the user's units, as the nearest floats; where steps of the lattice are too many for whole numbers, nearly.
+        They are the nearest floats, or close to them where the lattice steps would overflow an integer.
         """
         base = self.start_luck - (0 if state is None else int(self.luck[state]))
         if abs(base) + int(np.max(levels, initial=0)) * self.stride < 2**62:
@@ -122,13 +122,13 @@ class CostScale:
         return float(self.totals(np.array(level), state))
 
     def nearest(self, total: float) -> float:
-        """Return a total as the float nearest to one of the lattice; where costs are rounded, as it is."""
+        """Round a total to the nearest one of the lattice; return it unchanged where costs are rounded."""
         return total if self.rounded else float(self.lattice.value(self.lattice.multiples(np.array(total))))
 
     def used(self, state: int, spent: float, least: int) -> int | None:
-        """Return the levels that a run has used in a state having spent so much, rounded up; None if no run can have.
+        """Return the levels used, rounded up, by a run in a state that has spent ``spent``; None if no run can have.
 
-        ``least`` is the least that runs there have used.  A total that is none of the lattice's is refused.
+        ``least`` is the fewest levels that runs there have used.  A total that is not on the lattice is refused.
         """
         spent = self._within_reach(as_number("spent", spent, "a finite number", isfinite))
         if not self._on_lattice(spent):
@@ -146,27 +146,27 @@ class CostScale:
         return max(self.up(steps), 0)
 
     def measured(self, state: int, spent: float, least: int) -> int:
-        """Return the levels that stand for any number measured: rounded up, and no fewer than a run can have used."""
+        """Convert any measured total to levels used: rounded up, and at least the fewest a run can have used."""
         spent = self._within_reach(spent)
         steps = (round if self._on_lattice(spent) else ceil)(spent / self.lattice.step)
         return max(self.up(steps + int(self.luck[state]) - self.start_luck), least)
 
     def _within_reach(self, spent: float) -> float:
-        """Return a total, or one that is beyond every budget as well and fits a whole number."""
+        """Clip a total so that its lattice steps fit an integer; the limits lie beyond every budget."""
         most = 2.0**62 * self.lattice.step
         return min(max(spent, -most), most)
 
     def _on_lattice(self, spent: float) -> bool:
-        """Return whether a total is one of the lattice; where costs are rounded, any is."""
+        """Return whether a total is on the lattice; any total counts where costs are rounded."""
         off = abs(spent - np.rint(spent / self.lattice.step) * self.lattice.step)
-        return self.rounded or bool(off <= self._hair(spent))
+        return self.rounded or bool(off <= self._tolerance(spent))
 
-    def _hair(self, total: float) -> float:
-        """Return what a total may be off: rounding, and far less than a level."""
+    def _tolerance(self, total: float) -> float:
+        """Return how far a total may be off the lattice: rounding, and far less than a level."""
         return NEAR * self.level_size + DIGITS * (abs(total) + abs(self.in_units(0)))
 
 
 def multiple(large: float, small: float) -> bool:
-    """Return whether a step is a multiple of another, to rounding."""
+    """Return whether a step is a multiple of another, up to rounding error."""
     ratio = large / small if 1e-15 * large < small < np.inf else np.inf
     return 0.5 < ratio < np.inf and abs(ratio - round(ratio)) <= 1e-9 * ratio

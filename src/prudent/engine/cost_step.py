@@ -1,13 +1,13 @@
 """The common step of a model's costs.
 
 If all costs are whole multiples of one step, so are all totals and all budgets, and planning is exact
-(no interpolation).  Floats hide such a step (0.1 + 0.2, 1/3), so it is looked for with a tolerance of a few
-units in the last place, by continued fractions on the ratios of the costs; what the tolerance swallowed is
-kept as ``deviation`` and ends up in the bounds of every result.
+(no interpolation).  Rounding errors of floats hide such a step (0.1 + 0.2, 1/3), so the search allows a tolerance
+of a few units in the last place.  It uses continued fractions of the ratios of the costs.  The largest difference
+that the tolerance ignored is kept as ``deviation``; it widens the bounds of every result.
 
-Costs without a common step are counted on a lattice much finer than the step they are rounded to: a binary
-fraction of it, so fine that only ``deviation`` is lost.  From there on everything is whole numbers, and rounding
-up or down to the step is exact.
+Costs without a common step are counted on a lattice much finer than the step they are rounded to: the step divided
+by a power of two, so that only ``deviation`` is lost.  All later arithmetic is in whole numbers, so rounding up or
+down to the step is exact.
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ TOLERANCE = 2.0**-49
 """Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
 
 LARGEST = 2**24
-"""The largest multiple of a step that still counts as one."""
+"""The largest multiple of a common step that a cost may be."""
 
 COARSEST = 1000
 """The largest step, as a multiple of the largest cost."""
 
 SPARE = 8
-"""The least binary places that a fine lattice has within a step."""
+"""The fewest binary places by which a fine lattice is finer than the step."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Lattice:
 
 def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     """Return the coarsest step that all costs share and each cost as a multiple of it, or None."""
-    # Compiled code knows no arrays that cannot be written to: where there is one, it is copied.
+    # The kernel is compiled for writable arrays only, so a read-only array is copied.
     whole, good = whole_numbers(cost if cost.flags.writeable else cost.copy(), LARGEST)
     if good:  # the common case, and no tolerance is needed
         common = max(int(common_divisor(whole)), 1)
@@ -84,9 +84,9 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
 
 
 def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
-    """Return a lattice that holds all costs closely, each cost as a multiple of it, and its parts in one ``step``.
+    """Return a lattice close to all costs, each cost as a multiple of its step, and how many of those one ``step`` has.
 
-    The parts are a power of two, as large as totals along a path through all states leave room for.
+    That number is a power of two, as large as possible while totals of a path through all states fit an integer.
     """
     if not 1e-280 < step < 1e280:
         raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
@@ -105,9 +105,9 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
 
 
 def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
-    """Return a bound on how far costs are from the multiples of the step, as exact numbers.
+    """Return an upper bound on the distance between costs and the exact multiples of the step.
 
-    0 where they are exactly those; the floats that come nearest to the multiples may be a rounding away.
+    It is 0 where costs are exact multiples.  Where multiples need not be floats, it adds their rounding error.
     """
     near = Lattice(step, 0.0).value(whole)
     found = float(np.abs(cost - near).max(initial=0.0))
@@ -119,12 +119,12 @@ def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
 
 
 def usual_step(cost: FloatArray) -> float:
-    """Return the step that costs without a common one are rounded to: the largest cost has 10,000 to 100,000."""
+    """Return the default step for costs without a common one: 10,000 to 100,000 of it make the largest cost."""
     return float(10.0 ** (np.floor(np.log10(np.abs(cost).max())) - 4))
 
 
 def finest_step(cost: FloatArray, n_states: int) -> float:
-    """Return the finest step that leaves room for a lattice within it."""
+    """Return the finest step for which :func:`fine_lattice` finds a lattice."""
     return float(np.abs(cost).max(initial=0.0)) * 2.0 ** (SPARE + 2 + (n_states + 1).bit_length() - 60)
 
 
@@ -157,6 +157,6 @@ def _roundest(step: float, size: FloatArray) -> float:
 
 
 def _reciprocal(step: float) -> int:
-    """Return n where the step is 1/n to rounding, else 0 (dividing by n is exact where multiplying is not)."""
+    """Return n if the step is the float 1/n, else 0 (dividing by n rounds once, multiplying by the step twice)."""
     parts = round(1 / step) if step > 1e-300 else 0
     return parts if parts > 1 and 1 / parts == step else 0

@@ -1,16 +1,17 @@
 """Prune, normalise, collapse: how the prepared model is made.
 
-1. *Prune.*  Keep what a policy that reaches a goal with probability 1 can use, and the start can reach.
+1. *Prune.*  Keep the states and actions that proper policies, which reach a goal with probability 1, can use
+   and that the start can reach.
 2. *Normalise by best luck.*  With c_min(s) the least cost of reaching a goal by any actions and any luck,
    every cost becomes ``c + c_min(s') - c_min(s) >= 0``; totals change by the constant c_min(start).
-   Costs are whole numbers of lattice steps here, so nothing is rounded.  Only then are they counted in *levels* of
-   a stride of lattice steps: exactly where the stride divides them all, else rounded up, or down.
-3. *Collapse.*  Inside an end component at no cost moving is free: its members become one state, whose
+   Costs are whole numbers of lattice steps here, so nothing is rounded.  Then they are counted in *levels* of
+   ``stride`` lattice steps: exactly where the stride divides them all, else rounded up, or down.
+3. *Collapse.*  Moving inside a zero-cost end component is free.  So its members become one state, whose
    actions are the exits.  Afterwards every fixed point a method looks for is unique.
-4. *Drop free loops.*  An outcome at no cost back to the same state changes neither state nor budget, so the
-   action is played again: its other outcomes' chances are scaled up.
+4. *Drop free loops.*  A free outcome back to the same state changes neither state nor budget, so the action
+   is played again: the outcome is dropped and the probabilities of the others are scaled up.
 
-Without cycles nothing can be a trap, and best luck takes one pass: such models skip what only the others need.
+An acyclic model has no traps, and one pass finds its best luck; it skips the steps that only cyclic models need.
 """
 
 from dataclasses import dataclass, replace
@@ -66,7 +67,7 @@ class _Flat(Rows):
         )
 
     def with_actions(self, action: IntArray, new: IntArray, n_states: int) -> "_Flat":
-        """Rename the states, then keep some actions, in the order given, which is that of their states by now."""
+        """Renumber the states and keep some actions, which are given in the order of their new states."""
         outcome = ranges(self.outcome_start, action)
         return _Flat(
             start=int(new[self.start]),
@@ -82,9 +83,8 @@ class _Flat(Rows):
 def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Prepared:
     """Prune, normalise and collapse; raise where no policy reaches a goal.
 
-    Where costs have no common step, and where a ``step`` is given that is not it, normalised costs are rounded to
-    levels of that size: up, or ``down``.  Rounded down, costs also give up what the lattice may have added, so that
-    they are surely at most the true ones.
+    If costs have no common step, or ``step`` is another one, normalised costs are rounded to levels of that size:
+    up, or ``down``.  Rounding down first subtracts the slip, so that rounded costs never exceed the true ones.
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
@@ -102,7 +102,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     if down:
         flat = replace(flat, cost=np.maximum(flat.cost - slip, 0))
     start_luck = int(luck[flat.start])
-    free_below = stride if down else 1  # a cost under this is no level
+    free_below = stride if down else 1  # costs of fewer lattice steps become 0 levels
     collapsed_to, inner_action, plays = np.arange(flat.n_states), np.empty(0, dtype=np.int64), np.ones(flat.n_actions)
     if not acyclic:  # without cycles there is nothing to collapse and nothing to drop
         flat, collapsed_to, inner_action = _collapsed(flat, free_below)
@@ -128,7 +128,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
         probability=flat.probability,
         successor=flat.successor,
         fine=flat.cost,
-        # The same array if a level is a step of the lattice: a prepared model's arrays are not written to.
+        # If a level is one lattice step, both share an array: nothing writes to a prepared model.
         cost=flat.cost if stride == 1 else scale.down(flat.cost) if down else scale.up(flat.cost),
         model_action=flat.model_action,
         plays=plays,
@@ -136,8 +136,8 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
 
 
 def _opened(model: SSP) -> _Flat:
-    """Lay the model open: impossible outcomes dropped, an initial distribution as the action of one more state."""
-    flat = _Flat(  # with arrays of its own: the model's cannot be written to
+    """Copy the model without impossible outcomes; an initial distribution becomes the action of one more state."""
+    flat = _Flat(  # with copies, since the model's arrays are read-only
         start=int(model.initial_state[0]),
         action_start=model.action_start.copy(),
         outcome_start=model.outcome_start.copy(),
@@ -162,7 +162,7 @@ def _opened(model: SSP) -> _Flat:
 
 
 def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray]:
-    """Keep what proper policies can use; also return the new number of each state, -1 where pruned."""
+    """Keep what proper policies can use; also return the new number of each state, -1 for pruned ones."""
     action_kept = np.ones(flat.n_actions, dtype=bool)
     if flat.ordered[1]:  # without cycles every policy reaches a goal
         found = reached(flat.arc_start, flat.successor, flat.start)
@@ -186,8 +186,8 @@ def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray]:
 def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, int]:
     """Return the lattice to count on, each cost in its steps, the steps in one level, and the slip.
 
-    On a lattice that holds costs only to ``deviation``, each least cost by luck may be off by as many of them as
-    there are states, and a normalised cost by twice that and its own: the slip.
+    If costs may be off the lattice by ``deviation``, each best luck may be off by ``n_states`` deviations.  So a
+    normalised cost, with two of them and a cost of its own, may be off by ``2 n_states + 1``: the slip.
     """
     found = find_lattice(flat.cost)
     if found is not None:
@@ -216,7 +216,7 @@ def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, steps: IntArray) -
 
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
-    """Merge each end component at no cost into one state; also return the new states and the inner actions."""
+    """Merge each zero-cost end component into one state; also return the states' new numbers and the inner actions."""
     priced = np.bincount(flat.outcome_action, weights=flat.cost >= free_below, minlength=flat.n_actions) > 0
     component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, ~priced)
     if not inner.any():
@@ -232,7 +232,7 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
 
 
 def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
-    """Drop outcomes at no cost back to the same state and scale the others up; say how often each action is played."""
+    """Drop free outcomes back to the same state, scale the others up; also return each action's mean plays in a row."""
     loop = (flat.cost < free_below) & (flat.successor == flat.outcome_state)
     if not loop.any():
         return flat, np.ones(flat.n_actions)
@@ -244,7 +244,7 @@ def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray
 
 
 def _merged(flat: _Flat) -> _Flat:
-    """Put each action's outcomes in order, in place, free ones first, and merge equal ones."""
+    """Sort each action's outcomes in place by cost, free ones first, and merge equal ones."""
     if not sort_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability):
         return flat
     new = np.ones(len(flat.cost), dtype=bool)
@@ -263,7 +263,7 @@ def _trapped(model: SSP, flat: _Flat) -> str:
 
 
 def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, state: int, via: IntArray) -> str:
-    for _ in range(flat.n_states):  # walk until surely on the cycle
+    for _ in range(flat.n_states):  # after so many steps the walk is on the cycle
         state = int(flat.successor[via[state]])
     original = np.flatnonzero(pruned_to >= 0)
     cycle, total, at = [state], 0.0, state

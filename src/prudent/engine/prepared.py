@@ -1,7 +1,7 @@
-"""The prepared model that every method works on, and the way back to the user's.
+"""The prepared model that every method works on, and the way back to the user's model.
 
-Costs are whole, non-negative numbers of *levels* above best luck, free cycles are gone.  How it is made is told in
-:mod:`prudent.engine.prepare`, how levels are counted in :mod:`prudent.engine.cost_scale`.
+Costs are whole, non-negative numbers of *levels* above best luck; zero-cost end components are collapsed.
+:mod:`prudent.engine.prepare` says how it is made, :mod:`prudent.engine.cost_scale` how levels are counted.
 """
 
 from collections.abc import Callable
@@ -26,23 +26,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Which states of the model each prepared state stands for: one, or those of a free cycle."""
+    """The model's states that each prepared state stands for: one, or those of a zero-cost end component."""
 
     model: SSP
     state_of: IntArray  # (model.n_states,)  the prepared state; -1: pruned
     inner_action: IntArray  # the model's actions inside collapsed end components
 
     def route(self, state: int, action: int) -> int:
-        """Return the model action to play in a model state so as to end up playing ``action`` for sure.
+        """Return the model action to play in a model state in order to play ``action`` in the end, with probability 1.
 
-        They differ only inside a collapsed end component: there a member that does not own the action moves
-        on a shortest way to the one that does, inside, at no cost.
+        The two differ only inside a collapsed end component: a member without the action moves along a shortest
+        path inside, at no cost, to the member that has it.
         """
         target = self.model.state_of_action(action)
         return action if state == target else int(self.routes(target)[state])
 
     def routes(self, target: int) -> IntArray:
-        """Return, for each state of its collapsed end component, the model action that leads to ``target``; else -1."""
+        """Return, for each other member of ``target``'s end component, the model action towards it; -1 elsewhere."""
         if target not in self._routes:
             model = self.model
             inside = np.zeros(model.n_actions, dtype=bool)
@@ -63,7 +63,7 @@ class Members:
 
 @dataclass(frozen=True, eq=False)
 class Prepared(Rows):
-    """A model ready for planning: costs are whole, non-negative numbers of levels, free cycles are gone."""
+    """A model ready for planning: costs are whole levels, at least 0; zero-cost end components are collapsed."""
 
     model: SSP
     scale: CostScale
@@ -77,7 +77,7 @@ class Prepared(Rows):
     fine: IntArray  # (n_outcomes,)  normalised cost in lattice steps
     cost: IntArray  # (n_outcomes,)  in levels
     model_action: IntArray  # (n_actions,)  the model's action; -1: the first chance step
-    plays: FloatArray  # (n_actions,)  how often it is played in a row, on average: free loops are dropped
+    plays: FloatArray  # (n_actions,)  expected number of plays in a row, since free loops are dropped
     mean_cost: FloatArray = field(init=False)  # (n_actions,)  expected cost in levels, not rounded
 
     def __post_init__(self) -> None:
@@ -109,12 +109,12 @@ class Prepared(Rows):
 
     @property
     def finite(self) -> bool:
-        """Whether no state of the model can be visited twice, but by an action played again at no cost."""
+        """Whether no state of the model can be visited twice, apart from free loops of one action."""
         return self.acyclic and len(self.members.inner_action) == 0
 
     @cached_property
     def longest(self) -> int:
-        """The most actions of the model on a way that visits no state twice."""
+        """The most actions of the model on a path that visits no state twice, or an upper bound on it."""
         if not self.finite:
             return self.model.n_states
         layer, far = np.empty(self.n_states, dtype=np.int64), np.iinfo(np.int64).max
@@ -123,9 +123,9 @@ class Prepared(Rows):
 
     @cached_property
     def least_spent(self) -> IntArray:
-        """The least that a run in each state can have used, in levels: what is left is at most the rest.
+        """The fewest levels that a run in each state can have used; it has at most the rest of its budget left.
 
-        Where costs are rounded up it is that of the whole, which may be less than that of each cost.
+        Where costs are rounded up, the total is rounded as a whole, which may give fewer levels than cost by cost.
         """
         up = self.scale.rounded and bool((self.cost * self.scale.stride >= self.fine).all())
         least = np.full(self.n_states, np.iinfo(np.int64).max // 2)
@@ -135,11 +135,11 @@ class Prepared(Rows):
             least_behind(self.blocks[1], *rows, least)
         else:
             least_costs(*rows, least)
-        least[least == far] = least[least < far].max()  # no run is there: as far as any
+        least[least == far] = least[least < far].max()  # unreachable states get the largest finite value
         return self.scale.up(least) if up else least
 
     def playing(self, choice: IntArray) -> BoolArray:
-        """Return which actions are played by one action for each state; a goal's does not count."""
+        """Return a mask of the actions in ``choice``, one for each state; the entries of goals are ignored."""
         played = np.zeros(self.n_actions, dtype=bool)
         played[choice[~self.is_goal]] = True
         return played
@@ -151,12 +151,12 @@ class Prepared(Rows):
 
     @cached_property
     def known(self) -> dict[str, Any]:
-        """What functions remember of this model; see :func:`once`."""
+        """Cached results of functions of this model; see :func:`once`."""
         return {}
 
 
 def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
-    """Let a prepared model remember what a function makes of it; what is returned is not to be written to."""
+    """Cache a function's result in the prepared model; callers must not write to the result."""
     name = f"{function.__module__}.{function.__qualname__}"
 
     @wraps(function)
@@ -177,12 +177,12 @@ def choice_type(prepared: Prepared) -> type[Any]:
 
 
 def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
-    """Return the prepared model in which ``choice``, one action for each state, is all there is."""
+    """Return the prepared model with only the actions in ``choice``, one for each state."""
     return restrict_to(prepared, prepared.playing(choice))
 
 
 def restrict_to(prepared: Prepared, used: BoolArray) -> Prepared:
-    """Return the prepared model in which some actions, at least one for each state that has any, are all there are."""
+    """Return the prepared model with only the ``used`` actions, at least one for each state that has any."""
     kept = used[prepared.outcome_action]
     outcome_start = offsets(np.diff(prepared.outcome_start)[used])
     return replace(

@@ -1,9 +1,9 @@
 """The compiled loops: arrays in, arrays out, no Python objects.
 
-Only modules in this package import numba, and they import nothing else but numpy and each other.  Arrays
-that belong together travel in named tuples.  Results of compilation are kept in numba's cache.  It does not notice
-when a kernel is compiled into another one and changes, or a tuple's name does; so what is older than any of the sources
-is dropped when the package is imported.
+Only modules in this package import numba, and they import nothing else but numpy and each other.  Related
+arrays are passed as named tuples.  Compiled code is kept in numba's cache.  The cache does not notice a change in a
+kernel that is compiled into another one, or in a tuple's name.  So files in the cache that are older than the newest
+source are removed when the package is imported.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ __all__ = ["compile_for_cycles", "compiled_before", "drop_stale"]
 
 
 def drop_stale(folder: Path) -> None:
-    """Remove what numba compiled from the sources in a folder before the newest of them was written."""
-    with contextlib.suppress(OSError):  # where it cannot be removed, it was not written either
+    """Remove the files of numba's cache for the sources in a folder that are older than the newest of them."""
+    with contextlib.suppress(OSError):  # a folder without write access has no such files
         newest = max((source.stat().st_mtime for source in folder.glob("*.py")), default=0.0)
         for compiled in (folder / "__pycache__").glob("*.nb[ci]"):
             if compiled.stat().st_mtime < newest:
@@ -28,7 +28,7 @@ drop_stale(Path(__file__).parent)
 
 
 def compiled_before() -> bool:
-    """Return whether numba's cache holds the largest kernel, as it is written now."""
+    """Return whether numba's cache holds the present version of the largest kernel."""
     from prudent.kernels.tiles import settle
 
     line = settle.py_func.__code__.co_firstlineno
@@ -37,9 +37,9 @@ def compiled_before() -> bool:
 
 @cache
 def compile_for_cycles() -> None:
-    """Compile what only models with cycles need, or read it from the cache, on a model that is one goal.
+    """Compile the kernels that only models with cycles need, or read them from the cache, on a model of one goal.
 
-    The model that kernels are warmed up with, before any clock runs, has no cycles.
+    The model that warms up the other kernels, before any clock runs, has no cycles.
     """
     from prudent.kernels.graphs import almost_sure, best_luck, sorted_by, staying, worst_case
     from prudent.kernels.search import next_hops

@@ -1,6 +1,6 @@
-"""Models in which no state can be visited twice: one pass backwards settles them.
+"""Acyclic models, which one backward pass solves.
 
-``backwards`` lists the states so that successors come first.
+``backwards`` lists the states, successors first.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from numba import njit
 
 @njit(cache=True)
 def luck_ahead(backwards, arc_start, successor, cost, least):
-    """Fill ``least`` with the least cost to a goal by any actions and any luck."""
+    """Fill ``least`` with best luck: the least cost to a goal by any actions and any outcomes."""
     for s in backwards:
         least[s] = 0
         for o in range(arc_start[s], arc_start[s + 1]):
@@ -29,7 +29,7 @@ def least_behind(backwards, arc_start, successor, cost, start, least):
 
 @njit(cache=True)
 def worst_of(backwards, action_start, choice, outcome_start, successor, cost, worst):
-    """Fill ``worst`` with the most that a choice of one action for each state can cost."""
+    """Fill ``worst`` with the worst-case cost of a policy, ``choice``, with one action for each state."""
     for s in backwards:
         worst[s] = 0
         if action_start[s] < action_start[s + 1]:
@@ -39,7 +39,7 @@ def worst_of(backwards, action_start, choice, outcome_start, successor, cost, wo
 
 @njit(cache=True)
 def worst_ahead(backwards, action_start, outcome_start, successor, cost, worst, action_worst):
-    """Fill ``worst`` with the least cost that some policy never exceeds, and what it is once an action is played."""
+    """Fill ``worst`` with the least worst case of each state, ``action_worst`` with that after each action."""
     for s in backwards:
         worst[s] = 0
         for a in range(action_start[s], action_start[s + 1]):
@@ -53,10 +53,10 @@ def worst_ahead(backwards, action_start, outcome_start, successor, cost, worst, 
 
 @njit(cache=True)
 def errors_ahead(backwards, action_start, outcome_start, probability, successor, gap, error, unit, choice):
-    """Return how far values may be above the least ones, and below those of the choice; and the choice's steps.
+    """Return bounds on how far values are above the least ones and below the choice's own; and the choice's steps.
 
-    ``gap`` is what an action costs beyond the value of its state, up to ``error``.  Sums are rounded up, by ``unit``
-    relative to their terms.
+    ``gap`` is what an action costs beyond the value of its state, with rounding error ``error``.  Sums are increased by
+    ``unit`` times their terms, to allow for rounding.
     """
     n = len(backwards)
     above, below, steps = np.zeros(n), np.zeros(n), np.zeros(n)

@@ -1,15 +1,15 @@
 """Bellman's equations, solved block by block.
 
-For given action costs ``k`` and chances ``p`` of moving on,
+For given action costs ``k`` and probabilities ``p`` of moving on,
 
     value(s) = min over allowed a of  k(a) + sum over inner outcomes o of a of  p(o) value(successor(o)).
 
 Blocks are the strongly connected components of the inner arcs, successors first, so a block of one state is
-settled at sight.  In a block with cycles, policy iteration: the values of the chosen actions come from
-eliminating states one by one without a subtraction (Grassmann, Taksar and Heyman 1985), which is accurate
+solved directly.  A block with cycles is solved by policy iteration: the values of the chosen actions come from
+eliminating states one by one without subtractions (Grassmann, Taksar and Heyman 1985), which is accurate
 to a small multiple of size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the loop
-probabilities (beyond the range of floats, values are infinite or no numbers); then choices improve until none does.
-Gains are judged relative to the sums they come from.
+probabilities (beyond the range of floats, values are infinite or nan); then choices are improved, until none
+can be.  Gains are judged relative to the sums they come from.
 """
 
 from typing import NamedTuple
@@ -18,10 +18,10 @@ import numpy as np
 from numba import njit
 
 MARGIN = 1e-13
-"""Gain, relative to the size of the sums it comes from, below which a choice is left alone."""
+"""The least gain that changes a choice, relative to the size of the sums it comes from."""
 
 ROUNDS = 10_000
-"""The most policies tried in one block; whoever needs a bound checks the result, not this."""
+"""The most policies tried in one block; callers that need a bound check the result."""
 
 PASSES = 20
 """Passes of value iteration between two exact evaluations."""
@@ -32,23 +32,23 @@ class Arcs(NamedTuple):
 
     block_start: np.ndarray  # (n_blocks + 1,)
     block_state: np.ndarray  # (n_states,)  states by block, successors' blocks first
-    rank: np.ndarray  # (n_states,)  where in its block a state stands
+    rank: np.ndarray  # (n_states,)  a state's position in its block
     action_start: np.ndarray  # (n_states + 1,)
     inner_start: np.ndarray  # (n_actions,)  inner outcomes of a: inner_start[a]:inner_stop[a]
     inner_stop: np.ndarray  # (n_actions,)
     probability: np.ndarray  # (n_outcomes,)
     successor: np.ndarray  # (n_outcomes,)
-    leave: np.ndarray  # (n_actions,)  the chance that an action leaves these arcs
+    leave: np.ndarray  # (n_actions,)  the probability that an action leaves these arcs
     dense: np.ndarray  # (largest block, largest block)
     work: np.ndarray  # (3, largest block)
 
 
 @njit(cache=True, error_model="numpy")
 def eliminate(p, out, stay, k, size):
-    """Reduce ``value = k + p value`` state by state; ``out`` is the chance of leaving for good.
+    """Reduce ``value = k + p value`` state by state; ``out`` is the probability of leaving for good.
 
-    Afterwards ``stay[n]`` is 1 minus the chance of coming back from n to n by way of the states before it,
-    got by adding up where else it may go.
+    States are eliminated from the last to the first.  Afterwards ``stay[n]`` is 1 minus the probability of returning
+    from n to n through states after n, computed as the sum of the other probabilities.
     """
     for n in range(size - 1, -1, -1):
         total = out[n]
@@ -66,7 +66,7 @@ def eliminate(p, out, stay, k, size):
 
 @njit(cache=True, error_model="numpy")
 def visits(p, stay, mass, size):
-    """Turn mass that enters each state of an eliminated system into expected visits, in place."""
+    """Replace the mass entering each state of an eliminated system by expected visits, in place."""
     for n in range(size - 1, 0, -1):
         f = mass[n] / stay[n]
         for j in range(n):
@@ -80,7 +80,7 @@ def visits(p, stay, mass, size):
 
 @njit(cache=True)
 def place_block(arcs, first, last, k, choice, value):
-    """Write a block's arcs under ``choice`` into the dense matrix, what lies outside folded into constants."""
+    """Write a block's arcs under ``choice`` into the dense matrix; arcs out of the block add to constants."""
     size = last - first
     dense, out, rhs = arcs.dense, arcs.work[0], arcs.work[2]
     for i in range(size):
@@ -115,10 +115,10 @@ def evaluate_block(arcs, first, last, k, choice, value):
 
 @njit(cache=True)
 def advantage(arcs, s, a, k, value):
-    """Return what action ``a`` gains over the value of its state, the size of the sums, and the chance to get away.
+    """Return the value of action ``a`` minus that of its state, the size of the sum, and the probability to move on.
 
-    The gain is summed from *differences* of values, so that it keeps its digits where an action hardly ever gets
-    away and all values around are nearly equal: there the value of the action minus that of the state has none.
+    The sum is over *differences* of values, so it keeps its digits where the action hardly ever leaves its state and
+    all values nearby are almost equal: there a difference of the two values themselves would have none.
     """
     here = value[s]
     gain = k[a] - arcs.leave[a] * here
@@ -135,9 +135,9 @@ def advantage(arcs, s, a, k, value):
 
 @njit(cache=True)
 def improve_block(arcs, first, last, k, allowed, sense, choice, value, update, noise):
-    """Take better actions where there are any; with ``update``, let the values follow at once.  Return whether any.
+    """Take better actions; with ``update``, also update the values at once.  Return whether anything changed.
 
-    Gains up to ``noise`` are left alone: the values may be that far from solving their own equation.
+    Gains up to ``noise`` are ignored, since the residuals of the values may be that large.
     """
     changed = False
     for i in range(first, last):
@@ -160,7 +160,7 @@ def improve_block(arcs, first, last, k, allowed, sense, choice, value, update, n
 
 @njit(cache=True)
 def settle(arcs, s, k, allowed, sense, choice, value):
-    """Solve a block of one state at sight."""
+    """Solve a block of one state directly."""
     best, least = -1, 0.0
     for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
         if not allowed[a]:
@@ -172,7 +172,7 @@ def settle(arcs, s, k, allowed, sense, choice, value):
                 loops = True
             else:
                 total += arcs.probability[o] * value[t]
-        if loops:  # played until it leads elsewhere
+        if loops:  # the action is repeated until it leads elsewhere
             away = arcs.leave[a]
             for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
                 if arcs.successor[o] != s:
@@ -187,12 +187,11 @@ def settle(arcs, s, k, allowed, sense, choice, value):
 
 @njit(cache=True)
 def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense, noise=0.0):
-    """Solve one block; ``sense`` 1 minimises, -1 maximises; return whether it ended.
+    """Solve one block; ``sense`` 1 minimises, -1 maximises; return whether it converged.
 
-    ``choice`` must enter with allowed actions under which the block is left with probability 1.  Each policy is
-    evaluated exactly (if the block is small enough to be ``dense``; otherwise ``value`` must enter with its
-    values, up to ``noise`` in each equation); before the next one is, better choices spread through the block by
-    value iteration from above.
+    ``choice`` must enter with allowed actions that leave the block with probability 1.  With ``dense``, each policy
+    is evaluated exactly.  Otherwise ``value`` must enter with the policy's values, with residuals up to ``noise``,
+    and it is improved only once.  Value iteration then spreads better choices before the next evaluation.
     """
     if last - first == 1:
         settle(arcs, arcs.block_state[first], k, allowed, sense, choice, value)
@@ -243,7 +242,7 @@ def action_gaps(arcs, action_state, k, high, low):
 
 @njit(cache=True)
 def take_better(arcs, gap, least, choice):
-    """Take in each state the action with the largest gain for each time it gets away, if it gains over ``least``."""
+    """Take in each state the action with the largest gain per move away from it, among gains above ``least``."""
     changed = False
     for s in range(len(choice)):
         best = 0.0

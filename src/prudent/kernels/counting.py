@@ -1,4 +1,4 @@
-"""Costs as whole numbers, and outcomes sorted by them: the passes over all outcomes that preparing a model takes."""
+"""Passes over all outcomes for preparing a model: costs as whole numbers, sorted outcomes, sums."""
 
 import numpy as np
 from numba import njit
@@ -9,7 +9,7 @@ SHORT = 32
 
 @njit(cache=True)
 def whole_numbers(value, most):
-    """Return the values as whole numbers, and whether they are that, none larger than ``most``."""
+    """Return the values as integers, and whether all are integers of size at most ``most``."""
     whole = np.empty(len(value), dtype=np.int64)
     for i in range(len(value)):
         if not -most <= value[i] <= most:
@@ -36,7 +36,7 @@ def common_divisor(whole):
 
 @njit(cache=True)
 def above_luck(arc_start, successor, steps, luck):
-    """Return each cost, plus the luck of where it leads, minus the luck of where it is paid."""
+    """Return normalised costs: each cost plus best luck of its successor minus best luck of its state."""
     cost = np.empty(len(steps), dtype=np.int64)
     for s in range(len(luck)):
         for o in range(arc_start[s], arc_start[s + 1]):
@@ -46,7 +46,7 @@ def above_luck(arc_start, successor, steps, luck):
 
 @njit(cache=True)
 def sort_rows(outcome_start, cost, successor, probability):
-    """Sort each action's outcomes in place, by cost, then successor; return whether two of an action agree in both."""
+    """Sort each action's outcomes in place, by cost, then successor; return whether any two agree in both."""
     twins = False
     for a in range(len(outcome_start) - 1):
         first, last = outcome_start[a], outcome_start[a + 1]
@@ -76,7 +76,7 @@ def sort_rows(outcome_start, cost, successor, probability):
 
 @njit(cache=True)
 def stop_below(outcome_start, cost, least):
-    """Return, for each action, where its outcomes of a cost below ``least`` end, which come first."""
+    """Return, for each action, where its outcomes of cost below ``least`` end; they come first."""
     stop = outcome_start[:-1].copy()
     for a in range(len(stop)):
         while stop[a] < outcome_start[a + 1] and cost[stop[a]] < least:
@@ -86,7 +86,7 @@ def stop_below(outcome_start, cost, least):
 
 @njit(cache=True)
 def mean_costs(outcome_start, probability, cost, unit):
-    """Return the expected cost of each action, costs counted in units."""
+    """Return the expected cost of each action, with costs divided by ``unit``."""
     mean = np.zeros(len(outcome_start) - 1)
     for a in range(len(mean)):
         for o in range(outcome_start[a], outcome_start[a + 1]):
@@ -96,7 +96,7 @@ def mean_costs(outcome_start, probability, cost, unit):
 
 @njit(cache=True)
 def chance_from(first, outcome_start, probability):
-    """Return, for each action, the chance of its outcomes from ``first`` on."""
+    """Return, for each action, the probability of its outcomes from ``first`` on."""
     chance = np.zeros(len(first))
     for a in range(len(first)):
         for o in range(first[a], outcome_start[a + 1]):

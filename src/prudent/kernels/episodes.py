@@ -5,13 +5,13 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def draw(random, start, stop, probability):
-    """Return which of the outcomes ``start:stop`` happens."""
+    """Return the outcome among ``start:stop`` that a random number in [0, 1) draws."""
     for o in range(start, stop - 1):
         random -= probability[o]
         if random < 0.0:
             return o
     o = stop - 1
-    while probability[o] == 0.0:  # rounding must not make the impossible happen
+    while probability[o] == 0.0:  # rounding must not draw an outcome of probability 0
         o -= 1
     return o
 
@@ -43,7 +43,7 @@ def run_episodes(
     total,
     paid,
 ):
-    """Fill ``total`` with what runs are charged, in levels, and ``paid`` with their costs, added up.
+    """Fill ``total`` with the levels charged to each run and ``paid`` with the sum of its costs.
 
     Returns False if a run takes more than ``most`` actions.
 

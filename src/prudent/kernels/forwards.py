@@ -1,4 +1,4 @@
-"""Following a policy forwards: where its runs can be, with which probability, and what it plays."""
+"""Following a policy forwards: where its runs can be, with what probability, and what it plays."""
 
 import numpy as np
 from numba import njit
@@ -10,17 +10,17 @@ from prudent.kernels.blocks import eliminate, place_block, visits
 def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, total, chosen, k, row, played):
     """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way).
 
-    To ``played[a]`` is added how often the action is played on the way, on average.
+    The expected number of plays of action ``a`` on the way is added to ``played[a]``.
 
-    ``mass[0, s, t % window]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives what ends
-    there.  Where they have a second layer, it is that mass times the mean of what ``left_out`` adds up to on the way.
-    Stops when the budget is gone and no more than ``tolerance`` is under way, or ``total`` is full.
+    ``mass[0, s, t % window]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives the mass
+    that ends there.  A second layer, if any, holds that mass times the mean sum of ``left_out`` on the way.  Stops
+    when the budget is gone and at most ``tolerance`` is under way, or ``total`` is full.
     """
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
     inner_start, home, work = arcs.inner_start, arcs.rank, arcs.work
     layers, _, window = mass.shape
-    pause = window // 8 + 1  # adding up what is under way takes as long as so many levels
+    pause = window // 8 + 1  # summing the mass under way takes as long as so many levels
     n_blocks = len(block_start) - 1
     ended = total[0, :first].sum()
     for t in range(first, total.shape[1]):
@@ -43,7 +43,7 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
             for i in range(begin, end):
                 s = block_state[i]
                 chosen[s] = action_start[s] + choice[b, s]
-            if size > 1:  # moving at no cost: nothing is shifted inside
+            if size > 1:  # free moves inside the block stay on this level
                 place_block(arcs, begin, end, k, chosen, row)
                 eliminate(arcs.dense, work[0], work[1], work[2], size)
                 for layer in range(layers):
@@ -72,7 +72,7 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
                 for layer in range(layers):
                     mass[layer, s, here] = 0.0
         ended += total[0, t]
-        # Near the end, add up what is left: 1 - ended has lost its digits.
+        # Near the end, sum the mass that is left: 1 - ended has lost its digits.
         if 1.0 - ended <= 2.0 * tolerance + 1e-12 and (t % pause == 0 or t + 1 == total.shape[1]):
             left = mass[0].sum()
             if left <= tolerance and (t >= level or left == 0.0):
@@ -90,10 +90,9 @@ def mark_played(action_start, choice, played):
 
 @njit(cache=True)
 def occupy(arcs, costs, choice, start, seen, least):
-    """Mark in ``seen[b, s]`` where a policy's run can be, ``b`` levels left; row 0 is for a budget that is gone.
+    """Mark in ``seen[b, s]`` the states where a policy's run can be with ``b`` levels left; row 0 is for no budget.
 
-    ``least[s]``, large on entry, becomes the least number of levels spent with which a run is in ``s`` without
-    budget.
+    ``least[s]``, large on entry, becomes the fewest levels that a run in ``s`` without budget can have spent.
     """
     level, n = len(seen) - 1, seen.shape[1]
     queue = [level * n + start]  # first in, first out: shortest paths by label correcting

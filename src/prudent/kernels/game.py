@@ -93,7 +93,7 @@ def respond(game, a, y, used, z):
 
 @njit(cache=True)
 def improve(game, state, f, used, row):
-    """Solve the Bellman equation of some states in the order given, using what is known; return the largest change.
+    """Apply the Bellman equation to some states, in the order given; return the largest change.
 
     ``f`` and ``game.slope`` are updated; the change is that of F / y, in units of cost.
     """
@@ -118,7 +118,7 @@ def improve(game, state, f, used, row):
 
 @njit(cache=True)
 def choose(game, state, y, used, z, spread, action):
-    """For each pair of a state and ``y``, the action of least game value and the adversary's answer to it.
+    """Find, for each pair of a state and ``y``, the action of least game value and the adversary's answer to it.
 
     ``spread[i]`` receives the shares z of the outcomes of ``action[i]``.
     """
@@ -135,7 +135,7 @@ def choose(game, state, y, used, z, spread, action):
 
 @njit(cache=True)
 def at(row, c, width):
-    """Return a row of values on a grid of equal ``width`` at ``c``, linear in between, level beyond its end."""
+    """Return a row of values on a grid of equal ``width`` at ``c``, linear in between, constant beyond its end."""
     at = c / width
     j = int(at)
     if j >= len(row) - 1:
@@ -147,7 +147,7 @@ def at(row, c, width):
 def bounded_action(game, mean_cost, action_worst, fallback, s, c, limit, width, value):
     """Return the best action in ``s`` having spent ``c``, and its expected cost.
 
-    Allowed is what need not exceed ``limit``; where nothing is, the ``fallback``.
+    An action is allowed if the total need not exceed ``limit`` after it.  If none is, ``fallback`` is played.
     """
     best, least = fallback[s], np.inf
     allowed = False
@@ -168,7 +168,7 @@ def bounded_action(game, mean_cost, action_worst, fallback, s, c, limit, width, 
 
 @njit(cache=True)
 def improve_bounded(game, mean_cost, action_worst, fallback, state, limit, width, value):
-    """Solve the bounded expected-cost problem on its grid, state by state; return the largest change."""
+    """Update the bounded expected-cost problem on its grid, state by state; return the largest change."""
     change = 0.0
     for s in state:
         if game.action_start[s] == game.action_start[s + 1]:

@@ -1,4 +1,4 @@
-"""Questions about the graph of a model: who can reach a goal, at what best and at what worst cost.
+"""Searches in the graph of a model: which states can reach a goal, at what best and what worst cost.
 
 ``enter_start`` and ``enter`` list, for each state, the outcomes that lead to it.
 """
@@ -14,7 +14,7 @@ UNREACHED = 2**62
 
 @njit(cache=True)
 def sorted_by(row, row_start):
-    """Return the items in the order of their rows, those of one row as they come; rows begin at ``row_start``."""
+    """Return the items sorted by row, in their own order within a row; rows begin at ``row_start``."""
     next_item = row_start.copy()
     order = np.empty(len(row), dtype=np.int64)
     for i in range(len(row)):
@@ -25,7 +25,7 @@ def sorted_by(row, row_start):
 
 @njit(cache=True)
 def staying(action_state, outcome_action, enter_start, enter, inside):
-    """Keep of the actions ``inside`` those with which one can stay among states that have such actions, for ever."""
+    """Keep in ``inside`` only actions that always lead to states that have such actions themselves."""
     n_states = len(enter_start) - 1
     left = np.zeros(n_states, dtype=np.int64)
     for a in range(len(inside)):
@@ -108,7 +108,7 @@ def almost_sure(action_start, action_state, outcome_action, enter_start, enter, 
 
 @njit(cache=True)
 def best_luck(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
-    """Fill ``least`` with the least cost to a goal by any actions and any luck, ``via`` with the outcome taken.
+    """Fill ``least`` with best luck, the least cost to a goal by any outcomes, ``via`` with the outcome taken.
 
     Label-correcting shortest paths, first in first out, backwards from the goals; negative costs are
     allowed.  Returns -1, or a state from which following ``via`` runs into a cycle of negative cost.
@@ -160,13 +160,13 @@ def worst_case(
     block_of,
     worst,
 ):
-    """Fill ``worst`` with the least cost that some policy never exceeds (UNREACHED where none is bounded).
+    """Fill ``worst`` with the least cost that some policy never exceeds (UNREACHED where no policy bounds it).
 
-    Rising through the budgets at which something can change, an outcome is *covered* once the budget left
-    after it suffices from its successor, and a state is settled at the least budget at which one of its
-    actions has all outcomes covered.  Outcomes at no cost within one block of the zero-cost graph are
-    judged together: the block's greatest set of states that can keep within itself and what is settled.
-    A policy that does so leaves the block with probability 1, because zero-cost end components are gone.
+    Budgets are visited in rising order.  An outcome is *covered* once the budget left after it suffices from its
+    successor.  A state is settled at the least budget at which one of its actions has all outcomes covered.
+    Free outcomes within one block of the zero-cost graph are judged together: the largest set of states of the
+    block that can stay among themselves and settled states is settled.  A policy that stays so leaves the block
+    with probability 1, because zero-cost end components are collapsed.
     """
     n_states = len(action_start) - 1
     n_actions = len(outcome_start) - 1

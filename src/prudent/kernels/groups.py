@@ -1,4 +1,4 @@
-"""Nodes that wait for each other within a tile: what is known beforehand as vectors, the rest level by level."""
+"""Nodes that wait for each other within a tile: known parts are added as vectors, the rest level by level."""
 
 import numpy as np
 from numba import njit
@@ -10,7 +10,7 @@ from prudent.kernels.sweep import lower_block
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def settle_group(work, known, terms, tie, plan, first, last, values, scratch, free, group):
-    """Both objectives in the nodes of a cycle, for the levels ``first:last``: what is known, then level by level."""
+    """Settle both objectives in a group for the levels ``first:last``: known parts first, then level by level."""
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
     row, means, excesses = values.row, values.mean, values.excess
@@ -20,7 +20,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
         a = work.queue[q]
         s = work.action_node[a]
         at = work.scratch[s] + a - action_start[s]
-        # Of U, as long as there may be excess.
+        # The known part of U, for budgets that may be exceeded.
         b = max(first - delay[s], 1)
         n = max(min(last - delay[s], worst[s] if work.block_of[s] < 0 else NEVER) - b, 0)
         k[:n] = terms.accrual * mean_cost[a]
@@ -29,7 +29,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
             add_outcome(k, 0, n, probability[o], base[t], terms.slope, rest, excesses, row[t], worst[t])
         for i in range(n):
             ready[b + delay[s] - first + i, at] = k[i]
-        # Of M, where there need be none.
+        # The known part of M, for budgets that need not be exceeded.
         b = max(first - delay[s], worst[s], action_worst[a], 1)
         n = min(last - delay[s], calm[s]) - b
         if plan and n > 0:
@@ -89,7 +89,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def settle_free(work, terms, level, line, values, base, ready, free, g):
-    """Find what is surely below U in the nodes of a cycle at no cost, at one level."""
+    """Find a lower bound on U in the nodes of a free cycle, at one level."""
     arcs, (k, allowed, chosen, value) = free.arcs, free.workspace
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
@@ -104,7 +104,7 @@ def settle_free(work, terms, level, line, values, base, ready, free, g):
             for o in range(outcome_start[a], late_stop[a]):
                 t, rest = successor[o], b - cost[o]
                 if cost[o] == 0:
-                    value[t] = excesses[row[t] + b]  # where it leads out: settled before
+                    value[t] = excesses[row[t] + b]  # outside the cycle: settled already
                 elif rest > 0:
                     total += probability[o] * excesses[row[t] + rest]
                 else:

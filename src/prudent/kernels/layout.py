@@ -10,7 +10,7 @@ from numba import njit
 def alike(outcome_start, successor, cost, bits, like, shift):
     """Find actions whose outcomes are the same up to a shift of their costs; outcomes are sorted, by cost first.
 
-    ``like[a]`` becomes the first action that is like ``a``, ``shift[a]`` the least cost of its outcomes.
+    ``like[a]`` becomes the first action that is like ``a``, ``shift[a]`` the least cost of an outcome of ``a``.
     """
     n = len(like)
     size = 16
@@ -23,7 +23,7 @@ def alike(outcome_start, successor, cost, bits, like, shift):
         shift[a] = least
         mixed = np.uint64(last - first)
         for o in range(first, last):
-            # Each outcome on its own, then added up: so that one need not wait for the other.
+            # Outcomes are hashed separately, then added, so that none waits for the one before.
             part = bits[o] ^ (np.uint64(successor[o]) * np.uint64(0x9E3779B97F4A7C15))
             part ^= np.uint64(cost[o] - least) * np.uint64(0xC2B2AE3D27D4EB4F)
             mixed += (part ^ (part >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
@@ -48,10 +48,10 @@ def alike(outcome_start, successor, cost, bits, like, shift):
 
 @njit(cache=True)
 def share(outcome_start, successor, cost, probability, like, shift, node, into):
-    """Write outcomes so that an action with a shared list is one sure step to the list's node, lists at the end.
+    """Rewrite outcomes: an action with a shared list becomes one sure step to the list's node; lists go to the end.
 
     ``node[a]`` is the node of the list that action ``a`` is the first to have, -1 where its list is not shared.
-    ``into`` has the new starts, successors, costs and probabilities.
+    ``into`` receives the new starts, successors, costs and probabilities.
     """
     new_start, new_successor, new_cost, new_probability = into
     n, at = len(like), 0
@@ -95,7 +95,7 @@ def least_costs(arc_start, successor, cost, start, least):
 def layers(action_start, outcome_start, successor, cost, short, group_of, layer):
     """Return whether outcomes that cost less than ``short`` lead from group to group without a cycle.
 
-    ``layer[g]`` becomes the length of the longest such way from group ``g``.
+    ``layer[g]`` becomes the length of the longest path along such outcomes from group ``g``.
     """
     n_groups = len(layer)
     waits = np.zeros(n_groups, dtype=np.int64)
@@ -133,9 +133,9 @@ def layers(action_start, outcome_start, successor, cost, short, group_of, layer)
 
 @njit(cache=True)
 def share_rows(action_start, outcome_start, successor, layer, order, row):
-    """Give each node a row that no other has from its own layer up to the last one that looks at it.
+    """Give each node a row that no other node uses from its layer up to the last layer that looks at it.
 
-    Goals share row 0, which is left as it is.  Returns the number of rows.
+    Goals share row 0, which nothing else uses.  Returns the number of rows.
     """
     n = len(layer)
     last = layer.copy()

@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most, layers, played):
-    """Return the levels at which runs end and the mass that ends there, by layer; nothing where pairs are too many.
+    """Return the levels at which runs end and the mass that ends there, by layer; empty arrays if pairs are too many.
 
     ``forwards`` lists the states so that successors come later, ``arcs`` is (action_start, outcome_start, probability,
     successor, cost).  Each state has a list of pairs, linked by ``after``: levels spent, and mass as in
@@ -28,7 +28,7 @@ def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most
         last = head[s]
         while after[last] >= 0:
             last = after[last]
-        after[last], free = free, head[s]  # to be used again
+        after[last], free = free, head[s]  # for reuse
         order = np.argsort(spent)
         i = 0
         while i < len(order):
@@ -55,7 +55,7 @@ def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most
                 if layers > 1:
                     mass[1, new] = p * (moved + m * left_out[o])
                 after[new], head[r] = head[r], new
-    goal = -1  # the lists of all goals as one
+    goal = -1  # the joined lists of all goals
     for s in forwards:
         if head[s] >= 0 and action_start[s] == action_start[s + 1]:
             last = head[s]
@@ -67,7 +67,7 @@ def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most
 
 @njit(cache=True)
 def _taken(first, level, mass, after):
-    """Return levels and mass of a list."""
+    """Return the levels and the mass of a linked list of pairs."""
     n, i = 0, first
     while i >= 0:
         n, i = n + 1, after[i]

@@ -1,6 +1,6 @@
 """The equations of one policy in one large component, as rows, and ways to solve them.
 
-Which way serves when is told in :mod:`prudent.engine.values.large_components`.
+:mod:`prudent.engine.values.large_components` says which way is used when.
 """
 
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from numba import njit
 class Rows(NamedTuple):
     """The equations of one policy in a block, ``x = rhs + sum of chance x[column]``, each divided by its diagonal.
 
-    ``leave`` is 1 minus the sum of a row's chances, got by adding up where else it may go; the products below are
-    summed from differences with its help, and so keep their digits where a row is hardly ever left.
+    ``leave`` is 1 minus the sum of a row's chances, computed as the probability of leaving the block.  With it, the
+    products below are summed from differences, and so keep their digits where the block is hardly ever left.
     """
 
     start: np.ndarray  # (size + 1,)
     column: np.ndarray  # (n,)
     chance: np.ndarray  # (n,)
     leave: np.ndarray  # (size,)
-    away: np.ndarray  # (size,)  the diagonals: the chances to get away from each state
+    away: np.ndarray  # (size,)  the diagonals: the probabilities of moving on from each state
 
 
 @njit(cache=True)
 def policy_rows(arcs, first, last, order, choice):
-    """Return the rows of a block's policy, states taken in the given order (places in the block)."""
+    """Return the rows of a block's policy, with states in the given order (positions in the block)."""
     size = last - first
     rank = np.empty(size, dtype=np.int64)
     most = 0
@@ -65,7 +65,7 @@ def policy_rows(arcs, first, last, order, choice):
 
 @njit(cache=True)
 def policy_constants(arcs, first, last, order, k, choice, value):
-    """Return what a policy's equations add: the costs of its actions, and what lies outside the block."""
+    """Return the constants of a policy's equations: the costs of its actions, plus values outside the block."""
     size = last - first
     rhs = np.empty(size)
     for i in range(size):
@@ -93,7 +93,7 @@ def apply_rows(rows, x):
 
 @njit(cache=True)
 def sweep_rows(rows, rhs):
-    """Solve the rows with only the columns before the diagonal: one pass of Gauss and Seidel from 0."""
+    """Solve the rows with only the columns before the diagonal: one Gauss-Seidel pass from 0."""
     x = np.empty(len(rhs))
     for i in range(len(rhs)):
         total = rhs[i]
@@ -154,10 +154,10 @@ def iterate_rows(rows, rhs, fraction, most):
 
 @njit(cache=True)
 def residual_rows(rows, rhs, x, unit):
-    """Return what the equations lack at ``x``; the largest part of it, relative to its sum, that rounding cannot be.
+    """Return the residuals at ``x``, and the largest part of one beyond rounding error, relative to its sum.
 
-    Also return the largest lack of an equation that is not divided by its diagonal.  Both are infinite where ``x`` is
-    not finite.
+    Also return the largest residual before the division by the diagonal.  Both maxima are infinite where ``x`` is not
+    finite.
     """
     lack = np.empty(len(x))
     excess, largest = 0.0, 0.0
@@ -181,7 +181,7 @@ def residual_rows(rows, rhs, x, unit):
 def eliminate_rows(rows, rank, width):
     """Eliminate states from the last rank to the first, as ``eliminate`` does, in a band of arcs up to ``width`` long.
 
-    Returns the band, which has the arc from i to j at ``[i, j - i + width]``, and the chances of not coming back.
+    Returns the band, which has the arc from i to j at ``[i, j - i + width]``, and ``stay`` as ``eliminate`` does.
     """
     size = len(rank)
     band, out, stay = np.zeros((size, 2 * width + 1)), np.empty(size), np.empty(size)

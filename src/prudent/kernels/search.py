@@ -1,4 +1,4 @@
-"""Walks along arcs: what can be reached, in how few steps, and in which order.
+"""Searches along arcs: reachable nodes, shortest paths, and an order of the nodes.
 
 The arcs of node ``i`` lead to ``target[arc_start[i]:arc_start[i + 1]]``.
 """
@@ -9,10 +9,10 @@ from numba import njit
 
 @njit(cache=True)
 def successors_first(arc_start, target):
-    """Return the nodes so that arcs lead to earlier ones, and whether there is such an order: without cycles there is.
+    """Return the nodes in an order with successors first, and whether there is one, i.e. there are no cycles.
 
-    Where all arcs lead up, or all lead down, as in models laid out stage by stage, the nodes are in order as they
-    stand.  Otherwise a depth-first search lists each node once all that it leads to are listed.
+    If all arcs lead to higher numbers, or all to lower ones, as in models built stage by stage, the numbers give the
+    order.  Otherwise a depth-first search lists each node after all its successors.
     """
     n = len(arc_start) - 1
     up, down = True, True
@@ -77,7 +77,7 @@ def reached(arc_start, target, start):
 
 @njit(cache=True)
 def next_hops(enter_start, enter_source, marked):
-    """Return for each node the next one on a shortest way to a marked node, -1 there and where none leads.
+    """Return for each node the next one on a shortest path to a marked node; -1 at marked nodes and without a path.
 
     ``enter_source`` lists, for each node, the nodes with an arc to it, lowest first: they are found in that order.
     """

@@ -1,6 +1,6 @@
-"""What sweeps in tiles are made of: a model laid out, its tables, and sums of stretches of them.
+"""The parts of sweeps in tiles: a model laid out, its tables, and sums of stretches (ranges of levels) of them.
 
-An outcome's part of a node's table is a multiple of a stretch of its successor's, ``cost`` levels further back.
+An outcome adds to a node's table a multiple of a stretch of its successor's table, ``cost`` levels further back.
 """
 
 from typing import NamedTuple
@@ -16,26 +16,26 @@ class Work(NamedTuple):
     """A model laid out for tiles."""
 
     group_start: np.ndarray  # (n_groups + 1,)
-    group_node: np.ndarray  # (n_nodes,)  groups successors first; within one, along outcomes at no cost, too
-    cyclic: np.ndarray  # (n_groups,)  whether its nodes wait for each other within a tile
+    group_node: np.ndarray  # (n_nodes,)  groups successors first; within one, successors along free outcomes first
+    cyclic: np.ndarray  # (n_groups,)  whether a group's nodes wait for each other within a tile
     action_start: np.ndarray  # (n_nodes + 1,)
     outcome_start: np.ndarray  # (n_actions + 1,)
-    ready: np.ndarray  # (n_actions,)  in a cyclic group: outcomes from here on are known before the tile is begun
+    ready: np.ndarray  # (n_actions,)  in a cyclic group: outcomes from here on are known before the tile begins
     probability: np.ndarray  # (n_outcomes,)
     successor: np.ndarray  # (n_outcomes,)
     cost: np.ndarray  # (n_outcomes,)
     mean_cost: np.ndarray  # (n_actions,)
     delay: np.ndarray  # (n_nodes,)  the least cost from the start
-    scratch: np.ndarray  # (n_nodes,)  where its actions begin in the scratch that its group shares
+    scratch: np.ndarray  # (n_nodes,)  where a node's actions begin in the scratch of its group
     queue_start: np.ndarray  # (n_groups + 1,)
-    queue: np.ndarray  # (n_actions,)  the actions of each group, by where they lead, for the cache's sake
+    queue: np.ndarray  # (n_actions,)  the actions of each group, sorted by successor for the cache
     action_node: np.ndarray  # (n_actions,)
-    block_size: np.ndarray  # (n_nodes,)  by place in a group: how many nodes from here on form a cycle at no cost
-    block_of: np.ndarray  # (n_nodes,)  the number of that cycle among the free arcs, -1 for nodes on none
+    block_size: np.ndarray  # (n_nodes,)  by place in group_node: how many nodes from here on form a free cycle
+    block_of: np.ndarray  # (n_nodes,)  the block of that cycle in Free.arcs; -1 for nodes on none
 
 
 class Free(NamedTuple):
-    """What cycles at no cost need: they are solved as equations, level by level, for a lower bound only."""
+    """What free cycles need: they are solved as equations, level by level, for a lower bound only."""
 
     arcs: Arcs
     costs: Costs
@@ -44,14 +44,14 @@ class Free(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known at the ends of the budget axis, by node."""
+    """The values known at both ends of the budget axis, by node."""
 
     excess: np.ndarray  # (n_nodes,)  U without budget
     mean: np.ndarray  # (n_nodes,)  M without budget
     worst: np.ndarray  # (n_nodes,)  the budget from which U is 0
     action_worst: np.ndarray  # (n_actions,)  the same, once an action is played
-    calm: np.ndarray  # (n_nodes,)  the budget from which M is what it is without one
-    choice: np.ndarray  # (n_nodes,)  the action that has it, by its number within the node
+    calm: np.ndarray  # (n_nodes,)  the budget from which M is the same as without budget
+    choice: np.ndarray  # (n_nodes,)  the action that attains that M, by its number within the node
 
 
 class Values(NamedTuple):
@@ -60,32 +60,32 @@ class Values(NamedTuple):
     row: np.ndarray  # (n_nodes,)  where a node's value for budget 0 is in the tables, or would be
     excess: np.ndarray  # U
     mean: np.ndarray  # M
-    before: int  # so many levels before a tile are handed on to it; none where rows are not shared
-    taken: int  # that many again, or none where nothing comes before
-    handed: int  # that many again, or none where nothing follows
+    before: int  # levels that are handed on from tile to tile; 0 where rows are not shared
+    taken: int  # the same, or 0 in the first tile
+    handed: int  # the same, or 0 in the last tile
     excess_before: np.ndarray  # (n_nodes * before,)
     mean_before: np.ndarray  # (n_nodes * before,)
     choice: np.ndarray  # (n_budgets, n_states)  the action's number within its state
 
 
 class Scratch(NamedTuple):
-    """Workspace to work in, for one thread."""
+    """The arrays that a thread works in on a tile."""
 
     k: np.ndarray  # (most actions in a node * tile,)  U if an action is played
-    ready: np.ndarray  # (tile, most actions in a group)  the part of it that is known beforehand
-    next_least: np.ndarray  # (tile,)  the least but one of them
+    ready: np.ndarray  # (tile, most actions in a group)  the part of U or M that is known before the tile begins
+    next_least: np.ndarray  # (tile,)  the second least U
     m: np.ndarray  # (tile,)  M if an action is played
     chosen: np.ndarray  # (tile,)  the action taken
-    lost: np.ndarray  # (1,)  the most by which the U of one that was taken is above the least, relatively
+    lost: np.ndarray  # (1,)  the most that U of a chosen action is above the least, relatively
 
 
 FAST = {"contract"}
 """Fused multiply-adds round once where two steps round twice."""
 
 NEVER = 2**62
-"""A budget that no one has."""
+"""Larger than any budget."""
 
-# What follows borrows its arrays and makes none, so that it need not count references: hence ``_nrt=False``.
+# The functions below make no arrays, so they need not count references: hence ``_nrt=False``.
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -99,7 +99,7 @@ def copy(table, to, n, source, at):
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_stretch(total, begin, end, p, table, at):
     """Add ``p`` times the stretch of ``table`` that begins ``at`` to ``total[begin:end]``."""
-    first, back = np.uint64(begin), np.uint64(at)  # unsigned: no index from the end, so that it becomes vectors
+    first, back = np.uint64(begin), np.uint64(at)  # unsigned, so never an index from the end: it vectorises
     for i in range(np.uint64(max(end - begin, 0))):
         total[first + i] += p * table[back + i]
 
@@ -115,9 +115,9 @@ def add_four(total, begin, n, p, table, at, p1, at1, p2, at2, p3, at3):
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
-    """Add an outcome's part to ``total[begin:end]``, in which ``rest`` is what it leaves of the first budget.
+    """Add an outcome's part to ``total[begin:end]``; ``rest`` is what the outcome leaves of the first budget.
 
-    Without budget left it is ``without - slope * rest``, with it ``table[at + rest]``, and 0 from ``last`` on.
+    The part is ``without - slope * rest`` if no budget is left, else ``table[at + rest]``, and 0 from ``last`` on.
     """
     gone = begin + min(max(1 - rest, 0), end - begin)
     for i in range(begin, gone):
@@ -127,7 +127,7 @@ def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def stretch_from(o, lower, n, b, successor, cost, row, ends):
-    """Return where the stretch ``lower:n`` begins that an outcome leads to, and how much of it is in the table."""
+    """Return where an outcome's stretch ``lower:n`` begins in the table, and its length up to ``ends``."""
     t, rest = successor[o], b - cost[o]
     last = n if len(ends) == 0 else min(n, ends[t] - rest)
     return row[t] + rest + lower, last - lower
@@ -135,9 +135,9 @@ def stretch_from(o, lower, n, b, successor, cost, row, ends):
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_up(total, begin, n, value, o, stop, b, probability, successor, cost, row, without, slope, table, ends):
-    """Set ``total[begin:begin + n]`` to a value and what the outcomes ``o:stop`` lead to, ``b`` the first budget.
+    """Set ``total[begin:begin + n]`` to ``value`` plus the parts of the outcomes ``o:stop``; ``b`` is the first budget.
 
-    Tables end at ``ends``, or nowhere if that is empty.  Whole stretches are taken four at a time, in their order.
+    Parts are 0 from the budgets ``ends`` on, if there are any.  Whole stretches are added four at a time, in order.
     """
     lower = 0  # from here on every outcome leaves some budget
     for i in range(o, stop):

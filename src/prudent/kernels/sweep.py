@@ -1,9 +1,9 @@
 """The sweep over budgets: least expected excess, then least expected cost, level by level.
 
 Budgets, costs and values are in levels.  A level looks back no further than the largest cost, so tables of values
-keep only that many columns: budget ``b`` is in column ``b % window``.  They are by state, then by budget: an outcome
-looks at the same place, one further on, at every level, and so finds it in the cache.  Without budget the values are
-those of ``base``, which also answers for every budget below 0, since U(s, b) = V(s) - b for b <= 0.
+keep only that many columns: budget ``b`` is in column ``b % window``.  They are stored by state, then by budget: from
+level to level, an outcome reads the next entry of one row, which is in the cache.  Without budget the values are those
+of ``base``.  They also give the values for budgets below 0, since U(s, b) = V(s) - b for b <= 0.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from prudent.kernels.blocks import advantage, evaluate_block, solve_block
 
 
 class Costs(NamedTuple):
-    """What the outcomes cost, and how far sums over them can be trusted."""
+    """The costs of outcomes, and the rounding errors of sums over them."""
 
     outcome_start: np.ndarray  # (n_actions + 1,)  those at no cost come first: arcs.inner_start:arcs.inner_stop
     cost: np.ndarray  # (n_outcomes,)
@@ -25,18 +25,18 @@ class Costs(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """What is known at the two ends of the budget axis, and of staying in between."""
+    """The budgets from which U is 0, and bounds on the number of free steps."""
 
     worst: np.ndarray  # (n_states,)  the least worst case: from there on U is 0
     action_worst: np.ndarray  # (n_actions,)  the least worst case after an action
-    stay: np.ndarray  # (n_states,)  at least the expected number of free steps in a row
+    stay: np.ndarray  # (n_states,)  upper bound on the expected number of free steps in a row
 
 
 class Base(NamedTuple):
-    """What is known without budget."""
+    """The values without budget."""
 
     excess: np.ndarray  # (n_states,)  U
-    low: np.ndarray  # (n_states,)  surely at most U
+    low: np.ndarray  # (n_states,)  lower bound on U
     mean: np.ndarray  # (n_states,)  M
 
 
@@ -44,27 +44,27 @@ class Tables(NamedTuple):
     """Tables by state and budget; the choice by budget and state."""
 
     excess: np.ndarray  # (n_states, window)  U
-    low: np.ndarray  # (n_states, window)  surely at most U
+    low: np.ndarray  # (n_states, window)  lower bound on U
     mean: np.ndarray  # (n_states, window)  M
     choice: np.ndarray  # (n_rows, n_states)  the action's number within its state; row 0 is the first of a call
 
 
 class Aims(NamedTuple):
-    """What a sweep is for."""
+    """What a sweep computes."""
 
     plan: bool  # excess, mean and choice
     bound: bool  # low
 
 
 class Terms(NamedTuple):
-    """What the first objective adds up: for U neither cost on the way, and 1 for each unit beyond the budget."""
+    """The weights of the first objective: for U, 0 on all cost and 1 on cost beyond the budget."""
 
     accrual: float  # for each unit of cost
     slope: float  # for each unit of cost beyond the budget
 
 
 class Workspace(NamedTuple):
-    """Workspace to work in."""
+    """The arrays that a sweep works in."""
 
     k: np.ndarray  # (n_actions,)
     allowed: np.ndarray  # (n_actions,)
@@ -74,9 +74,9 @@ class Workspace(NamedTuple):
 
 @njit(cache=True, forceinline=True)
 def following(probability, successor, cost, first, last, b, table, base, slope):
-    """Return the expected value of what follows the outcomes ``first:last`` with budget ``b``.
+    """Return the sum of probability times value after the outcomes ``first:last``, from budget ``b``.
 
-    Beyond the last unit of budget the table goes on as ``base - slope * b``.
+    Where no budget is left, ``rest <= 0``, the value is ``base - slope * rest``.
     """
     total = 0.0
     window = table.shape[1]
@@ -93,10 +93,10 @@ def following(probability, successor, cost, first, last, b, table, base, slope):
 
 @njit(cache=True)
 def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, workspace):
-    """Both objectives in a block of states with free cycles among them."""
+    """Settle both objectives in a block of states with free cycles among them."""
     k, allowed, chosen, row = workspace
     probability, successor, cost = arcs.probability, arcs.successor, costs.cost
-    for plan in (False, True):  # what is surely below U, then U itself
+    for plan in (False, True):  # the lower bound on U, then U itself
         if not (aims.plan if plan else aims.bound):
             continue
         values, first = (tables.excess, base.excess) if plan else (tables.low, base.low)
@@ -162,7 +162,7 @@ def write_level(arcs, begin, end, b, table, row):
 
 @njit(cache=True)
 def lower_block(arcs, costs, ends, b, begin, end, k, low):
-    """Lower the values of a block until no action surely gains on them: then they are below every policy's."""
+    """Lower the values of a block to a subsolution, rounding errors included: it is below every policy's values."""
     most = 0.0
     for i in range(begin, end):
         s = arcs.block_state[i]
@@ -179,11 +179,11 @@ def lower_block(arcs, costs, ends, b, begin, end, k, low):
 
 @njit(cache=True)
 def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start, found, workspace):
-    """Settle the budgets ``first:last``, those before being settled; note the values of ``start`` in ``found``.
+    """Settle the budgets ``first:last`` after all before them; record the values of ``start`` in ``found``.
 
-    ``found`` has a row each for U, what is surely below it, and M, and a column for each budget.
+    ``found`` has a row each for U, its lower bound and M, and a column for each budget.
     """
-    # Fields are taken out of their tuples once: within loops each time would count references.
+    # Tuples are unpacked once: in loops, each access to a field would count references.
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
     mean_cost, rounding, worst, action_worst = costs.mean_cost, costs.rounding, ends.worst, ends.action_worst
@@ -224,7 +224,7 @@ def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start,
             if not aims.plan:
                 continue
             excess[s, b % excess.shape[1]] = least
-            # Second objective over A*(s, b), the actions that attain it; without excess, decided in whole numbers.
+            # Second objective over A*(s, b), the actions that attain U; where U is 0, whole numbers decide which do.
             limit = least * (1.0 + tie)
             best = np.inf if one < other else 0.0
             for a in range(one, other):
@@ -246,10 +246,10 @@ def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start,
 
 @njit(cache=True)
 def follow(arcs, costs, base, choice, first, last, tables, start, found, k, chosen, row):
-    """Evaluate the policy ``choice`` for the budgets ``first:last``; note the values of ``start`` in ``found``.
+    """Evaluate the policy ``choice`` for the budgets ``first:last``; record the values of ``start`` in ``found``.
 
-    Layers 0, 1 and 2 of ``base``, ``tables`` and ``found`` are its expected excess as computed, rounded up by more than
-    it can err, and its expected cost.
+    Layers 0, 1 and 2 of ``base``, ``tables`` and ``found`` are its expected excess as computed, an upper bound on it,
+    and its expected cost.
     """
     window = tables.shape[2]
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start

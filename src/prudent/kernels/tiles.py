@@ -1,13 +1,13 @@
 """The sweep over budgets in tiles: all budgets of a tile at once, as vectors.
 
 A *tile* is a range of levels, taken node by node.  A node is a state, or an outcome list that several actions share up
-to a shift of its costs; such an action is then one sure step to it.  Node ``s`` counts its budgets from ``delay[s]``,
-the least that reaching it takes: at level ``t`` its budget is ``t - delay[s]``, since more cannot be left.
+to a shift of its costs; such an action is then one sure step to it.  ``delay[s]`` is the least cost of reaching node
+``s``: at level ``t`` its budget is ``t - delay[s]``, since more cannot be left.
 
-An outcome adds a multiple of a stretch of its successor's table, and those stretches lie ``cost`` further back.  So a
-tile can be filled in one go wherever no node waits for itself: along outcomes that look back less than the tile is
-long, the nodes come in an order, successors first.  Where such outcomes make a cycle, the nodes on it are a *group*:
-what they need from elsewhere is added up as before, the rest level by level.
+An outcome adds a multiple of a stretch of its successor's table that lies ``cost`` levels further back.  Outcomes that
+look back less than the length of a tile give the nodes an order, successors first, in which a node's whole tile is
+filled at once.  Where such outcomes form a cycle, its nodes are one *group*: what they need from elsewhere is added up
+as before, the rest level by level.
 
 Tables are by row and level; :mod:`prudent.engine.sweep.tile_window` says which node has which row.  Values are in
 levels, none below 0.
@@ -22,9 +22,9 @@ from prudent.kernels.stretches import FAST, add_up, copy
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, begin, end):
-    """Both objectives in the groups ``begin:end``, of one node each that waits for none in this tile."""
-    # Fields are taken out of their tuples once, and stretches of arrays are told by where they begin: within loops,
-    # each access to a field, each slice and each call with a tuple would count references.
+    """Settle both objectives in the groups ``begin:end``, each of one node that waits for none in this tile."""
+    # Tuples are unpacked once, and stretches of arrays are passed by where they begin: in loops, each access to a
+    # field, each slice and each call with a tuple would count references.
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_start, group_node = work.action_start, work.group_start, work.group_node
     delay, rows, means, excesses, choices = work.delay, values.row, values.mean, values.excess, values.choice
@@ -76,7 +76,7 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
                 successor, cost, rows, base_mean, 0.0, means, never,
             )  # fmt: skip
             i = j
-        # Where several do, the least M decides; where there is no excess, whole numbers say which they are.
+        # Where several attain U, the least M decides; where U is 0, whole numbers say which do.
         fill(means, here + lower, here + upper, np.inf)
         fill(means, here + unsafe, here + calm, np.inf)
         row = 0
@@ -94,7 +94,7 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
                     )  # fmt: skip
                     take(k, row, excesses, here, tie, i, j, a - start, m, means, chosen)
             row += tile
-        for i in range(lower, upper):  # what is lost by taking what is as good but for rounding
+        for i in range(lower, upper):  # the loss in U by choosing among ties
             if excesses[here + i] > 0.0:
                 lost = max(lost, k[chosen[i] * tile + i] / excesses[here + i] - 1.0)
         fill(means, here + calm, here + n, base_mean[s])
@@ -116,7 +116,7 @@ def fill(table, begin, end, value):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def lower_to(k, row, least, here, next_least, chosen, action, n):
-    """Where an action has less than the least so far, take it; keep the least but one."""
+    """Take an action where it has less than the least so far; keep the second least, too."""
     row, here = np.uint64(row), np.uint64(here)
     if action == 0:
         for i in range(np.uint64(n)):
@@ -132,7 +132,7 @@ def lower_to(k, row, least, here, next_least, chosen, action, n):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def same_from(chosen, i, end):
-    """Return where the stretch of the same action ends that begins at ``i``."""
+    """Return the end of the stretch from ``i`` on that has the same action."""
     j = i + 1
     while j < end and chosen[j] == chosen[i]:
         j += 1
@@ -141,7 +141,7 @@ def same_from(chosen, i, end):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def take(k, row, least, here, tie, begin, end, action, m, best, chosen):
-    """Where an action attains the least and has a lower mean, take it."""
+    """Take an action where it attains the least and has a lower mean."""
     row, here = np.uint64(row), np.uint64(here)
     for i in range(np.uint64(begin), np.uint64(end)):
         better = (k[row + i] <= least[here + i] * (1.0 + tie)) & (m[i] < best[here + i])
@@ -151,7 +151,7 @@ def take(k, row, least, here, tie, begin, end, action, m, best, chosen):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def attained(k, row, least, here, tie, begin, end):
-    """Return the stretch of ``begin:end`` outside which ``k`` does not attain the least."""
+    """Return the shortest stretch of ``begin:end`` that has all places where ``k`` attains the least."""
     count, row, here = 0, np.uint64(row), np.uint64(here)
     for i in range(np.uint64(begin), np.uint64(max(begin, end))):
         count += k[row + i] <= least[here + i] * (1.0 + tie)
@@ -166,7 +166,7 @@ def attained(k, row, least, here, tie, begin, end):
 
 @njit(cache=True, nogil=True)
 def settle(work, known, terms, tie, plan, first, last, values, scratch, free, begin, end):
-    """Settle the levels ``first:last`` in the groups ``begin:end``, those before being settled."""
+    """Settle the levels ``first:last`` in the groups ``begin:end``; these groups are settled before ``first``."""
     group = begin
     while group < end:
         if work.cyclic[group]:

@@ -1,1 +1,1 @@
-"""SSP, the one model every other part knows, and how to make one."""
+"""SSP, the model that all other packages use, and ways to make one."""

@@ -1,6 +1,6 @@
-"""Models that some runs never finish, made into models that every run can.
+"""Changes to a model in which some runs never end, so that every run can.
 
-A price for getting stuck, and a finite number of steps with a price for not finishing.
+There are two: a price for getting stuck, and a limit on the number of actions with a price for not finishing.
 """
 
 import math
@@ -97,7 +97,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     fixed[goals] = np.arange(len(goals))
     here = np.unique(model.initial_state)
     here = here[fixed[here] < 0]
-    number = fixed.copy()  # of a state in the step at hand
+    number = fixed.copy()  # the new number of each state at the current step
     number[here] = len(names) + np.arange(len(here))
     first = number[model.initial_state]
     action_count: list[IntArray] = [np.zeros(len(names), dtype=np.int64)]
@@ -112,7 +112,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         here_next = np.unique(after[(fixed[after] < 0) & (model.probability[outcome] > 0)])
         number = fixed.copy()
         number[here_next] = late if last else len(names) + np.arange(len(here_next))
-        # An outcome of probability 0 may lead to a state that is not laid out; it goes nowhere that matters.
+        # An outcome of probability 0 may lead to a state without a number; where it goes does not matter.
         target = np.where(number[after] < 0, late, number[after])
         action_count.append(np.diff(model.action_start)[here])
         used.append(action)

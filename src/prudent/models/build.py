@@ -1,4 +1,4 @@
-"""An SSP from what people have: a successor function, or arrays."""
+"""An SSP from a successor function, a table or arrays."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -45,7 +45,7 @@ def build(
     name : str
         What messages and reports call the model.
     max_states : int
-        Where to stop exploring what may have no end.
+        The most states to explore, since a model may have infinitely many.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def from_arrays(
     if not isinstance(initial, Mapping | int | np.integer):
         raise PrudentError(f"initial is {initial!r}; it must be a state's number, or {{number: probability}}")
     start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
-    model = SSP(  # which checks and copies what it is given
+    model = SSP(  # it checks and copies its arguments
         action_start=action_start,  # type: ignore[arg-type]
         outcome_start=outcome_start,  # type: ignore[arg-type]
         probability=probability,  # type: ignore[arg-type]
@@ -181,13 +181,13 @@ def from_arrays(
 def merge_outcomes(
     action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Add up the probabilities of outcomes with equal action, successor and cost; return them sorted so."""
+    """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes sorted by these."""
     order = _sorted_by(action, successor, cost)
     action, successor, cost = action[order], successor[order], cost[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(action) != 0) | (np.diff(successor) != 0) | (np.diff(cost) != 0)
     if not ((probability >= 0) & (probability <= LARGEST)).all():
-        new[:] = True  # left as they are, for the model to refuse
+        new[:] = True  # not added up, so that the model refuses them
     first = np.flatnonzero(new)
     return action[first], successor[first], cost[first], np.add.reduceat(probability[order], first)
 
@@ -225,7 +225,7 @@ def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, str | bytes):  # some of which float() would read
+    if isinstance(value, str | bytes):  # float() would accept some texts
         raise PrudentError(f"{what} is the text {value!r}; it must be a number")
     try:
         return float(value)

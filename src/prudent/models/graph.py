@@ -36,7 +36,7 @@ def reachable(source: IntArray, target: IntArray, n: int, start: int) -> BoolArr
 
 
 def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> IntArray:
-    """Return for each state the next one on a shortest way to a marked state, -1 there and where none leads."""
+    """Return for each state the next one on a shortest path to a marked state; -1 at marked ones and without a path."""
     source, target = _by_source(source, target, n)
     enter_start, enter = entering(target, n)
     hop: IntArray = next_hops(enter_start, source[enter], marked)
@@ -57,7 +57,7 @@ def ordered_blocks(arc_start: IntArray, target: IntArray) -> tuple[Blocks, bool]
     source = owner(arc_start)
     _, label = connected_components(_matrix(source, target, n), directed=True, connection="strong")
     label = label.astype(np.int64)
-    # SciPy numbers strong components against their arcs, though it does not promise to: look, do not trust.
+    # SciPy numbers strong components against their arcs, but does not document that, so it is checked.
     if (label[source] < label[target]).any():
         raise AssertionError("strong components are not numbered against their arcs")
     block_start, block_state = entering(label, int(label.max(initial=-1)) + 1)
@@ -65,7 +65,7 @@ def ordered_blocks(arc_start: IntArray, target: IntArray) -> tuple[Blocks, bool]
 
 
 def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
-    ones = np.ones(len(source), dtype=np.int32)  # equal arcs add up
+    ones = np.ones(len(source), dtype=np.int32)  # parallel arcs add up
     return csr_array((ones, (source, target)), shape=(n, n))
 
 
@@ -83,7 +83,7 @@ def end_components(
     action_of = owner(outcome_start)
     enter_start, enter = entering(successor, n_states)
     while True:
-        # Most of what cannot be inside one is found by following arcs back, which costs far less than components.
+        # Following arcs back finds most actions that cannot be inside one, at far less cost than components.
         staying(action_state, action_of, enter_start, enter, inside)
         if not inside.any():
             return np.full(n_states, -1, dtype=np.int64), inside
@@ -99,6 +99,5 @@ def end_components(
     component = np.full(n_states, -1, dtype=np.int64)
     members = np.unique(action_state[inside])
     _, component[members] = np.unique(label[members], return_inverse=True)
-    # A state without an inner action of its own is still a member where the others can reach it: impossible,
-    # since then it could not lead back; so members are exactly the states with inner actions.
+    # Members are exactly the states with inner actions: a member must lead back to the others.
     return component, inside

@@ -1,4 +1,4 @@
-"""State -> action -> outcome in compressed rows: what belongs to what."""
+"""Compressed rows, state -> action -> outcome: which items belong to which row."""
 
 from functools import cached_property
 
@@ -39,7 +39,7 @@ def ranges(start: IntArray, row: IntArray) -> IntArray:
 
 
 class Rows:
-    """The actions of a state and the outcomes of an action are neighbours; these are their numbers.
+    """A model in compressed rows: the actions of a state, and the outcomes of an action, have consecutive numbers.
 
     The actions of state ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a`` are
     ``outcome_start[a]:outcome_start[a + 1]``.

@@ -1,4 +1,4 @@
-"""SSP: the one model every other part knows.
+"""SSP: the model that all other modules use.
 
 A stochastic shortest path problem as frozen arrays, state -> action -> outcome.  The cost belongs to the
 outcome: two outcomes with the same next state and different costs stay apart, because merging them would
@@ -24,7 +24,7 @@ SUM_TOLERANCE = 1e-9
 """How far the probabilities of one action may be from 1 before the model is refused."""
 
 SHOWN = 20
-"""How many places one kind of problem names at most."""
+"""The most places that a message lists for one kind of problem."""
 
 
 def check_model(model: object, remedy: str = "make one with prudent.build, from_arrays or load") -> None:
@@ -166,13 +166,13 @@ class SSP(Rows):
         return found
 
     def _nearby(self, state: object) -> str:
-        """Return what to say about a name that no state has: which is meant, or what names look like."""
+        """Return a hint for a name that no state has: the name that is probably meant, or what names look like."""
         if str(state) in self._state_index:
             return "names in files are strings"
         if self.state_names is None:
             return f"states are numbers, from 0 to {self.n_states - 1}"
         parts = [part.strip() for part in str(state).split(",")]
-        length = len(", ".join(parts))  # that of the same parts in any order: few names are looked into
+        length = len(", ".join(parts))  # the same in any order of the parts: few names have it
         for name in self.state_names:
             if isinstance(name, str) and len(name) == length and sorted(name.split(", ")) == sorted(parts):
                 return f"did you mean {name!r}?"
@@ -337,7 +337,7 @@ def _end_problems(model: SSP) -> Iterator[str]:
 
 
 def repeated(names: Sequence[Any]) -> list[Any]:
-    """Return the first names that come again."""
+    """Return the first names that occur more than once."""
     if len(set(names)) == len(names):
         return []
     seen: set[Any] = set()

@@ -1,1 +1,1 @@
-"""What a plan tells an agent to do, and the truth about it."""
+"""Policies, their exact evaluation, and simulation."""

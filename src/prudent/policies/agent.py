@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Agent"]
 
 NEAR = 1e-9
-"""How far an observed cost may be from a listed one, if it is large relative to it."""
+"""Tolerance for an observed cost to count as a listed one, relative to that or to one level if it is larger."""
 
 MOST = 6
 """The most costs, and states, that a message lists."""
@@ -49,8 +49,8 @@ class Agent:
         self._node = policy.first_node(state)  # the state in the policy's own model, which may remember more
         self._left = policy.level - int(policy.prepared.scale.first_charge(state))  # of the budget, in levels
         self._steps = 0  # spent so far, in lattice steps
-        self._paid = 0.0  # and on top of that, where costs are rounded or measured
-        self._measured = False  # whether a cost was taken that is not listed
+        self._paid = 0.0  # spent in addition, where costs are rounded or measured
+        self._measured = False  # whether a cost that is not listed was observed
 
     @property
     def state(self) -> Hashable:
@@ -66,7 +66,7 @@ class Agent:
     def budget(self) -> float | None:
         """What may still be spent before the total exceeds the budget; None if the plan looks at none.
 
-        Below 0 it exceeds it, unless negative costs are still to come.
+        Below 0, the total will exceed the budget unless negative costs follow.
         """
         return None if self._policy.budget is None else self._policy.budget - self.spent
 
@@ -92,8 +92,8 @@ class Agent:
     def observe(self, next_state: Hashable, cost: float, *, measured: bool = False) -> None:
         """Take in where the action led and what it cost; refuse what the model does not list.
 
-        Measured costs, such as times of a clock, are never quite those listed.  With ``measured`` any is taken, and
-        accounted for as it is; the plan is asked with what has been spent rounded up to what it knows.
+        Measured costs, such as clock times, rarely are exactly the listed ones.  With ``measured`` any cost is taken
+        and added as it is; to choose an action, the total spent is rounded up to one that the plan knows.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Agent:
         else:
             self._steps += int(scale.lattice.multiples(np.array(listed)))
         self._measured |= not known
-        if self._measured:  # what was spent is rounded up as a whole
+        if self._measured:  # the total spent is rounded up as a whole
             least = int(prepared.least_spent[prepared.members.state_of[target]])
             self._left = self._policy.level - scale.measured(target, self.spent, least)
 
@@ -164,7 +164,7 @@ class Agent:
 
 
 def _costs_there(listed: FloatArray, observed: float) -> str:
-    """Return in words what an outcome with the right successor can cost; of much, what is near to the observed."""
+    """Say what outcomes with the observed successor can cost; of many costs, those nearest to the observed one."""
     costs = np.unique(listed)
     if len(costs) <= MOST:
         return f"possible there: cost {', '.join(f'{each:.12g}' for each in costs)}"
@@ -178,7 +178,7 @@ def _costs_there(listed: FloatArray, observed: float) -> str:
 
 
 def _elsewhere(model: SSP, outcome: IntArray) -> str:
-    """Return in words where an action can lead and at which costs; of much, the first and how many more."""
+    """Say where an action can lead and at which costs; of many states, the first ones and how many more."""
     costs: dict[int, list[float]] = {}
     for target, each in zip(model.successor[outcome].tolist(), model.cost[outcome].tolist(), strict=True):
         costs.setdefault(target, []).append(each)

@@ -1,7 +1,7 @@
-"""The truth about a policy: the Markov chain it makes of the model.
+"""Exact evaluation of a policy, by the Markov chain that it makes of the model.
 
-The chain lives on (state, budget left) until the budget is gone, then on states.  Backwards it gives the
-expected cost and the expected excess over the budget, with no tail cut off; forwards, the distribution.
+The chain is on pairs (state, budget left) until the budget is gone, then on states.  A backward pass gives the
+expected cost and the expected excess over the budget, with no tail cut off; a forward pass, the distribution.
 """
 
 from dataclasses import dataclass
@@ -38,22 +38,22 @@ __all__ = [
 ]
 
 MISSING = 1e-13
-"""The probability under way at which a forward pass stops by itself."""
+"""The probability still under way at which a forward pass stops by default."""
 
 WORK = 2_000_000_000
-"""States times levels after which it stops anyway."""
+"""States times levels after which a forward pass stops in any case."""
 
 NUMBERS = 200_000_000
 """The most states times levels under way at once."""
 
 LEVELS = 20_000_000
-"""Levels after which it stops anyway."""
+"""Levels after which a forward pass stops in any case."""
 
 FEW = 2**24
-"""States times levels from which on it is worth trying whether runs meet but few of them."""
+"""States times levels above which a forward pass first tries to follow only the pairs that runs meet."""
 
 PAIRS = 2**23
-"""The most pairs of state and level under way at once where they are followed one by one."""
+"""The most pairs of state and level under way at once, if pairs are followed one by one."""
 
 STEPS = 2**26
 """The most steps from pair to pair: a second or two."""
@@ -64,17 +64,17 @@ class Values:
     """Expected values of a policy at the start of a run, in levels."""
 
     excess: float  # E[(C - w)+] over its budget w, costs as charged
-    above: float  # surely at least that
+    above: float  # upper bound on the excess
     mean: float  # E[C]
 
 
 def spent_budget(policy: BudgetPolicy) -> Expected:
-    """Return what the policy costs from each state once its budget is gone."""
+    """Return the policy's expected cost from each state once its budget is gone."""
     return least_expected_cost(restrict(policy.prepared, policy.without_budget))
 
 
 def backward(policy: BudgetPolicy, tail: Expected) -> Values:
-    """Evaluate a policy; ``tail`` is its cost once the budget is gone."""
+    """Evaluate a policy; ``tail`` is its expected cost once the budget is gone."""
     return Values(*backward_from_each(policy, tail)[:, -1].tolist())
 
 
@@ -144,16 +144,16 @@ def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, m
 def _largest_played(policy: BudgetPolicy) -> int:
     """Return the largest cost, in levels, of the actions that a policy plays anywhere."""
     prepared = policy.prepared
-    played = np.zeros(prepared.n_actions + 1, dtype=bool)  # goals have none
+    played = np.zeros(prepared.n_actions + 1, dtype=bool)  # a last goal points past the end
     mark_played(prepared.action_start, policy.choice, played)
     return int(prepared.cost[played[prepared.outcome_action]].max(initial=0))
 
 
 def longest_detour(prepared: Prepared) -> float:
-    """Return the largest expected number of free moves between two actions of the prepared model.
+    """Return a bound on the expected number of free moves between two actions of the prepared model.
 
-    They lie inside collapsed cycles, on the way to the state that owns the action.  Free moves whose costs are
-    exactly 0 need no account: then 0.
+    They lie inside collapsed end components, on the way to the state that has the action.  If they all cost exactly
+    0 in the model, they need not be counted, and the bound is 0.
     """
     model = prepared.model
     inner = np.zeros(model.n_actions, dtype=bool)
@@ -192,17 +192,17 @@ def forward(
 ) -> tuple[Distribution, float]:
     """Return the distribution of the total cost, and a bound on the expected number of actions, free moves included.
 
-    It is cut when little is under way or after ``most`` levels, but not before the budget is gone; so what the part cut
-    off costs is known from ``tail``; without it, that part counts as what it has spent.  Where costs are rounded, runs
-    that are charged alike are taken together, and their value is the mean of what they truly cost; or what they are
-    ``charged``.  Costs are in the user's units, or in levels, which keep more digits where best luck is far from 0.
+    It is cut when at most ``tolerance`` is under way or after ``most`` levels, but not before the budget is gone.  So
+    ``tail`` gives the expected cost of the part cut off; without it, that part counts as what it has spent.  Where
+    costs are rounded, runs charged the same are grouped, at the mean of their true costs, or at what is ``charged``.
+    Costs are in the user's units, or in levels, which keep more digits where best luck is far from 0.
     """
     prepared = policy.prepared
     layers = 2 if prepared.scale.rounded and not charged else 1
     total, levels, missing, mass, played = followed(policy, layers, most, tolerance)
     window, steps = mass.shape[2], float(played @ prepared.plays)
     ended = np.flatnonzero(total[0, :levels])
-    spent = levels + (np.arange(window) - levels) % window  # the levels that the rows of mass stand for
+    spent = levels + (np.arange(window) - levels) % window  # the level of each column of mass
     ahead = 0.0 if tail is None else tail.value
     beyond = float(mass[0].sum(axis=0) @ spent + (mass[0].sum(axis=1) * ahead).sum()) if missing > 0 else 0.0
     unit, units = (1.0, float) if in_levels else (prepared.scale.level_size, prepared.scale.in_units)
@@ -232,13 +232,13 @@ def followed(
 ) -> tuple[FloatArray, int, float, FloatArray, FloatArray]:
     """Follow a policy forwards until little is under way, or for ``most`` levels.
 
-    Returns what ended by (layer, level), the number of levels, the probability still under way, where it is by (layer,
-    state, level modulo their number there), and how often each action was played on average.
+    Returns the mass that ended by (layer, level), the number of levels, the probability still under way, that mass by
+    (layer, state, level modulo the window), and the expected number of plays of each action.
     """
     prepared = policy.prepared
     window = _largest_played(policy) + 1
     numbers = layers * window * prepared.n_states
-    # Level by level, rounded costs are charged no further than is asked for.
+    # With rounded costs, level by level is preferred: it goes no further than is asked for.
     worth = NUMBERS if prepared.scale.rounded else FEW
     if numbers > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, numbers)) is not None:
         return found
@@ -271,7 +271,7 @@ def followed(
 def _followed_by_pairs(
     policy: BudgetPolicy, layers: int, numbers: int
 ) -> tuple[FloatArray, int, float, FloatArray, FloatArray] | None:
-    """Return what :func:`followed` does, to the end, where runs meet but few states and levels; else None."""
+    """Return what :func:`followed` does, run to the end, if runs meet few pairs of state and level; else None."""
     prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
     arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
     most = min(STEPS, numbers // 8) if numbers <= NUMBERS else STEPS  # else level by level is as fast

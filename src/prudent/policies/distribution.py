@@ -1,7 +1,7 @@
-"""Distributions of the total cost and their tails: the one home of the tail convention.
+"""Distributions of the total cost and their tails; the tail convention is defined here.
 
-``alpha`` in (0, 1] is the fraction of worst runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, where
-1e-12 of rounding is forgiven; at alpha = 1 it is the least possible cost.  ``CVaR`` is the mean of the worst
+``alpha`` in (0, 1] is the fraction of worst runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, with a
+tolerance of 1e-12 for rounding errors; at alpha = 1 it is the least possible cost.  ``CVaR`` is the mean of the worst
 alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.  ``alpha = 1`` is
 the expected cost, ``alpha -> 0`` the worst case.
 """
@@ -21,10 +21,10 @@ __all__ = ["GROUPED", "Distribution", "check_alpha", "mixture"]
 FORGIVEN = 1e-12
 
 GROUPED = "runs whose costs round alike are taken together: the true CVaR is at least what is shown, VaR about that"
-"""What is to be known of tails where costs were rounded."""
+"""The note on tails where costs were rounded."""
 
 LEAST = 1e-300
-"""The smallest alpha: what is divided by less may be too large for a float."""
+"""The smallest alpha: dividing by less may overflow a float."""
 
 
 def check_alpha(alpha: float, name: str = "alpha") -> float:
@@ -72,7 +72,7 @@ class Distribution(Shown):
         return float(np.sqrt(spread))
 
     def exceeds(self, x: float) -> float:
-        """Return P(C > x); beyond the last value with mass missing, an upper bound.
+        """Return P(C > x); an upper bound beyond the last value, if mass is missing.
 
         Examples
         --------
@@ -239,7 +239,7 @@ class Distribution(Shown):
 
 
 def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
-    """Return the distribution of a draw from one of several, each with its chance."""
+    """Return the mixture of several distributions, each with its probability."""
     if len(parts) == 1:
         return parts[0][1]
     values, place = np.unique(np.concatenate([part.values for _, part in parts]), return_inverse=True)

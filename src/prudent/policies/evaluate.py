@@ -81,7 +81,7 @@ def _takes_two(function: Callable[..., object]) -> bool:
         signature(function).bind(None, None)
     except TypeError:
         return False
-    except ValueError:  # some compiled functions do not say what they take
+    except ValueError:  # some compiled functions have no signature
         pass
     return True
 
@@ -149,8 +149,8 @@ def _evaluate_function(
 ) -> Distribution:
     """Follow the mass of a user's function forward through the totals, in rising order.
 
-    Best luck as a potential makes all costs non-negative, so a total, once passed, is settled.  Beside the mass goes
-    its mean of what rounding left out.
+    Normalised costs are non-negative, so a total is final once passed.  Each mass is stored with its product with the
+    mean of what rounding left out.
     """
     waiting: dict[int, dict[int, FloatArray]] = {}  # levels charged -> mass by state
     for state, p in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
@@ -164,7 +164,7 @@ def _evaluate_function(
     while queue and left > tolerance:
         level = heapq.heappop(queue)
         arrived = waiting.pop(level)
-        # Ask the policy at every state that this total can be spent in, moving on at no normalised cost.
+        # Ask the policy in every state that runs can be in with this total, free moves included.
         moves: dict[int, _Moves] = {}
         pending = list(arrived)
         while pending:
@@ -193,7 +193,7 @@ def _evaluate_function(
                 moved = model.probability[outcome[i]] * np.array([mass[0], mass[1] + mass[0] * rest[i]])
                 waiting[after][target] = waiting[after].get(target, np.zeros(2)) + moved
         left = 1.0 - gone
-        if left <= 2 * tolerance + 1e-12:  # the difference has lost its digits: add up what is under way
+        if left <= 2 * tolerance + 1e-12:  # the difference has lost its digits: sum the mass under way
             left = float(sum(mass[0] for row in waiting.values() for mass in row.values()))
     levels = np.array(sorted(ended), dtype=np.int64)
     mass = np.array([ended[level] for level in levels.tolist()]).reshape(-1, 2)
@@ -245,7 +245,7 @@ def _outcomes(
 
 
 def _visits(model: SSP, moves: dict[int, _Moves], arrived: dict[int, FloatArray]) -> dict[int, FloatArray]:
-    """Return how often each state is visited while one total is spent."""
+    """Return the mass that visits each state at one total, free moves included."""
     state = np.array(list(moves), dtype=np.int64)
     rank = {s: i for i, s in enumerate(moves)}
     source, target, chance = [], [], []

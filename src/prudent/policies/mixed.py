@@ -33,7 +33,7 @@ class MixedPolicy(BudgetPolicy):
 
     @property
     def parts(self) -> tuple[tuple[float, BudgetPolicy], ...]:
-        """The chance of each policy, and the policy."""
+        """Each of the two policies, with its probability."""
         first, second = BudgetPolicy(self.prepared, self.choice), BudgetPolicy(self.prepared, self.other)
         return (float(self.share), first), (1 - float(self.share), second)
 

@@ -1,4 +1,4 @@
-"""A policy's own VaR, CVaR and mean, read off its distribution, with what they may err by."""
+"""A policy's own VaR, CVaR and mean, from its distribution, and their errors."""
 
 from dataclasses import dataclass
 
@@ -21,11 +21,11 @@ UNFOLLOWED = "the policy is too large to be followed: for what is unknown of it,
 class OwnTail:
     """A policy's own tail, from its distribution."""
 
-    var: float  # in the user's units; not a number if it is not known
-    cvar: float  # in levels; infinite if it is not known, from below where costs are rounded
+    var: float  # in the user's units; nan if unknown
+    cvar: float  # in levels; infinite if unknown, a lower bound where costs are rounded
     mean: float  # in levels
-    upper: float  # what its CVaR surely is at most
-    steps: float  # at least the expected number of actions
+    upper: float  # upper bound on its CVaR, in levels
+    steps: float  # upper bound on the expected number of actions
     error: float  # the relative error allowed for in the upper bound
     notes: tuple[str, ...] = ()
 
@@ -33,9 +33,9 @@ class OwnTail:
 def own_tail(
     policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float, tolerance: float = MISSING
 ) -> OwnTail:
-    """Follow a policy as far as ``most``, which its CVaR is at most, if that is known; VaR is never above that.
+    """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
-    Or until no more than ``tolerance`` of its runs are under way.  Sums along a run err with its length.
+    Stop earlier if at most ``tolerance`` of its runs are under way.  The error of sums grows with the length of runs.
     """
     prepared = policy.prepared
     most = None if most is None else int(min(most, UNREACHED)) + 2
@@ -52,12 +52,12 @@ def own_tail(
         charged = followed(charged=True)[0] if prepared.scale.rounded else found
     except TooLarge:
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
-    cut = charged.missing / alpha * float((tail.upper - tail.value).max())  # what the part cut off may cost more
+    cut = charged.missing / alpha * float((tail.upper - tail.value).max())  # the error of the part that is cut off
     error, cvar, level = path_rounding(prepared, tail.steps) + cut, charged.cvar(alpha), found.var(alpha)
     upper = cvar * (1 + error) + max(1 - cvar, 0.0) * cut
-    if most is not None and np.isinf(upper):  # it was not: whoever kept the values lied
+    if most is not None and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
         return own_tail(policy, tail, None, alpha)
-    if np.isinf(level):  # too many runs are still under way where following ends
+    if np.isinf(level):  # too many runs are still under way at the end
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))
     return OwnTail(var, min(found.cvar(alpha), upper), found.mean, upper, steps, error)

@@ -1,4 +1,4 @@
-"""What a plan tells an agent to do: an action for every state and budget left."""
+"""Policies with a budget: an action for every state and budget left."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
@@ -76,20 +76,20 @@ class BudgetPolicy:
 
     @property
     def level(self) -> int:
-        """What is left at the start, in levels."""
+        """The budget at the start, in levels."""
         return len(self.choice) - 1
 
     @property
     def budget(self) -> float | None:
-        """The total cost that a run had better not exceed, in the user's units; None if it looks at no budget.
+        """The total cost that a run should not exceed, in the user's units; None if the policy looks at no budget.
 
-        By the plan: about its VaR (least CVaR, with or without a limit), the least worst case, or the budget asked for.
+        By kind of plan: about its VaR (least CVaR, with or without a limit), the least worst case, or the budget given.
         """
         return self.whole if self.level > 0 else None
 
     @property
     def whole(self) -> float:
-        """The total cost from which what is left is counted: the budget, or best luck without one (internal)."""
+        """The total cost from which the budget left is counted: the budget, or best luck without one (internal)."""
         return self.prepared.scale.in_units(self.level - (self.past_budget if self.level > 0 else 0))
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class BudgetPolicy:
 
     @property
     def parts(self) -> "tuple[tuple[float, BudgetPolicy], ...]":
-        """The policies that one is drawn from at the start of a run, each with its chance: itself alone (internal)."""
+        """The policies to draw one from at the start of a run, each with its probability: itself alone (internal)."""
         return ((1.0, self),)
 
     @property
@@ -118,7 +118,7 @@ class BudgetPolicy:
         return np.arange(self.prepared.n_states)
 
     def refuse_as(self, what: str) -> None:
-        """Refuse, unless state and budget left tell what is played; ``what`` the plan else is not (internal)."""
+        """Refuse unless state and budget left determine the action; ``what`` ends the message (internal)."""
 
     def packed(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which the policy can be made again; see ``tensors`` (internal)."""
@@ -135,7 +135,7 @@ class BudgetPolicy:
         state_of = prepared.members.state_of
         table, offset, lookup = self.choice, prepared.action_start[state_of], prepared.model_action
         column = np.where(model.is_goal, -1, state_of)
-        if len(prepared.members.inner_action):  # some states lead to others at no cost before they play what is chosen
+        if len(prepared.members.inner_action):  # some states move to others at no cost before they play their choice
             table, offset, lookup = self.model_actions, np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
             column = np.where(column < 0, -1, np.arange(model.n_states))
         return Walk(
@@ -155,7 +155,7 @@ class BudgetPolicy:
         )
 
     def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
-        """Return what walks cost, from the levels charged and from what was paid of the walk's costs (internal)."""
+        """Return the total costs of walks, from the levels charged and from the sums of the walk's costs (internal)."""
         return paid if self.prepared.scale.rounded else self.prepared.scale.totals(charged)
 
     def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
@@ -172,7 +172,7 @@ class BudgetPolicy:
         return int(self.prepared.members.state_of[target])
 
     def level_left(self, state: int, spent: float) -> int:
-        """Return the budget left, in levels, in a model state that the plan covers, having spent so much (internal)."""
+        """Return the budget left in levels in a model state that the plan covers, from the cost so far (internal)."""
         self.check_covered(state)
         return max(self.level - self.used(state, spent), 0)
 
@@ -191,7 +191,7 @@ class BudgetPolicy:
         raise PrudentError(f"no run of any plan reaches state {model.state(state)!r}: {why}")
 
     def used(self, state: int, spent: float) -> int:
-        """Return the levels that a run has used in a model state having spent so much, if one can have (internal)."""
+        """Return the levels used by a run in a model state that has spent so much; refuse if none can (internal)."""
         prepared, inside = self.prepared, int(self.prepared.members.state_of[state])
         least = int(prepared.least_spent[inside]) if inside >= 0 else 0
         found = prepared.scale.used(state, spent, least)
@@ -207,8 +207,8 @@ class BudgetPolicy:
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Return the action to play in a state when so much has been spent.
 
-        Where costs are rounded, what is left of the budget is rounded down as a whole, not cost by cost as an agent
-        does; the bound on CVaR holds for that, too.
+        Where costs are rounded, the budget left is rounded down as a whole, while an agent rounds cost by cost; the
+        bound on CVaR holds for both.
         """
         model = self.prepared.model
         index = model.index(state)
@@ -233,7 +233,7 @@ class BudgetPolicy:
         played = prepared.model_action[prepared.action_start[inside] + self.choice[:, inside]]
         table[:, acting] = played
         owners = np.searchsorted(model.action_start, played, side="right") - 1
-        for row, column in np.argwhere(owners != acting):  # members of a collapsed cycle that lead to its exit
+        for row, column in np.argwhere(owners != acting):  # members of an end component that lead to its exit
             state = int(acting[column])
             table[row, state] = prepared.members.route(state, int(played[row, column]))
         return table
@@ -259,11 +259,11 @@ class BudgetPolicy:
 
 
 def checked_choice(prepared: Prepared, choice: NDArray[Any]) -> NDArray[Any]:
-    """Return a table of actions; refuse one that plays what there is not."""
+    """Return a table of actions in a small type; refuse one with actions that its states do not have."""
     if len(choice) == 0 or choice.shape[1] != prepared.n_states:
         raise PrudentError(f"tensor choice has shape {choice.shape}; the prepared model has {prepared.n_states} states")
     n_actions = np.diff(prepared.action_start)
-    wrong = (choice.min(axis=0) < 0) | (choice.max(axis=0) >= np.maximum(n_actions, 1))  # a goal's is 0
+    wrong = (choice.min(axis=0) < 0) | (choice.max(axis=0) >= np.maximum(n_actions, 1))  # the entry of a goal is 0
     if wrong.any():
         raise PrudentError(f"tensor choice has an action that prepared state {np.flatnonzero(wrong)[0]} has not")
     return choice.astype(choice_type(prepared))

@@ -1,4 +1,4 @@
-"""Runs: what simulated runs cost, with standard errors."""
+"""The total costs of simulated runs, with standard errors."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ class Runs(Shown):
         return frame({"cost": self.costs})
 
     def table(self, plan: "Plan | None" = None) -> Table:
-        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, what is known of it beside.
+        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, its exact numbers beside.
 
         Examples
         --------

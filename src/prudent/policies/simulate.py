@@ -87,7 +87,7 @@ def simulate(
 def _simulate_drawn(
     policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
 ) -> Runs:
-    """Draw the policy of each run, then let each play all of its runs."""
+    """Draw a policy for each run, then simulate all runs of each policy."""
     drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0]))).random(episodes)
     second = drawn >= policy.parts[0][0]
     costs, shown = np.empty(episodes), list[Path]([()] * min(paths, episodes))
@@ -128,7 +128,7 @@ def _simulate_table(
 
 
 def _replayed(walk: Walk, streams: list[np.random.SeedSequence], n: int) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield the first runs again, as (state, action, outcome), from the same random numbers."""
+    """Repeat the first runs with the same random numbers; yield each as a list of (state, action, outcome)."""
     for i in range(n):
         if i % CHUNK == 0:
             rng = np.random.Generator(np.random.PCG64(streams[i // CHUNK]))

@@ -16,7 +16,7 @@ from prudent.policies.policy import BudgetPolicy, Walk, checked_choice
 __all__ = ["UnrolledPolicy"]
 
 MOST = 1 + 1e-12
-"""The largest memory: 1, to rounding."""
+"""The largest memory: 1, up to rounding error."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,7 @@ class UnrolledPolicy(BudgetPolicy):
         return self.next_node(prepared.start, int(prepared.action_start[prepared.start]), state, gain)
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
-        """Refuse: state and cost so far do not tell what this policy plays."""
+        """Refuse: state and cost so far do not determine the action."""
         raise PrudentError("this policy remembers more than the cost so far; run it with policy.start()")
 
     @classmethod
@@ -84,7 +84,7 @@ class UnrolledPolicy(BudgetPolicy):
         """
         n, acting = prepared.n_states, action >= 0
         played = action[acting]
-        # Between grid points the game may prefer to stay for ever; such pairs are left for the plain state.
+        # Between grid points the game may prefer to stay for ever; pairs that do are replaced by their plain state.
         source = n + np.repeat(np.flatnonzero(acting), np.diff(prepared.outcome_start)[played])
         plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
         stuck = ~plain & (towards(source, successor, n + len(state), plain) < 0)
@@ -123,7 +123,7 @@ class UnrolledPolicy(BudgetPolicy):
     def packed(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which the policy can be made again."""
         unrolled = self.prepared
-        n = int((self.memory == 0).sum())  # the plain states come first; y is above 0 in the others
+        n = int((self.memory == 0).sum())  # the plain states come first; the others have memory above 0
         acting = np.diff(unrolled.action_start)[n:] > 0
         first = unrolled.action_start[n]
         return {
@@ -148,7 +148,7 @@ class UnrolledPolicy(BudgetPolicy):
         if not np.array_equal(acting, np.diff(prepared.action_start)[state] > 0):
             raise PrudentError("node_acts is not 1 exactly where the node's state has actions")
         played = _within(packed, "node_action", -1, prepared.model.n_actions, int(acting.sum()))
-        rank = np.full(prepared.model.n_actions + 1, -1, dtype=np.int64)  # the last is for the first chance step
+        rank = np.full(prepared.model.n_actions + 1, -1, dtype=np.int64)  # the last entry is for the first chance step
         rank[prepared.model_action] = np.arange(prepared.n_actions)
         action = np.full(n_nodes, -1, dtype=np.int64)
         action[acting] = rank[played]
@@ -185,14 +185,14 @@ class UnrolledPolicy(BudgetPolicy):
         )
 
     def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
-        """Return what walks cost: what they were charged, and what rounding left out."""
+        """Return the total costs of walks: what they were charged plus what rounding left out."""
         scale = self.prepared.scale
         return scale.totals(charged) + paid * scale.level_size if scale.rounded else scale.totals(charged)
 
     def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
         """Return a walk by its states, actions and costs in the user's words."""
         prepared, model = self.prepared, self.prepared.model
-        # A member stands for its free cycle; the first chance step has no state of the model.
+        # A member stands for its end component; the first chance step has no state of the model.
         state_of, member = prepared.members.state_of, np.full(prepared.n_states, -1, dtype=np.int64)
         member[state_of[state_of >= 0]] = np.flatnonzero(state_of >= 0)
         path = []

@@ -1,1 +1,1 @@
-"""What surrounds the planning: limits, progress, optional libraries, files written whole, tables."""
+"""Services for all packages: limits, progress, optional libraries, atomic files, tables."""

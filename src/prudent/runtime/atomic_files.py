@@ -1,7 +1,7 @@
-"""Files as a whole: written whole or not at all, read only where they are plain files.
+"""Files that are written completely or not at all, and read only if they are plain files.
 
 A process killed while it writes leaves the old file or the new one, never a part, and perhaps a temporary file
-``.NAME.XXXXXXXX.tmp`` beside it.  No reader takes that suffix and no later write minds it; it may be deleted.
+``.NAME.XXXXXXXX.tmp`` beside it.  No reader accepts that suffix and no later write is disturbed; it may be deleted.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ __all__ = ["check_place", "check_plain", "read_bytes", "refusing", "write_bytes"
 
 
 def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str = "") -> None:
-    """Refuse a path without the suffix, or in no folder."""
+    """Refuse a path without the suffix, or in a folder that does not exist."""
     if not isinstance(path, str | PathLike) or not Path(path).name.endswith(suffix):
         raise PrudentError(f"{path}: {what} as {suffix}{hint}")
     if not Path(path).parent.is_dir():
@@ -37,7 +37,7 @@ def check_plain(path: Path) -> None:
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
-    """Return the content of a plain file, or so many bytes of its beginning."""
+    """Return the content of a plain file, or its first ``most`` bytes."""
     check_plain(path)
     with refusing(path, "cannot be read"), path.open("rb") as file:
         return file.read(most)
@@ -46,7 +46,7 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
 def write_bytes(path: Path, content: bytes) -> None:
     """Write to a temporary file beside the target, flush it to the disk, then rename it over the target."""
     with refusing(path, "cannot be written"):
-        prefix = f".{path.name[:50]}."  # not all of it: names have a longest length, and the target may be near it
+        prefix = f".{path.name[:50]}."  # not the whole name, which may be near the longest allowed
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -56,20 +56,20 @@ def write_bytes(path: Path, content: bytes) -> None:
             os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
             os.replace(temporary, path)
         finally:
-            Path(temporary).unlink(missing_ok=True)  # where it was not renamed
+            Path(temporary).unlink(missing_ok=True)  # if it was not renamed
         _flush_folder(path.parent)
 
 
 @contextlib.contextmanager
 def refusing(path: str | PathLike[str], what: str) -> Iterator[None]:
-    """Say what cannot be done with a path, and why."""
+    """Turn errors of the file system into a message that names the path, what cannot be done, and why."""
     try:
         yield
     except PrudentError:
         raise
     except OSError as error:
         raise PrudentError(f"{path}: {what}: {error.strerror or error}") from None
-    except ValueError as error:  # no path at all: it holds a zero byte
+    except ValueError as error:  # the path holds a zero byte
         raise PrudentError(f"{str(path)!r}: {what}: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""What a solve may use, when it must stop, and where it keeps its place."""
+"""Limits of a solve: memory, time and threads; Ctrl-C; and the interface for checkpoints."""
 
 import os
 import re
@@ -22,20 +22,20 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Keeper(Protocol):
-    """Keeps the place of a long sweep, so that it can go on after a kill."""
+    """Saves checkpoints of a long sweep, so that it can be resumed after a kill."""
 
     def load(self, key: str) -> Arrays | None:
-        """Return what was kept under a key, or None."""
+        """Return the arrays saved under a key, or None."""
 
     def save(self, key: str, content: Arrays, *, final: bool = False) -> None:
-        """Keep arrays under a key, beside what was final."""
+        """Save arrays under a key, beside those saved as ``final``; drop all others."""
 
     def due(self) -> bool:
         """Return whether it is time to save again."""
 
 
 class Stopped(PrudentError):
-    """Work was stopped early that cannot be used unfinished."""
+    """Raised if work that is of no use unfinished was stopped early."""
 
     def __init__(self, reason: str, what: str) -> None:
         self.reason = reason
@@ -50,7 +50,7 @@ class Stopped(PrudentError):
 class Limits:
     """Memory, time and threads that a solve may use.
 
-    It is a context in which Ctrl-C asks a solve to stop rather than breaking it off; a second Ctrl-C breaks off.
+    Inside its context, Ctrl-C asks a solve to stop and return what it has; a second Ctrl-C interrupts it at once.
     """
 
     memory: int  # bytes
@@ -70,7 +70,7 @@ class Limits:
         keeper: Keeper | None = None,
         threads: int | None = None,
     ) -> "Limits":
-        """Return the limits that a user's arguments mean; of the memory now available, 0.8 unless told otherwise."""
+        """Return the limits from a user's arguments; the default memory is 0.8 of what is available now."""
         if time_limit is not None:
             time_limit = as_number("time_limit", time_limit, "a number of seconds, above 0", lambda x: x > 0)
         most = int(0.8 * available_memory()) if memory is None else in_bytes(memory)
@@ -93,7 +93,7 @@ class Limits:
         return "time" if self.left <= 0 else ""
 
     def check(self, need: int, what: str, advice: str) -> None:
-        """Refuse what needs more memory than there is, before any of it is taken."""
+        """Refuse work that needs more memory than is allowed, before it takes any."""
         if need > self.memory:
             raise TooLarge(
                 f"{what} would take {shown_bytes(need)} of memory; {shown_bytes(self.memory)} are allowed: {advice}"
@@ -126,7 +126,7 @@ def cores() -> int:
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that are free now, or all there are where the system does not say."""
+    """Return the bytes of memory available now, or of all memory where the system does not tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:
@@ -154,7 +154,7 @@ def in_bytes(memory: int | float | str) -> int:
 
 
 def shown_bytes(amount: float) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes as text, such as ``24 GB``."""
     for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
         if amount >= size:
             return f"{amount / size:.3g} {unit}"

@@ -15,5 +15,5 @@ def needed(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
-            raise  # it is there, but something it needs is not
+            raise  # it is installed, but something it imports is not
         raise PrudentError(f"this needs {package}; install it with: pip install 'prudent[{extra}]'") from None

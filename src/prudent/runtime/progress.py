@@ -1,4 +1,4 @@
-"""Saying on stderr what takes long: nothing for the first two seconds, then one line that moves."""
+"""Progress of long work on stderr: nothing for the first two seconds, then one line that is updated."""
 
 import sys
 import time
@@ -14,13 +14,13 @@ PATIENCE = 2.0
 
 
 def announce(message: str) -> None:
-    """Say one thing on stderr."""
+    """Print a message on stderr."""
     print(f"prudent: {message}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def announce_if_long(message: str) -> Iterator[None]:
-    """Say one thing on stderr, terminal or not, while what follows is still at work after two seconds."""
+    """Print a message on stderr, terminal or not, if the body of the context takes more than two seconds."""
     timer = Timer(PATIENCE, announce, [message])
     timer.daemon = True
     timer.start()
@@ -31,7 +31,7 @@ def announce_if_long(message: str) -> Iterator[None]:
 
 
 class Progress:
-    """A line that says how far the work is, but only if it takes long and somebody is watching."""
+    """A line that shows the progress of work, but only if it takes long and stderr is a terminal."""
 
     def __init__(self, label: str, *, total: float | None = None, unit: str = "") -> None:
         self.label, self.total, self.unit = label, total, unit
@@ -43,7 +43,7 @@ class Progress:
         return self
 
     def at(self, done: float, total: float | None = None) -> None:
-        """Say how far the work is, and how much there is where that is known better now; cheap enough for loops."""
+        """Show how much is done, and the total if it is now known better; cheap enough for loops."""
         now = time.monotonic()
         if now < self._next:
             return

@@ -1,8 +1,8 @@
-"""Results in other people's hands: as text, HTML and CSV, as plain values for JSON, as a data frame.
+"""Output formats of results: text, HTML and CSV, plain values for JSON, data frames.
 
-Two homes of one result each: :func:`plain` makes what ``to_dict()`` returns and ``--json`` prints, where a number that
-is unknown or infinite is None; :class:`Table` is what the command prints, rich shows and a notebook displays.  In a
-data frame such numbers stay what they are, nan and infinite.
+:func:`plain` makes what ``to_dict()`` returns and ``--json`` prints; there, unknown and infinite numbers are None.
+:class:`Table` is what the command prints, rich shows and a notebook displays.  In a data frame, unknown and infinite
+numbers stay nan and infinite.
 """
 
 import html
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
 else:
-    DataFrame = "DataFrame"  # for signatures: pandas is imported only where it is asked for
+    DataFrame = "DataFrame"  # for signatures: pandas is imported only where it is used
 
 __all__ = ["DataFrame", "Shown", "Table", "at_least", "csv_text", "frame", "number", "plain"]
 
@@ -36,7 +36,7 @@ def number(value: float) -> str:
 
 
 def at_least(value: float) -> str:
-    """Return a lower bound as text, with as many decimals as :func:`number`; rounded down where it shows."""
+    """Return a lower bound as text, with as many decimals as :func:`number`; rounded down where that shows."""
     near = round(value, 6)
     return number(near - 1e-6 if near > value + 1e-9 * max(1.0, abs(value)) else near)
 
@@ -65,16 +65,16 @@ def frame(columns: Mapping[str, Any]) -> DataFrame:
 
 NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]+)?")
 FORMULA = tuple("=+-@＝＋－＠'")  # noqa: RUF001  (some spreadsheets take the wide ones for the others)
-"""How a cell begins that a spreadsheet would compute; and the apostrophe itself, so that one can be taken off again."""
+"""The beginnings of cells that a spreadsheet would compute; and the apostrophe, so that it can be removed again."""
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return rows as CSV (RFC 4180: commas, lines that end in CR LF): text quoted, numbers bare, None empty.
 
-    Names come from model files, and those from anybody: text that a spreadsheet would take for a formula is given an
-    apostrophe in front, which makes it text there.  A name that begins with one gets another, so taking one off always
-    leads back; a number is no formula and stays as it is.  All text is quoted, since where the comma is a decimal point
-    spreadsheets split at semicolons.
+    Names come from model files, which anybody may write.  So text that a spreadsheet would take for a formula gets an
+    apostrophe in front, which makes it text there.  Text that begins with an apostrophe gets another, so removing
+    one always restores the name; numbers are no formulas and stay as they are.  All text is quoted, since spreadsheets
+    split at semicolons where the decimal point is a comma.
     """
 
     def cell(value: Any) -> str:
@@ -90,7 +90,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _visible(text: str) -> str:
-    """Return a text from its first character on that is no blank, and no control or format character."""
+    """Return a text without its leading blanks, control characters and format characters."""
     for i, letter in enumerate(text):
         if not letter.isspace() and unicodedata.category(letter) not in ("Cc", "Cf"):
             return text[i:]
@@ -152,7 +152,7 @@ class Table:
         return [*title, *([grid] if self.head or self.rows else []), *(text(note, "dim") for note in self.notes)]
 
     def _repr_html_(self) -> str:
-        """Return a table that takes its colours from the page, so that it reads in the light and in the dark."""
+        """Return HTML that takes its colours from the page, so that it is readable in light and dark themes."""
 
         def line(cells: tuple[str, ...], tag: str) -> str:
             made = []
@@ -174,7 +174,7 @@ def _escaped(text: str) -> str:
 
 
 class Shown(ABC):
-    """A result that shows itself as a table: in a terminal by rich, in a notebook by itself."""
+    """A result that is shown as a table, in a terminal by rich and in a notebook as HTML."""
 
     @abstractmethod
     def table(self) -> Table:

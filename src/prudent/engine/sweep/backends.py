@@ -1,6 +1,6 @@
-"""The one list of ways to sweep; the first that serves a task takes it.
+"""The list of backends; the first one that serves a task takes it.
 
-Another one is a class beside :class:`~prudent.engine.sweep.levels.LevelSweep`, and an entry here.
+To add one, write a class like :class:`~prudent.engine.sweep.levels.LevelSweep` and enter it here.
 """
 
 from prudent.engine.sweep.levels import LevelSweep
@@ -13,5 +13,5 @@ BACKENDS: tuple[type[Backend], ...] = (TileSweep, LevelSweep)
 
 
 def backend_for(task: Task, levels: float) -> type[Backend]:
-    """Return the way to sweep a task through about so many levels."""
+    """Return the backend for a task of about so many levels."""
     return next(backend for backend in BACKENDS if backend.serves(task, levels))

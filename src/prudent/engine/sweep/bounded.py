@@ -1,7 +1,7 @@
-"""A sweep for a plan that carries a lower bound, whatever the costs.
+"""A sweep that yields a plan and a lower bound, with exact and with rounded costs.
 
-Where costs are exact one sweep has both.  Where they are rounded, the plan is swept on costs rounded up, and the bound
-on costs rounded down: :mod:`prudent.methods.exact` says why that holds.
+With exact costs, one sweep yields both.  With rounded costs, a sweep on costs rounded up yields the plan, and another
+on costs rounded down yields the bound; :mod:`prudent.methods.exact` says why that holds.
 """
 
 from dataclasses import replace
@@ -35,17 +35,17 @@ def bounded_sweep(
     bounded: bool = True,
     tie: float = TIE,
 ) -> Swept:
-    """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``.
+    """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
-    Without budget the policy of least expected cost is played.  The first objective then is ``exhausted`` if that is
-    given, which the base says too, else made of the terms.  With ``bounded`` false and rounded costs there is no bound.
+    Without budget the policy of least expected cost is played.  The first objective is then ``exhausted`` if given, and
+    the base must agree; else the terms determine it.  With rounded costs, ``bounded=False`` leaves out the bound.
     """
     choice = least_expected_cost(prepared).choice
     aims = PLAN if prepared.scale.rounded else BOTH
     low, stopped = np.zeros(1), ""
     if prepared.scale.rounded and bounded:
         low, stopped = surely_above(prepared, limits, alpha=alpha, most=most, terms=terms, exhausted=exhausted)
-        if stopped:  # what follows is only for an answer; that sweep's place is the one to go on from
+        if stopped:  # the checkpoint is that sweep's; the next sweep only yields an answer
             limits = replace(limits, keeper=None)
     swept = budget_sweep(prepared, base, choice, worst, limits, alpha=alpha, most=most, aims=aims, terms=terms, tie=tie)
     return replace(swept, low=low, stopped=swept.stopped or stopped) if prepared.scale.rounded else swept
@@ -60,19 +60,19 @@ def surely_above(
     terms: Terms = EXCESS,
     exhausted: float | None = None,
 ) -> tuple[FloatArray, str]:
-    """Sweep costs rounded down, to where no larger budget can be optimal for alpha, or to ``most``.
+    """Sweep costs rounded down until no larger budget can be optimal for alpha, or up to ``most``.
 
-    Without budget the first objective is made of the terms and V, unless it is ``exhausted``, whatever the state.
-    Return what the first objective surely is at least, for the budgets from 0 up, and why it was stopped, if it was.
+    Without budget the first objective is ``exhausted`` in all states if given, else it follows from the terms and V.
+    Return a lower bound on the first objective for each budget from 0 up, and why the sweep stopped early, if it did.
     """
     down = prepare(prepared.model, prepared.scale.step, down=True)
     least = surely_expected(prepared, least_expected_cost(prepared))
-    # Rounded down, more states lie on free cycles and count as one: it has the least of its members' values.
+    # Rounding down frees more cycles, so more states are collapsed into one; it takes the least of its members' values.
     low = np.full(down.n_states, np.inf)
     known = prepared.members.state_of >= 0
     np.minimum.at(low, down.members.state_of[known], least[prepared.members.state_of[known]])
     low[down.start] = min(low[down.start], least[prepared.start])
-    # Limits from the right: row b stands for a budget just above b - 1, which is gone only at b charged.
+    # Row b stands for budgets just above b - 1 (limits from the right): they are gone only once b levels are charged.
     low = ((terms.accrual + terms.slope) * low + terms.slope) * (1 - 4 * UNIT)
     if exhausted is not None:
         low = np.full(down.n_states, exhausted)
@@ -88,6 +88,6 @@ def surely_above(
 
 
 def without_safety(prepared: Prepared) -> WorstCase:
-    """Return a worst case for objectives in which costs count before the budget is gone, too: only goals are safe."""
+    """Return a worst case for objectives that also count costs within the budget: infinite except at goals."""
     value = np.where(prepared.is_goal, 0, UNREACHED)
     return WorstCase(value, np.full(prepared.n_actions, UNREACHED))

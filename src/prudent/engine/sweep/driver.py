@@ -1,4 +1,4 @@
-"""The sweep over rising budgets: how far it goes, when it stops, where it keeps its place."""
+"""The sweep over rising budgets: how far it goes, when it stops, when it saves a checkpoint."""
 
 from hashlib import sha256
 
@@ -18,7 +18,7 @@ from prudent.runtime.progress import Progress, announce
 __all__ = ["budget_sweep"]
 
 FIRST = 511
-"""Levels that are swept before it is asked how far to go."""
+"""Levels that are swept before the first check of how far to go."""
 
 
 def budget_sweep(
@@ -35,9 +35,9 @@ def budget_sweep(
     keep: bool = False,
     tie: float = TIE,
 ) -> Swept:
-    """Sweep the budgets upwards, to where no larger one can be optimal for alpha, or to ``most``.
+    """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
-    ``choice`` is a proper policy for no budget; ``keep`` keeps the values of all levels up to ``most``.
+    ``choice`` is a proper policy to play without budget; ``keep`` keeps the values of all levels up to ``most``.
     """
     most = min(most, int(worst.value[prepared.start]))
     task = Task(prepared, base, choice, worst, aims, terms, most, keep, limits.threads, tie)
@@ -66,7 +66,7 @@ def budget_sweep(
                 break
             last = int(min(sweep.done + min(batch, max(sweep.done, FIRST)), end + 1))
             while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep) > limits.memory:
-                last = (sweep.done + last) // 2  # by then fewer may turn out to be needed
+                last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop
             if not stopped and sweep_bytes(prepared, last, aims, keep) > limits.memory:
                 stopped = "memory"
@@ -76,7 +76,7 @@ def budget_sweep(
                 except PrudentError as error:
                     if not stopped:
                         raise
-                    announce(str(error))  # there is an answer to return all the same
+                    announce(str(error))  # the answer so far is still returned
             if stopped:
                 break
             sweep.advance(last, final=last > end)
@@ -89,7 +89,7 @@ def budget_sweep(
 
 
 def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:
-    """Return what tells one sweep from all others."""
+    """Return a digest that identifies this sweep."""
     digest = sha256(
         f"{prepared.model.fingerprint} {prepared.scale.step!r} {tuple(aims)} {tuple(terms)} {alpha!r} {most}".encode()
     )

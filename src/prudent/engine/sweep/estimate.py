@@ -1,8 +1,8 @@
-"""What a sweep takes, before it is begun: levels, memory, time.  The one home of these estimates.
+"""Estimates of the levels, memory and time that a sweep will take.
 
-A sweep keeps the values of only as many levels as the largest cost reaches back, and each level's actions in the
-smallest type that holds them; so its memory is known but for the number of levels, which is at least the least expected
-cost and at most about what :func:`likely_levels` says.
+A sweep keeps the values of only as many levels as the largest cost looks back, and the actions of all levels in the
+smallest type that holds them.  So its memory depends only on the number of levels.  That is at least the least expected
+cost and at most about what :func:`likely_levels` returns.
 """
 
 import time
@@ -24,28 +24,28 @@ from prudent.runtime.limits import shown_bytes
 __all__ = ["likely_levels", "memory_advice", "seconds_per_level", "sweep_bytes"]
 
 PER_LEVEL = 120
-"""Bytes for each level, of what is noted of the start and computed from it."""
+"""Bytes for each level, for the values of the start and what is computed from them."""
 
 TRIAL = 10**9
-"""The most bytes that are taken to see how long a level takes."""
+"""The most bytes that timing a few levels may take."""
 
 SAMPLE = 10_000_000
-"""Outcomes times levels that are swept to see how long they take."""
+"""Outcomes times levels that are swept to time them."""
 
 ENOUGH = 100_000
-"""The most levels that are swept for that."""
+"""The most levels that are swept to time them."""
 
 
 def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False) -> int:
-    """Return the memory that a sweep of so many levels takes, beside the model's."""
+    """Return the memory that a sweep of so many levels takes, without the model's."""
     values = max(backend.table_bytes(prepared, levels, aims, keep=keep) for backend in BACKENDS)
     kind = np.dtype(choice_type(prepared))
-    actions = 2 * prepared.n_states * (levels + 1) * kind.itemsize if aims.plan else 0  # in parts, then as a whole
+    actions = 2 * prepared.n_states * (levels + 1) * kind.itemsize if aims.plan else 0  # in parts, then joined
     return values + actions + PER_LEVEL * (levels + 1)
 
 
 def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
-    """Return what to do where more memory is wanted than there is: take a larger step, if one was found that fits."""
+    """Return advice for a sweep that wants more memory than there is: a larger step that fits, if one is found."""
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
     step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
     while step < largest:
@@ -61,10 +61,10 @@ def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | N
 
 
 def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> int:
-    """Return about what the tables take where costs are rounded to a larger step, rather too much than too little."""
+    """Estimate, rather too high than too low, the memory of the tables with costs rounded to a larger step."""
     coarse = prepare(prepared.model, step)
     least, worst = least_expected_cost(coarse), least_worst_case(coarse)
-    rounded = float(least.steps[coarse.start])  # each action may take one level more
+    rounded = float(least.steps[coarse.start])  # rounding may add one level for each action
     levels = 2 * (most * prepared.scale.level_size / step + rounded)
     if alpha is not None:
         levels = min(levels, 2 * (likely_levels(coarse, least, worst, alpha) + rounded), worst.at(coarse.start))
@@ -72,10 +72,10 @@ def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float,
 
 
 def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> float:
-    """Return about how many levels a sweep for alpha goes through, rather too many than too few.
+    """Estimate, rather too high than too low, the number of levels of a sweep for alpha.
 
-    It ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of least
-    expected cost, for which Cantelli's inequality takes its mean and its variance.
+    The sweep ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of
+    least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
     """
     played = prepared.playing(least.choice)
     cost = prepared.scale.unrounded(prepared.fine)
@@ -89,7 +89,7 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
 
 
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
-    """Sweep a few levels, on values that mean nothing; return how long one takes, if there is memory to try."""
+    """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
     few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1), ENOUGH)
     task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, most=levels + 2 * few)
@@ -99,7 +99,7 @@ def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float
     if sweep_bytes(prepared, 2 * few) > TRIAL:
         return float("nan")
     trial = kind.trial(replace(task, most=levels + 2 * few), few)
-    trial.advance(max(min(levels // 2, few), 1) + 1)  # by now the kernel is loaded
+    trial.advance(max(min(levels // 2, few), 1) + 1)  # after this the kernel is loaded
     first, began = trial.done, time.perf_counter()
     trial.advance(first + few)
     return (time.perf_counter() - began) / few

@@ -1,6 +1,6 @@
-"""The sweep level by level: any model, one thread.
+"""The backend that sweeps level by level: any model, one thread.
 
-It keeps the values of only as many levels as the largest cost reaches back (:mod:`prudent.kernels.sweep`).
+It keeps the values of only as many levels as the largest cost looks back (:mod:`prudent.kernels.sweep`).
 """
 
 from dataclasses import dataclass, field
@@ -32,8 +32,8 @@ class LevelSweep(Backend):
 
     batch: ClassVar[int] = 100_000_000
 
-    parts: list[NDArray[Any]] = field(default_factory=list)  # the actions of the levels settled
-    tables: Tables = field(init=False)  # grows with the levels, as far as a level looks back
+    parts: list[NDArray[Any]] = field(default_factory=list)  # the actions of the settled levels
+    tables: Tables = field(init=False)  # widened as levels are settled, up to the window
     workspace: Workspace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class LevelSweep(Backend):
 
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory that the values take; evaluating the plan afterwards takes three tables, too."""
+        """Return the memory of the values; evaluating the plan afterwards takes three tables as well."""
         if prepared.acyclic and not keep:
             return 0  # such a model is swept and evaluated in tiles
         window = levels + 1 if keep else window_of(prepared, levels)
@@ -63,7 +63,7 @@ class LevelSweep(Backend):
 
     @property
     def values(self) -> Tables | None:
-        """The values of all levels, if they were to be kept."""
+        """The values of all levels if the task keeps them, else None."""
         return self.tables if self.task.keep else None
 
     @property
@@ -75,7 +75,7 @@ class LevelSweep(Backend):
         return UNREACHED if self.task.keep else int(self.task.prepared.cost.max(initial=0))
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
+        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
         task = self.task
         self._widen(last)
         self._reach(last)
@@ -89,7 +89,7 @@ class LevelSweep(Backend):
         self.done = last
 
     def _reach(self, last: int) -> None:
-        """Let the tables hold the levels before ``last``, as far as a level looks back; so far they hold all."""
+        """Widen the tables for the levels before ``last``, up to the window; narrower tables hold all levels so far."""
         window = min(self._furthest, last - 1) + 1
         longer = list(self.tables)
         for i, (table, used) in enumerate(zip(self.tables[:3], self._wanted, strict=True)):
@@ -100,20 +100,20 @@ class LevelSweep(Backend):
 
     @property
     def choice(self) -> NDArray[Any]:
-        """The actions of the levels settled."""
+        """The actions of the settled levels."""
         return np.concatenate(self.parts)
 
     def packed(self) -> Arrays:
-        """Return what is needed to go on from here."""
+        """Return the arrays needed to resume from here."""
         names = {"excess": self.tables.excess, "low": self.tables.low, "mean": self.tables.mean}
         found = np.ascontiguousarray(self.found[:, : self.done])
         return {"found": found, "choice": self.choice, **names, "chosen": self.workspace.chosen}
 
     def resume(self, kept: Arrays) -> None:
-        """Go on from what was packed, or from what was kept of a finished sweep."""
+        """Resume from packed arrays, or from the kept result of a finished sweep."""
         n, done, wanted = self.task.prepared.n_states, kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
         rows, unused = (n, min(self._furthest, done - 1) + 1), (1, 1)
-        finished = "chosen" not in kept  # then only what it found was kept
+        finished = "chosen" not in kept  # then only its result was kept
         if not finished:
             shapes = {name: rows if used else unused for name, used in zip(NAMES, self._wanted, strict=True)}
             wanted = {name: (shape, np.float64) for name, shape in shapes.items()} | {"chosen": ((n,), np.int64)}

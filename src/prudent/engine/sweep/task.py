@@ -1,7 +1,7 @@
-"""What is to be swept, what a sweep is, and what it finds.
+"""The task of a sweep, the interface of a backend, and the result of a sweep.
 
-A *backend* is one way to sweep: it settles budgets upwards, keeps the values that are still looked back to, and can be
-kept in a checkpoint and gone on with.  What does not fit a checkpoint is refused, whoever wrote it.
+A *backend* is one way to sweep: it settles rising budgets, keeps the values that are still looked back to, and can be
+saved in a checkpoint and resumed from it.  A checkpoint that does not fit the task is refused.
 """
 
 from abc import ABC, abstractmethod
@@ -28,23 +28,23 @@ TIE = 1e-11
 anyone would notice."""
 
 HUGE = 1e100
-"""A value that no table has."""
+"""Larger than any value in a table."""
 
 MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be swept."""
+    """The task of one sweep."""
 
     prepared: Prepared
     base: Base  # the values without budget
-    choice: IntArray  # a proper policy for no budget; where there is a plan, the one whose mean the base has
+    choice: IntArray  # a proper policy for no budget; for a plan, the one whose expected cost is base.mean
     worst: WorstCase
     aims: Aims
     terms: Terms
-    most: int  # levels that can matter
-    keep: bool = False  # the values of all levels
+    most: int  # the largest level that can matter
+    keep: bool = False  # whether to keep the values of all levels
     threads: int = 1
     tie: float = TIE
 
@@ -55,7 +55,7 @@ class Task:
         return np.asarray(number.astype(choice_type(self.prepared))[None])
 
     def workspace(self) -> Workspace:
-        """Return a workspace for solving cycles at no cost."""
+        """Return a workspace for solving free cycles."""
         prepared = self.prepared
         allowed, row = np.ones(prepared.n_actions, dtype=bool), np.empty(prepared.n_states)
         return Workspace(np.empty(prepared.n_actions), allowed, self.choice.copy(), row)
@@ -63,26 +63,26 @@ class Task:
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep found, by budget: row 0 is for no budget."""
+    """The result of a sweep, by budget; row 0 is for no budget."""
 
     excess: FloatArray  # (n_levels,)  U of the start
-    low: FloatArray  # (n_levels,)  surely at most that
+    low: FloatArray  # (n_levels,)  lower bound on U of the start
     mean: FloatArray  # (n_levels,)  M of the start
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
-    tables: Tables | None  # the values of all levels, if they were to be kept
+    tables: Tables | None  # the values of all levels, if they were kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
-    lost: float = np.nan  # at most so much is the policies' U above the least, relatively; if that is known
+    lost: float = np.nan  # bound on how far, relatively, the policies' U is above the least; nan if unknown
 
 
 @dataclass
 class Backend(ABC):
-    """One way to sweep, and how far it is."""
+    """One way to sweep, and its progress."""
 
     task: Task
     done: int = 1  # levels settled
-    found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # U, surely below it, M of the start
+    found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its lower bound, M
 
-    batch: ClassVar[int]  # outcomes times levels between two looks at the clock and at Ctrl-C
+    batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
 
     def __post_init__(self) -> None:
         self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.base]
@@ -90,7 +90,7 @@ class Backend(ABC):
     @classmethod
     @abstractmethod
     def serves(cls, task: Task, levels: float) -> bool:
-        """Return whether a task is to be swept this way, through about so many levels."""
+        """Return whether this backend is to sweep a task, through about so many levels."""
 
     @classmethod
     @abstractmethod
@@ -99,39 +99,39 @@ class Backend(ABC):
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "Backend":
-        """Return a sweep whose first levels, up to twice so many, take as long each as later ones do."""
+        """Return a sweep to be timed: each of its first ``2 * levels`` levels takes as long as a later one."""
         return cls(task)
 
     @classmethod
     def trial_bytes(cls, prepared: Prepared, levels: int) -> int:
-        """Return what such a trial takes beyond the tables of a sweep."""
+        """Return the memory that such a trial takes beyond the tables of a sweep."""
         return 0
 
     @abstractmethod
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
+        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
 
     @property
     @abstractmethod
     def choice(self) -> NDArray[Any]:
-        """The actions of the levels settled, (n_levels, n_states)."""
+        """The actions of the settled levels, (n_levels, n_states)."""
 
     @abstractmethod
     def packed(self) -> Arrays:
-        """Return what is needed to go on from here."""
+        """Return the arrays needed to resume from here."""
 
     @abstractmethod
     def resume(self, kept: Arrays) -> None:
-        """Go on from what was packed, or from what was kept of a finished sweep."""
+        """Resume from packed arrays, or from the kept result of a finished sweep."""
 
     @property
     def values(self) -> Tables | None:
-        """The values of all levels, if they were to be kept."""
+        """The values of all levels if the task keeps them, else None."""
         return None
 
     @property
     def lost(self) -> float:
-        """What taking actions that tie has lost in U, relatively, rounding included; not a number if it is unknown."""
+        """Bound on the relative increase of U by choices among ties, rounding included; nan if unknown."""
         return np.nan
 
     def _widen(self, last: int) -> None:
@@ -140,7 +140,7 @@ class Backend(ABC):
             self.found = np.concatenate([self.found, np.zeros((3, more))], axis=1)
 
     def _check(self, kept: Arrays, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
-        """Refuse arrays that no sweep of this task has."""
+        """Refuse arrays that cannot come from a sweep of this task."""
         prepared, done = self.task.prepared, kept_levels(kept)
         shape = (done if self.task.aims.plan else 1, prepared.n_states)
         wanted |= {"found": ((3, done), np.float64), "choice": (shape, choice_type(prepared))}
@@ -159,7 +159,7 @@ class Backend(ABC):
             raise PrudentError(MISFIT)
 
     def _chosen(self, kept: Arrays) -> IntArray:
-        """Return one action for each state, as it was kept."""
+        """Return the kept action of each state; refuse actions of other states."""
         prepared, chosen = self.task.prepared, kept["chosen"]
         first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
         if not ((chosen >= first) & (chosen < first + count)).all():

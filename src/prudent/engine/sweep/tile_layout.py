@@ -1,15 +1,15 @@
-"""Models laid out for sweeping budgets in tiles, and such sweeps.
+"""The layout of models for sweeping budgets in tiles.
 
-Which models: those without cycles, whatever they cost, and those whose cycles take at least a few dozen levels, but for
-a few outcomes.  Others are swept level by level (:mod:`prudent.engine.sweep.driver`).
+Acyclic models are laid out whatever their costs.  Cyclic models are laid out if tiles seem faster: at least half of the
+outcomes must look back a whole tile.  Others are swept level by level (:mod:`prudent.engine.sweep.levels`).
 
-*Less work.*  Outcome lists that several actions share, up to a shift of their costs, are added up once.  Budgets that
-cannot be left at a state are not looked at, nor those from which U is 0, nor for M those that the policy of least
-expected cost never uses up.
+*Less work.*  An outcome list that several actions share, up to a shift of its costs, is added up once.  Three ranges of
+budgets are skipped: those larger than a run can have left in a state, those for which U is 0, and, for M, those that
+the policy of least expected cost never exceeds.
 
-*Guarantee.*  All values are sums of products of numbers that are not negative, so rounding changes them by a factor:
-at most (1 + e) to the number of sums along a run, e the relative error of one of them.  What is surely below U is U
-with that factor taken off, begun from a lower bound on V.
+*Guarantee.*  All values are sums of products of non-negative numbers, so rounding errors change them by a factor of at
+most (1 + e)^n, where e is the relative error of one sum and n the number of sums along a run.  The lower bound on U is
+U reduced by that factor, and by the error of V.
 """
 
 from dataclasses import dataclass, replace
@@ -31,10 +31,10 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner,
 __all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "tiling_of"]
 
 FEW = 3
-"""Outcome lists of fewer outcomes are not worth sharing."""
+"""The fewest outcomes of a list that is worth sharing."""
 
 SURE = 1e-11
-"""What rounding may take off a lower bound; where it might be more, the sweep goes level by level."""
+"""The most that rounding may take off a lower bound, relatively; else the sweep goes level by level."""
 
 MOST_SCRATCH = 2**27
 """The most bytes of scratch for the actions of one group."""
@@ -44,9 +44,9 @@ MOST_SCRATCH = 2**27
 class Rules:
     """How long tiles are, and when they are worth it."""
 
-    long: int = 512  # the tile of a model without cycles: a few such vectors fit into the fastest memory
+    long: int = 512  # the tile of a model without cycles: a few such vectors fit into the fastest cache
     tiles: tuple[int, ...] = (128, 64, 32)  # tiles to try on a model with cycles
-    crowded: float = 0.5  # the part of outcomes that may be shorter than a tile, for the tile to be tried
+    crowded: float = 0.5  # a tile is tried if no larger part of the outcomes looks back less than it
     by_level: float = 2.0  # about how long an outcome takes level by level, in nanoseconds
 
 
@@ -63,18 +63,18 @@ class Tiling:
     shares_rows: bool  # whether nodes hand their rows on to others; else each has its own
     scratch_rows: int  # rows of scratch
     back: int  # how many levels back an outcome looks at most
-    sums: int  # at most so many sums along a run within a tile, or within the least cost of a step of a cycle
-    least: int  # that least cost; 0 without cycles
-    free: bool  # whether there are cycles at no cost: then it is for lower bounds only
+    sums: int  # the most sums along a run; in a model with cycles, along free outcomes
+    least: int  # the least cost above 0; 0 without cycles
+    free: bool  # whether there are free cycles: then it serves for lower bounds only
 
     @property
     def wide(self) -> bool:
-        """Whether there are no cycles, but rows are too long to be handed on."""
+        """Whether there are no cycles, but rows are too long to be shared."""
         return self.prepared.acyclic and not self.shares_rows
 
     @cached_property
     def weight(self) -> IntArray:
-        """The outcomes of all groups before each."""
+        """The number of outcomes in all groups before each group."""
         work = self.work
         size = np.diff(work.outcome_start[work.action_start])[work.group_node]
         return np.asarray(offsets(size)[work.group_start])
@@ -86,19 +86,19 @@ class Tiling:
         return list(pairwise([0, *cuts.tolist(), len(self.weight) - 1]))
 
     def error(self, levels: IntArray) -> FloatArray:
-        """Return the relative error of values after so many levels."""
+        """Return a bound on the relative rounding error of values at each of the levels."""
         runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
         return np.asarray(runs, dtype=np.float64) * (2 * self.sums * float(rounding(self.prepared).max(initial=0.0)))
 
 
 @once
 def tiling_of(prepared: Prepared) -> Tiling | None:
-    """Return a model laid out for tiles, or None where levels are better taken one by one."""
+    """Return a model laid out for tiles, or None where sweeping level by level is better."""
     return lay_out(prepared, Rules())
 
 
 def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
-    """Lay out a model for tiles by some rules, if that is worth it by them."""
+    """Lay out a model for tiles; return None if by the rules that is not worth it."""
     if prepared.acyclic:
         return _long(prepared, _Nodes.sharing(prepared), rules)
     nodes, free_block = _Nodes.of(prepared), prepared.free_blocks[2]
@@ -131,7 +131,7 @@ class _Nodes:
         return len(self.action_start) - 1
 
     def delay(self, prepared: Prepared) -> IntArray:
-        """Return the least that a run in each node can have used."""
+        """Return the fewest levels that a run in each node can have used."""
         least = np.append(prepared.least_spent, np.full(len(self.heads), UNREACHED))
         if len(self.heads) > 0:
             action = owner(self.outcome_start)
@@ -154,7 +154,7 @@ class _Nodes:
 
     @classmethod
     def sharing(cls, prepared: Prepared) -> "_Nodes":
-        """Find outcome lists that actions share up to a shift; such an action is one sure step to a node of its own."""
+        """Make a node of each outcome list that actions share up to a shift; such an action is one sure step to it."""
         n, start = prepared.n_actions, prepared.outcome_start
         successor, cost, chance = prepared.successor, prepared.cost, prepared.probability
         like, shift = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -188,7 +188,7 @@ def _long(prepared: Prepared, nodes: _Nodes, rules: Rules) -> Tiling:
     order = np.argsort(layer, kind="stable")
     alone, depth = np.zeros(n, dtype=bool), int(layer.max()) + 2
     found = _tiling(prepared, nodes, rules.long, np.arange(n + 1), order, alone, depth, 0)
-    if found.back > rules.long:  # handing on would take longer than it saves
+    if found.back > rules.long:  # sharing rows would take longer than it saves
         return found
     row = np.empty(n, dtype=np.int64)
     rows = share_rows(nodes.action_start, nodes.outcome_start, nodes.successor, layer, order, row)
@@ -259,7 +259,7 @@ def _tiling(
     n = nodes.n_nodes
     delay = nodes.delay(prepared)
     actions = np.diff(nodes.action_start)[group_node]
-    before = np.cumsum(actions) - actions  # rows of scratch are shared within a group
+    before = np.cumsum(actions) - actions  # a group numbers its rows of scratch from 0
     scratch = np.zeros(n, dtype=np.int64)
     scratch[group_node] = before - np.repeat(before[group_start[:-1]], np.diff(group_start))
     action_node = owner(nodes.action_start)
@@ -315,7 +315,7 @@ def _tiling(
 def known_of(
     tiling: Tiling, excess: FloatArray, mean: FloatArray, worst: WorstCase, choice: IntArray | None, slope: float
 ) -> Known:
-    """Return what is known at the ends of the budget axis; ``mean`` is that of ``choice``, if there is one."""
+    """Return the values at both ends of the budget axis; ``mean`` is the expected cost of ``choice``, if given."""
     prepared, work = tiling.prepared, tiling.work
     goals = prepared.is_goal
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
@@ -340,8 +340,8 @@ def known_of(
 
 
 def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
-    """Set choices to the first action where no run can be that begins with the largest budget."""
+    """Set choices to the first action for budgets that no run has left if it begins with the largest one."""
     tiling = tiling_of(prepared)
     if tiling is not None and not tiling.free:
-        most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # what can be left in each
+        most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each
         clear_beyond(choice, most)

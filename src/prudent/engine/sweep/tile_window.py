@@ -1,8 +1,8 @@
-"""The values of a sweep in tiles, as far as they are still looked back to.
+"""The values of a sweep in tiles that are still looked back to.
 
-A model without cycles is taken successors first, all of a tile's levels at once.  Once every node that looks at a row
-is done, another node takes the row; from tile to tile it hands on no more than the levels that are looked back to.  So
-the rows in use stay in the caches.  In a model with cycles every node has a row of its own, which slides along.
+A model without cycles is settled successors first, all of a tile's levels at once.  Once every node that looks at a row
+is done, another node reuses the row.  From tile to tile, a node hands on only the levels that are looked back to.  So
+the rows in use stay in the caches.  Otherwise every node has a row of its own, whose levels slide along.
 """
 
 from dataclasses import dataclass, field
@@ -20,18 +20,18 @@ from prudent.models.rows import FloatArray
 __all__ = ["Window", "tile_and_width"]
 
 TABLES = 2**28
-"""Bytes that tables take at most, unless short tiles do not fit into that."""
+"""The most bytes of the tables, unless even the shortest tiles need more."""
 
 SHORTEST = 16
-"""The shortest that tiles are made for that."""
+"""The shortest tiles that are made to save memory."""
 
 NOTHING = (np.zeros(1), np.zeros(1))
-"""What is handed on where one tile is all."""
+"""Stands for the levels handed on where none are."""
 
 
 @dataclass
 class Window:
-    """Tables for the levels of a tile and those before it, up to ``most``; ``plan``: of M, too."""
+    """Tables for the levels of a tile and those that it looks back to, up to ``most``; with ``plan``, of M too."""
 
     tiling: Tiling
     most: int
@@ -45,13 +45,13 @@ class Window:
         tiling = self.tiling
         self.tile, self._widest = tile_and_width(tiling, self.most)
         self.width = self._widest
-        if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # that may be far more than is needed
+        if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # the sweep may end early: begin narrow
             self.width = min(self._widest, 2 * self.tile)
         self.tables = [np.zeros(tiling.rows * self.width if used else 1) for used in (True, self.plan)]  # goals stay 0
 
     @cached_property
     def before(self) -> list[FloatArray]:
-        """By node and level: what rows hand on from tile to tile, where they are shared."""
+        """The values, by node and level, that are handed on from tile to tile where rows are shared."""
         carried = len(self.tiling.work.delay) * self._carried
         return [np.zeros(carried if used else 1) for used in (True, self.plan)]
 
@@ -61,22 +61,22 @@ class Window:
 
     @property
     def fits(self) -> int:
-        """How many such tables there may be at the same time."""
+        """How many windows fit into ``TABLES`` bytes."""
         return TABLES // (16 * self.tiling.rows * self.width)
 
     def beside(self) -> "Window":
-        """Return tables for another tile at the same time, to which rows are handed on."""
+        """Return a window for another tile settled at the same time; levels are handed on between the two."""
         other = Window(self.tiling, self.most, self.plan)
         other.before = self.before
         return other
 
     def reach(self, first: int, end: int) -> None:
-        """Let the tables reach the levels ``first:end``, those before being settled."""
+        """Make room in the tables for the levels ``first:end``; all levels before are settled."""
         tiling = self.tiling
         if tiling.shares_rows:
             self.origin = first - tiling.back
             return
-        if end - self.origin > self.width and self.width < self._widest:  # nothing was let go of so far
+        if end - self.origin > self.width and self.width < self._widest:  # no level was dropped so far
             wider = self.width
             while wider < min(end, self._widest):
                 wider = min(apart(2 * wider), self._widest)
@@ -89,7 +89,7 @@ class Window:
             self.origin += by
 
     def values(self, choice: NDArray[Any], *, first: bool, last: bool) -> Values:
-        """Return the tables for a kernel; whether its tile is the first one, or the last."""
+        """Return the tables for a kernel; ``first`` and ``last`` say whether its tile is the first one, or the last."""
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
         before = self._carried
         taken, handed = 0 if first else before, 0 if last else before
@@ -97,24 +97,24 @@ class Window:
         return Values(row, excess, mean, before, taken, handed, excess_before, mean_before, choice)
 
     def of_start(self, first: int, end: int) -> list[FloatArray]:
-        """Return U and M of the start for the levels ``first:end``, which were the last to be settled."""
+        """Return U and M of the start for the levels ``first:end``, the last ones settled."""
         start = int(self.tiling.row[self.tiling.prepared.start]) * self.width - self.origin
         return [table[start + first : start + end] for table in self.tables[: 2 if self.plan else 1]]
 
     @property
     def kept(self) -> list[FloatArray]:
-        """What is needed to go on: one table of U, one of M."""
+        """The arrays to resume from: one table of U, one of M."""
         return self.before if self.tiling.shares_rows else self.tables
 
     def resume(self, kept: list[FloatArray], origin: int) -> None:
-        """Go on from what was kept, whose lengths fit."""
+        """Resume from kept arrays of the right lengths."""
         if self.tiling.shares_rows:
             self.before = kept
         else:
             self.width, self.tables, self.origin = len(kept[0]) // self.tiling.rows, kept, origin
 
     def lengths(self, size: int) -> tuple[int, int]:
-        """Return how long what was kept has to be, if its first table has a size."""
+        """Return the lengths that kept arrays must have, given the size of the first one."""
         if self.tiling.shares_rows:
             return len(self.before[0]), len(self.before[1])
         rows, width = self.tiling.rows, self.width
@@ -124,7 +124,7 @@ class Window:
 
 
 def tile_and_width(tiling: Tiling, most: int) -> tuple[int, int]:
-    """Return how long tiles are to be, and how many levels tables hold in the end."""
+    """Return the length of tiles, and the most levels that tables will hold."""
     fits = TABLES // (16 * tiling.rows) - tiling.back
     if tiling.shares_rows:
         tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
@@ -134,12 +134,12 @@ def tile_and_width(tiling: Tiling, most: int) -> tuple[int, int]:
 
 
 def apart(width: int) -> int:
-    """Return a width for rows whose heads are not to fall into the same set of a cache, as those 4 kB apart do."""
+    """Return a width for rows such that they do not begin multiples of 4 kB apart, i.e. in the same set of a cache."""
     return width if width < 512 else -(-width // 512) * 512 + 8
 
 
 def _widened(table: FloatArray, width: int, wider: int) -> FloatArray:
-    """Return a table by row with more levels; one that is not used stays as it is."""
+    """Return a table with wider rows; the placeholder of an unused table is returned unchanged."""
     if len(table) < width:
         return table
     found = np.zeros((len(table) // width, wider))

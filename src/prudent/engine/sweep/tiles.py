@@ -1,7 +1,7 @@
-"""The sweep in tiles of many levels at once: models that are laid out for it, on all threads.
+"""The backend that sweeps in tiles of many levels at once: models laid out for it, on all threads.
 
-Which models, and why that is right, is told in :mod:`prudent.engine.sweep.tile_layout`; which values are kept, in
-:mod:`prudent.engine.sweep.tile_window`.
+:mod:`prudent.engine.sweep.tile_layout` says which models these are and why the values are right,
+:mod:`prudent.engine.sweep.tile_window` which values are kept.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -27,19 +27,19 @@ from prudent.runtime.limits import Arrays
 __all__ = ["TileSweep"]
 
 PART = 1_000_000
-"""Outcomes times levels between two looks at how far the tile before has come: a few tenths of a millisecond."""
+"""Outcomes times levels between two checks of how far the tile before has come: a few tenths of a millisecond."""
 
 MOST_PARTS = 64
-"""More are not needed to keep threads busy."""
+"""The most parts of a tile; more are not needed to keep threads busy."""
 
 LEAST = 8
-"""So many parts for each thread, or it is not worth it."""
+"""The fewest parts for each thread to be worth starting."""
 
 SHORT = 128
-"""So many levels for each thread, or tiles would be too short."""
+"""The fewest levels for each thread; with fewer, tiles would be too short."""
 
 AT_FIRST = 2**30
-"""States times levels that the table of actions holds at first; it grows as it is needed."""
+"""States times levels that the table of actions holds at first; it grows as needed."""
 
 
 @dataclass
@@ -47,12 +47,12 @@ class TileSweep(Backend):
     """A sweep in tiles."""
 
     tiling: Tiling = field(init=False)
-    layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # another one than the model's own
+    layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # used instead of the model's own
     batch: ClassVar[int] = 1_000_000_000
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
-        """Return whether a model can be laid out for tiles, and rounding would not be felt."""
+        """Return whether the model is laid out for tiles that serve the task, with rounding errors within ``SURE``."""
         found = None if task.keep else tiling_of(task.prepared)
         if found is None or (found.free and task.aims.plan):
             return False
@@ -72,7 +72,7 @@ class TileSweep(Backend):
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "TileSweep":
-        """Let all nodes count from the first level, as they do later on, where each has a row of its own."""
+        """Return a sweep in which, if rows are too long to be shared, all nodes are settled from the first level on."""
         tiling = tiling_of(task.prepared)
         if tiling is None or not tiling.wide:
             return cls(task)
@@ -82,7 +82,7 @@ class TileSweep(Backend):
 
     @classmethod
     def trial_bytes(cls, prepared: Prepared, levels: int) -> int:
-        """Return what a trial takes beyond the tables of a sweep: rows are as long as it has levels."""
+        """Return what a trial takes beyond the tables of a sweep: its rows hold all its levels."""
         tiling = tiling_of(prepared)
         return 32 * tiling.rows * levels if tiling is not None and tiling.wide else 0
 
@@ -101,7 +101,7 @@ class TileSweep(Backend):
         if task.aims == (True, True):
             whole = task.base.excess > 0
             self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
-        # What is not written to takes no memory, so the table may as well be long.
+        # Memory that is not written to is not taken, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
         self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
         self._choice[0] = task.first_choice[0]
@@ -123,19 +123,19 @@ class TileSweep(Backend):
 
     @property
     def _lost_each(self) -> float:
-        """What one choice among actions that tie has lost at most, relatively."""
+        """The largest relative increase of U by one choice among actions that tie."""
         return max(float(scratch.lost[0]) for scratch in self._scratch)
 
     @property
     def lost(self) -> float:
-        """What taking actions that tie has lost in U, relatively, rounding included; unknown where there are cycles."""
+        """Bound on the relative increase of U by choices among ties, rounding included; nan where there are cycles."""
         if self.tiling.least > 0:
             return np.nan
         error = float(self.tiling.error(np.array([self.done]))[0])
         return float((1 + self._lost_each) ** self.tiling.sums * (1 + error) - 1)
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels up to ``last``; ``final``: none will be asked for after them."""
+        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
         self._end = last if final else None
         self._widen(last)
         self._lengthen(last)
@@ -153,16 +153,16 @@ class TileSweep(Backend):
         self.done = last
 
     def _lanes(self, levels: int) -> int:
-        """Return how many tiles are worth settling at the same time: one where rows are not handed on."""
+        """Return how many tiles are worth settling at the same time: one where rows are not shared."""
         if not self.tiling.shares_rows:
             return 1
         work = int(self.tiling.weight[-1]) * levels // PART  # in parts
         return int(max(min(self.task.threads, work // LEAST, levels // SHORT, self._window.fits), 1))
 
     def _settle_side_by_side(self, tiles: list[tuple[int, int]], lanes: int) -> None:
-        """Settle tiles in threads: each follows the one before through the model, part by part.
+        """Settle tiles in threads: each tile follows the one before through the model, part by part.
 
-        A part needs what the same part of the tile before hands on; every sum has its order, so nothing changes.
+        A part needs what the same part of the tile before hands on.  Threads do not change the order of any sum.
         """
         while len(self._windows) < lanes:
             self._windows.append(self._window.beside())
@@ -187,12 +187,12 @@ class TileSweep(Backend):
             try:
                 work(lane)
             except BaseException:
-                with changed:  # let the others come to an end
+                with changed:  # let the other threads end
                     done[:] = [len(parts)] * len(tiles)
                     changed.notify_all()
                 raise
 
-        with ThreadPoolExecutor(lanes, thread_name_prefix="prudent") as pool:  # its own: lanes wait for each other
+        with ThreadPoolExecutor(lanes, thread_name_prefix="prudent") as pool:  # its own, as lanes wait for each other
             for each in [pool.submit(run, lane) for lane in range(lanes)]:
                 each.result()
 
@@ -202,7 +202,7 @@ class TileSweep(Backend):
         settle(*about, self._scratch[lane], self._free, *groups)
 
     def _note(self, first: int, end: int, window: Window) -> None:
-        """Take down what a tile has found."""
+        """Record the values of the start that a tile has found."""
         aims, (excess, *mean) = self.task.aims, window.of_start(first, end)
         self.found[0, first:end] = excess if aims.plan else 0.0
         if aims.bound:
@@ -219,11 +219,11 @@ class TileSweep(Backend):
 
     @property
     def choice(self) -> NDArray[Any]:
-        """The actions of the levels settled."""
+        """The actions of the settled levels."""
         return self._choice[: self.done if self.task.aims.plan else 1]
 
     def packed(self) -> Arrays:
-        """Return what is needed to go on from here."""
+        """Return the arrays needed to resume from here."""
         excess, mean = self._window.kept
         return {
             "found": np.ascontiguousarray(self.found[:, : self.done]),
@@ -236,9 +236,9 @@ class TileSweep(Backend):
         }
 
     def resume(self, kept: Arrays) -> None:
-        """Go on from what was packed, or from what was kept of a finished sweep."""
+        """Resume from packed arrays, or from the kept result of a finished sweep."""
         done, wanted = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
-        finished = "origin" not in kept  # then only what it found was kept
+        finished = "origin" not in kept  # then only its result was kept
         if not finished:
             excess, mean = self._window.lengths(kept["excess"].size)
             wanted = {

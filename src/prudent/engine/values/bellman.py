@@ -1,4 +1,4 @@
-"""Bellman's equations of a prepared model: along all its arcs, or along those at no cost."""
+"""Bellman's equations of a prepared model: along all its arcs, or along the free ones."""
 
 from collections.abc import Iterable
 
@@ -27,19 +27,19 @@ __all__ = [
 ]
 
 DENSE = 256
-"""Blocks up to this size are solved by dense elimination in the kernel, larger ones as values/large.py says."""
+"""Blocks up to this size are solved by dense elimination in the kernel, larger ones by :class:`LargeBlock`."""
 
 LARGEST_FREE = 4096
 """The largest block of the zero-cost graph; its dense matrix takes 128 MB."""
 
 
 def all_arcs(prepared: Prepared) -> Arcs:
-    """Return all arcs: one step of the model."""
+    """Return the arcs of all outcomes, with a workspace."""
     return _with_workspace(_all(prepared), DENSE)
 
 
 def free_arcs(prepared: Prepared) -> Arcs:
-    """Return the arcs at no cost: one level of the budget."""
+    """Return the arcs of free outcomes, which stay on one level of the budget, with a workspace."""
     return _with_workspace(_free(prepared), LARGEST_FREE)
 
 
@@ -98,8 +98,8 @@ def rounding(prepared: Prepared) -> FloatArray:
 def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
     """Return per block the relative error of evaluating a policy there by elimination.
 
-    A value is a ratio of sums of products of at most as many chances as the block has states, so relative errors
-    of the chances count that often, whatever the loops; the elimination itself adds a small multiple of size^3.
+    A value is a ratio of sums of products, each of at most as many probabilities as the block has states.  So their
+    relative errors count that often, whatever the loops; the elimination itself adds a small multiple of size^3.
     """
     size = np.diff(arcs.block_start)
     return np.asarray(4.0 * size**3 * UNIT + 2 * size * rounding(prepared).max(initial=0.0))
@@ -117,17 +117,17 @@ def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
 
 
 def path_rounding(prepared: Prepared, steps: FloatArray) -> float:
-    """Return the relative error of sums of chances along a run: it grows with the run's expected length."""
+    """Return the relative error of sums of probabilities along a run; it grows with the run's expected length."""
     return 4 * float(rounding(prepared).max(initial=0.0)) * (10 + float(steps.max(initial=0.0)))
 
 
 def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
     """Return per state a bound on the expected number of steps along free arcs, under any policy.
 
-    Infinite where rounding does not let it be sure.
+    It is infinite where rounding errors are too large to prove one.
     """
     if (np.diff(arcs.block_start) == 1).all():
-        return np.full(prepared.n_states, np.inf)  # not needed
+        return np.full(prepared.n_states, np.inf)  # no block uses it
     everything, one = np.ones(prepared.n_actions, dtype=bool), np.ones(prepared.n_actions)
     steps = solve_bellman(arcs, one, everything, arcs.action_start[:-1].copy(), sense=-1.0)
     inner = np.arange(len(prepared.cost)) < arcs.inner_stop[prepared.outcome_action]
@@ -153,7 +153,7 @@ def solve_bellman(
     """Solve Bellman's equations for action costs ``k``; return the values, and improve a proper ``choice`` in place.
 
     The residuals of blocks that do not fit into the dense matrix are brought down to ``finest``, relative to the sums
-    they come from; ``large`` lists those blocks, where they are known from before.
+    they come from; ``large`` lists those blocks if the caller has them already.
     """
     value = np.zeros(len(arcs.rank))
     done = 0

@@ -2,26 +2,26 @@
 
     V(s) = min over a of  sum over outcomes of  p (c + V(s'))          V(goal) = 0
 
-Solved component by component in the order of the graph: at sight where it is acyclic, elsewhere by policy
-iteration, each policy evaluated by elimination or, in large components, as values/large.py says.  It stops when no
-choice improves; a small last change is never taken for a small error.
+Components are solved in order, successors first: a single state directly, a larger component by policy iteration.
+Each policy is evaluated by elimination or, in large components, as :mod:`prudent.engine.values.large_components`
+says.  Iteration stops when no choice improves; a small last change is not taken for a small error.
 
-Where a loop is hardly ever left, a value has more digits that matter than a float holds: rounding it once changes
-what a single step seems to gain, and there are very many steps.  So values are refined into sums of two floats,
-until what each equation lacks is within the rounding of its own terms, and choices are judged once more with those.
+If a loop is hardly ever left, a float has too few digits for the value: rounding it once changes the apparent gain
+of a single step, and a run takes very many steps.  So values are refined into sums of two floats, until the residual
+of each equation is within the rounding error of its own terms.  Then the choices are judged again.
 
 The error is bounded afterwards, from the residual r of the refined V in each action, rounding included:
 
-* above: with e the total of the errors r that the chosen policy is expected to meet, V + 2 e is checked to be a
+* above: let e be the expected total of r along a run of the chosen policy.  V + 2 e is checked to be a
   supersolution of that policy, i.e. at least ``sum p (c + .)``, hence above its true cost;
-* below: with e the largest such total that *nearly optimal* actions can meet, V - 2 e is checked to be a
+* below: let e be the largest such total over policies of *nearly optimal* actions.  V - 2 e is checked to be a
   subsolution, i.e. at most ``sum p (c + .)`` for every action, hence below the cost of every policy that
-  reaches a goal.  The total is finite: an end component of optimal actions would be one at no cost, and
-  those are collapsed.
+  reaches a goal.  This e is finite: an end component of optimal actions would have zero cost, and those are
+  collapsed.
 
-The factor 2 pays for the rounding of e itself, and for solving for it roughly.  Both errors are relative: where V
-is 0, they are 0.  The checks do not ask how anything was computed; where it was computed badly, bounds are wide.
-Without cycles both totals are added up in one pass instead, rounded up at every step, and every action counts below.
+The factor 2 covers the rounding errors of e and its rough solution.  Both errors are relative: where V is 0, they
+are 0.  The checks hold however the numbers were computed; bad numbers only make the bounds wide.  In an acyclic
+model, one pass adds up both totals instead, rounding up at every step; there the lower bound counts every action.
 """
 
 from dataclasses import dataclass, replace
@@ -40,10 +40,10 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray
 __all__ = ["Expected", "least_expected_cost", "proper_choice", "surely_expected"]
 
 ROUGHLY = 1e-3
-"""How well corrections and totals of errors are solved for."""
+"""The relative residual to which corrections and totals of errors are solved."""
 
 REFINEMENTS = 100
-"""The most corrections of the values, and changes of the policy that come of them."""
+"""The most rounds of correcting the values and then improving the policy."""
 
 
 @dataclass(frozen=True)
@@ -51,29 +51,29 @@ class Expected:
     """The least expected cost from every prepared state, in levels."""
 
     value: FloatArray  # (n_states,)  as computed
-    lower: FloatArray  # (n_states,)  at most the true one
-    upper: FloatArray  # (n_states,)  at least what the choice costs
+    lower: FloatArray  # (n_states,)  lower bound on the least expected cost
+    upper: FloatArray  # (n_states,)  upper bound on the expected cost of the choice
     choice: IntArray  # (n_states,)  the action played
     steps: FloatArray  # (n_states,)  expected number of steps under the choice
 
     @property
     def base(self) -> Base:
-        """What a sweep of the excess begins with: the values without budget."""
+        """The values without budget, from which a sweep of the excess begins."""
         return Base(self.value, self.lower, self.value)
 
 
 @dataclass(frozen=True)
 class _Refined:
-    """Values as sums of two floats, and what each action costs beyond them."""
+    """Values as sums of two floats, and each action's gap: what it costs beyond the value of its state."""
 
     high: FloatArray  # (n_states,)
     low: FloatArray  # (n_states,)
     gap: FloatArray  # (n_actions,)
     error: FloatArray  # (n_actions,)  the rounding error of the gap
-    size: FloatArray  # (n_actions,)  what the gap is summed from
+    size: FloatArray  # (n_actions,)  the sum of the absolute terms of the gap
 
     def plus(self, change: FloatArray, *, up: bool) -> FloatArray:
-        """Return the values changed, as floats rounded up or down."""
+        """Return the values plus a change, as floats rounded up or down."""
         return _added(self.high, _added(self.low, change, up=up), up=up)
 
 
@@ -84,14 +84,14 @@ def least_expected_cost(prepared: Prepared) -> Expected:
 
 
 def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
-    """Return what the least expected cost surely is at least, where a lattice holds costs only closely too."""
+    """Return a lower bound on the least expected cost that allows for costs off the lattice, too."""
     if prepared.scale.slip == 0:
         return expected.lower
     return least_expected_cost(replace(prepared, fine=prepared.scale.surely(prepared.fine))).lower
 
 
 def proper_choice(prepared: Prepared) -> IntArray:
-    """Choose actions that may move closer to a goal: every such policy reaches one with probability 1."""
+    """Choose in each state an action that may move closer to a goal: such a policy reaches one with probability 1."""
     hop = towards(prepared.outcome_state, prepared.successor, prepared.n_states, prepared.is_goal)
     good = np.flatnonzero(hop[prepared.outcome_state] == prepared.successor)
     choice = prepared.action_start[:-1].copy()
@@ -100,7 +100,7 @@ def proper_choice(prepared: Prepared) -> IntArray:
 
 
 class _Equations:
-    """Bellman's equations of a prepared model, and what it takes to solve them."""
+    """Bellman's equations of a prepared model, and the arrays for solving them."""
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
@@ -111,7 +111,7 @@ class _Equations:
 
     def least(self) -> Expected:
         everything = np.ones(self.prepared.n_actions, dtype=bool)
-        acyclic = self.prepared.acyclic  # then every policy is proper, and each choice is made when its turn comes
+        acyclic = self.prepared.acyclic  # then every policy is proper, so any first choice will do
         choice = self.prepared.action_start[:-1].copy() if acyclic else proper_choice(self.prepared)
         value = solve_bellman(self.arcs, self.prepared.mean_cost, everything, choice, large=self.large)
         refined = self._refine(value, choice)
@@ -123,7 +123,7 @@ class _Equations:
         return Expected(value=np.clip(refined.high, lower, upper), lower=lower, upper=upper, choice=choice, steps=steps)
 
     def _policy(self, k: FloatArray, choice: IntArray, finest: float) -> FloatArray:
-        """Return the totals that a policy meets of what its actions cost, of either sign."""
+        """Return a policy's expected totals of action costs ``k``, which may have either sign."""
         return solve_bellman(
             self.arcs, k, self.prepared.playing(choice), choice.copy(), large=self.large, finest=finest
         )
@@ -133,7 +133,7 @@ class _Equations:
         return _Refined(high, low, gap, self.unit * size, size)
 
     def _refine(self, value: FloatArray, choice: IntArray) -> _Refined:
-        """Correct the values until their equations lack no more than rounding; improve ``choice`` by them in place."""
+        """Correct the values until their residuals are within rounding error; improve ``choice`` in place."""
         now, kept, before = self._at(value, np.zeros_like(value)), None, np.inf
         for _ in range(REFINEMENTS):
             played = choice[self.acting]
@@ -156,7 +156,7 @@ class _Equations:
         return kept
 
     def _ahead(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return bounds and steps in one pass."""
+        """Return both bounds and the expected steps, in one pass over an acyclic model."""
         rows = self.prepared.action_start, self.prepared.outcome_start, self.prepared.probability
         above, below, steps = errors_ahead(
             self.prepared.blocks[1], *rows, self.prepared.successor, refined.gap, refined.error, self.unit, choice
@@ -164,16 +164,16 @@ class _Equations:
         return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True), steps
 
     def _may_stay(self, usable: BoolArray) -> bool:
-        """Return whether some of these actions can be played for ever: then there are no totals."""
+        """Return whether some of these actions can be played for ever: then totals need not be finite."""
         arcs = self.prepared
         _, inside = end_components(arcs.action_state, arcs.outcome_start, arcs.successor, arcs.n_states, usable)
         return bool(inside.any())
 
     def _total(self, needed: FloatArray, usable: BoolArray, choice: IntArray, sense: float) -> FloatArray | None:
-        """Return totals of what single steps need, such that each step's fall is surely at least half of that.
+        """Return totals such that each action lowers the expected total by at least half of what it needs, or None.
 
-        The totals have errors of their own, so they are sums of two floats too; what falls short is added, and
-        counted as usable where it was not, until the check passes.  They are returned rounded up.
+        The totals have rounding errors too, so they are sums of two floats.  As long as actions fall short, they
+        become usable and their shortfall is added to the totals.  The totals are returned rounded up.
         """
         total, low, short = np.zeros(self.prepared.n_states), np.zeros(self.prepared.n_states), needed
         none, choice = np.zeros_like(needed), choice.copy()
@@ -209,14 +209,14 @@ class _Equations:
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return sums as floats, and exactly what these lack (Knuth)."""
+    """Return rounded sums, and their exact remainders (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _added(a: FloatArray, b: FloatArray, *, up: bool) -> FloatArray:
-    """Return sums rounded up or down; not at all where they are floats."""
+    """Return sums rounded up or down; exact where the sum is a float."""
     total, lack = _two_sum(a, b)
     wrong = lack > 0 if up else lack < 0
     return np.where(wrong, np.nextafter(total, np.inf if up else -np.inf), total)

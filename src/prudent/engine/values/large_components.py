@@ -1,18 +1,18 @@
-"""Policy evaluation in a large block, where a dense elimination is out of reach.
+"""Policy evaluation in a large block, for which dense elimination is too expensive.
 
 The equations ``x = rhs + P x`` of one policy, each divided by its diagonal, are solved in one of two ways:
 
-* *iteratively*: BiCGSTAB, preconditioned by one pass of Gauss and Seidel in ascending order of value.  A few dozen
-  products do where the block mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
-  spaces take care of), and where the policy mostly moves towards lower values;
-* *directly*, for blocks that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are treated so:
-  with states in the order of Cuthill and McKee the factors fit into a band.  Inside a thin band by elimination
-  without a subtraction, which is accurate in every entry whatever the chances, even where the way out is uphill; in
-  a wider one, or where a few states are led to from everywhere, by SuperLU, which needs less room and work.
+* *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass in ascending order of value.  A few dozen products
+  suffice if the block mixes quickly, however slowly it is left (that is one isolated mode, which Krylov methods
+  handle), or if the policy mostly moves towards lower values;
+* *directly*, for blocks that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are factorised:
+  with states in Cuthill-McKee order the factors fit into a band.  A thin band is solved by elimination without
+  subtractions, accurate in every entry whatever the probabilities, even if the way out leads through higher values.
+  A wider band, or one with a few states that most others lead to, is solved by SuperLU, with less memory and work.
 
-The first is tried first, with bounded effort, unless the other is as quick; where neither serves, GMRES goes on for
-longer, and what it finds has to do.  Each is trusted only as far as the residual, which is summed from differences of
-values, shows; and refined until it shows nothing but rounding.  Whoever needs a bound checks it.
+Iteration comes first, with bounded effort, unless the direct way is as quick.  If neither succeeds, GMRES runs for
+longer, and its result is used as it is.  Each result is judged by its residual, which is summed from differences of
+values, and refined until the residual is within rounding error.  Callers that need a bound check it themselves.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,30 +42,30 @@ UNIT = float(np.finfo(float).eps) / 2
 """Half a unit in the last place of 1: the relative error of one operation."""
 
 ROUGH, FINE = 1e-5, 1e-14
-"""How far the residual is brought down, relative to its sums: while policies still change much, and in the end."""
+"""The residuals to reach, relative to their sums: while policies still change much, and in the end."""
 
 GOOD = 1e-9
-"""The residual at which another way of solving is not tried any more."""
+"""The residual below which no other way of solving is tried."""
 
 PRODUCTS = 60
-"""Steps of BiCGSTAB (two products each) before a factorisation is thought of."""
+"""Steps of BiCGSTAB (two products each) before a factorisation is considered."""
 
 KRYLOV, RESTARTS = 40, 50
-"""Products between two restarts of GMRES, whose vectors are kept; and how often it starts again."""
+"""The products, and vectors kept, between two restarts of GMRES; and the number of restarts."""
 
 SMALL, THIN = 20_000, 5e6
-"""The most states of a block, and operations inside its band, where factorising comes first: it is as quick there."""
+"""The most states of a block, and operations inside its band, for which factorising is as quick and comes first."""
 
 ENTRIES, WORK, BANDED = 1e8, 1e11, 2e9
-"""The most entries and operations that a factorisation may need inside its band; operations of our own elimination."""
+"""The most entries and operations of a factorisation inside its band; the most operations of our own elimination."""
 
 
 Step = Callable[[FloatArray, float], FloatArray]
-"""Takes the lack of each equation, and to what fraction to reduce it; returns what to add to the solution."""
+"""Takes the residual of each equation and the fraction to reduce it to; returns a correction of the solution."""
 
 
 class LargeBlock:
-    """One large block; remembers the policy it evaluated last, and what served to evaluate it."""
+    """One large block; keeps the policy that it evaluated last, and its factorisation."""
 
     def __init__(self, arcs: Arcs, block: int) -> None:
         self.arcs, self.number = arcs, block
@@ -73,16 +73,16 @@ class LargeBlock:
         self.state = arcs.block_state[self.first : self.last]
         self.chosen = np.full(len(self.state), -1)
         self.factor: Step | None = None
-        self.direct = False  # whether iterating did not help with the last policy, and factorising did
-        self.wide = False  # whether a policy was too wide for factorising to come first
+        self.direct = False  # whether the last policy was factorised
+        self.wide = False  # whether the band of a policy was too wide for factorising to come first
 
     def solve(
         self, k: FloatArray, allowed: BoolArray, sense: float, choice: IntArray, value: FloatArray, finest: float
     ) -> None:
         """Improve a proper ``choice`` in place by policy iteration, and fill in its values.
 
-        Ends when no gain exceeds what the evaluation resolves, or when the gains no longer add up to anything.  A
-        policy that cannot be evaluated (as rounding may have let it never leave the block) is taken back.
+        Ends when no gain exceeds the accuracy of the evaluation, or when the sum of the values no longer improves.  A
+        policy that cannot be evaluated (after rounding errors, it may never leave the block) is undone.
         """
         tolerance = max(ROUGH, finest)
         kept, kept_value, total = choice[self.state], value[self.state], np.inf
@@ -104,9 +104,9 @@ class LargeBlock:
                 tolerance, total = finest, np.inf
 
     def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, tolerance: float) -> tuple[float, float]:
-        """Fill in the values of a policy, from those that ``value`` enters with.
+        """Fill in the values of a policy; ``value`` enters with a first guess.
 
-        Returns how far the residual is from what rounding explains, relative to its sums, and its largest size.
+        Returns the part of the residual beyond rounding error, relative to its sums, and the largest residual.
         """
         self._take(choice, value)
         rhs = policy_constants(self.arcs, self.first, self.last, self.order, k, choice, value) / self.rows.away
@@ -118,7 +118,7 @@ class LargeBlock:
                     break
                 new = x + step(lack, max(1e-9, 0.01 * tolerance / excess))
                 new_lack, new_excess, new_largest = residual_rows(self.rows, rhs, new, 4 * UNIT)
-                falls = new_excess < 0.5 * excess  # false where the step went wrong altogether
+                falls = new_excess < 0.5 * excess  # also false if the step gave nan
                 if new_excess < excess:
                     x, lack, excess, largest = new, new_lack, new_excess, new_largest
                 if not falls:
@@ -129,7 +129,7 @@ class LargeBlock:
         return excess, largest
 
     def _take(self, choice: IntArray, value: FloatArray) -> None:
-        """Write down the equations of a policy, states in ascending order of their values so far."""
+        """Set up the equations of a policy, states in ascending order of their current values."""
         chosen = choice[self.state]
         if (chosen == self.chosen).all():
             return
@@ -137,12 +137,12 @@ class LargeBlock:
         here = value[self.state]
         self.order = np.argsort(here, kind="stable")
         self.rows = policy_rows(self.arcs, self.first, self.last, self.order, choice)
-        if not here.any():  # nothing is known yet: by the number of steps out of the block, then
+        if not here.any():  # no values yet: order by the number of steps out of the block
             self.order = self.order[_outwards(self.rows)]
             self.rows = policy_rows(self.arcs, self.first, self.last, self.order, choice)
 
     def _ways(self) -> Iterator[Step]:
-        """Yield the ways to solve the equations; the next is asked for where one did not lead to the end."""
+        """Yield the ways to solve the equations, in the order in which to try them."""
         step = None
         if self.direct or (len(self.state) <= SMALL and not self.wide):
             step = self._factorised(WORK if self.direct else THIN)
@@ -156,26 +156,26 @@ class LargeBlock:
         yield self._iterate_long
 
     def _iterate(self, lack: FloatArray, fraction: float) -> FloatArray:
-        scale = np.abs(lack).max()  # so that no square is lost
+        scale = np.abs(lack).max()  # so that no square underflows
         return np.asarray(scale * iterate_rows(self.rows, lack / scale, fraction, PRODUCTS))
 
     def _iterate_long(self, lack: FloatArray, fraction: float) -> FloatArray:
         shape, scale = (len(lack), len(lack)), np.abs(lack).max()
         product = LinearOperator(shape, matvec=lambda x: apply_rows(self.rows, x), dtype=np.float64)
         sweep = LinearOperator(shape, matvec=lambda x: sweep_rows(self.rows, x), dtype=np.float64)
-        with np.errstate(all="ignore"):  # it may break down; the residual will tell
+        with np.errstate(all="ignore"):  # it may break down; the residual shows that
             found, _ = gmres(product, lack / scale, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=RESTARTS, M=sweep)
         return np.asarray(scale * found)
 
     def _factorised(self, most: float) -> Step | None:
-        """Factorise the equations, if that is sure to take no more operations than ``most``."""
+        """Factorise the equations if that takes at most ``most`` operations; else return None."""
         if self.factor is None:
             self.factor = _factor(self.rows, most)
         return self.factor
 
 
 def _outwards(rows: Rows) -> IntArray:
-    """Return the states in the order of a breadth-first search backwards from what lies outside."""
+    """Return the states in the order of a breadth-first search backwards from outside the block."""
     size = len(rows.leave)
     leaving = np.flatnonzero(rows.leave > 0)
     source, target = np.append(rows.column, np.full(len(leaving), size)), np.append(owner(rows.start), leaving)
@@ -186,7 +186,7 @@ def _outwards(rows: Rows) -> IntArray:
 
 def _factor(rows: Rows, most: float) -> Step | None:
     size = len(rows.leave)
-    start = rows.start.astype(np.int32)  # as SuperLU wants it
+    start = rows.start.astype(np.int32)  # the type that SuperLU needs
     moves = csr_array((rows.chance, rows.column, start), shape=(size, size))
     rank, width, n_hubs = _band(moves)
     full = width + n_hubs
@@ -197,15 +197,15 @@ def _factor(rows: Rows, most: float) -> Step | None:
         return lambda lack, _: np.asarray(substitute_rows(band, stay, rank, width, lack))
     try:
         factor = splu((eye_array(size) - moves).tocsc())
-    except RuntimeError:  # singular, as far as rounding can tell
+    except RuntimeError:  # numerically singular
         return None
     return lambda lack, _: np.asarray(factor.solve(lack))
 
 
 def _band(moves: csr_array) -> tuple[IntArray, int, int]:
-    """Return an order in which arcs are short, how long they are, and how many states that leaves out of account.
+    """Return the ranks of states in an order with short arcs, the length of the longest arc, and the number of hubs.
 
-    Those are led to by very many others: put last, each of them widens the band of the factors by one.
+    Hubs are states with very many arcs, which are left out: put last, each widens the band of the factors by one.
     """
     both = (moves + moves.T).tocsr()
     hub = np.diff(both.indptr) > max(64, 4 * int(len(both.indptr) ** 0.5))

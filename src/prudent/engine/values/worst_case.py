@@ -1,9 +1,9 @@
-"""Least worst case: the least cost that some policy never exceeds, infinite where none bounds it.
+"""Least worst case: the least cost that some policy never exceeds, infinite where no policy bounds it.
 
     V_worst(s) = min over a of  max over outcomes of  c + V_worst(s')          V_worst(goal) = 0
 
-the least solution, in whole numbers, so nothing is rounded.  It is an essential supremum: outcomes of
-probability 0 do not count, and a chance loop at no cost that is left with probability 1 is harmless.
+This is the least solution, in whole numbers, so nothing is rounded.  It is an essential supremum: outcomes of
+probability 0 do not count, and a free loop that is left with probability 1 is harmless.
 """
 
 from dataclasses import dataclass, replace
@@ -24,10 +24,10 @@ class WorstCase:
     """The least worst case from every prepared state, in levels; UNREACHED stands for infinite."""
 
     value: IntArray  # (n_states,)
-    action_value: IntArray  # (n_actions,)  the least worst case once this action is played
+    action_value: IntArray  # (n_actions,)  the least worst case after this action
 
     def at(self, state: int) -> float:
-        """Return the least worst case from a state as a float, infinite where none bounds it."""
+        """Return the least worst case from a state as a float, infinite where no policy bounds it."""
         return float("inf") if self.value[state] == UNREACHED else float(self.value[state])
 
 
@@ -58,7 +58,7 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
 
 
 def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
-    """Return the most that playing one action in each state can cost from every state, in levels."""
+    """Return the worst-case cost of the policy ``choice`` from every state, in levels."""
     if not prepared.acyclic:
         return least_worst_case(restrict(prepared, choice)).value
     value = np.empty(prepared.n_states, dtype=np.int64)
@@ -68,10 +68,10 @@ def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
 
 
 def true_worst_case(prepared: Prepared) -> float:
-    """Return the least worst case from the start in levels, of the costs as they are before rounding."""
+    """Return the least worst case from the start, in levels, for the costs before rounding."""
     if not prepared.scale.rounded:
         return least_worst_case(prepared).at(prepared.start)
-    # A worst case is a path that meets no state twice; where its steps might be too many for whole numbers, drop bits.
+    # A worst case is the cost of a path that visits no state twice; drop low bits where it might overflow an integer.
     bits = max(int(prepared.fine.max(initial=0)).bit_length() + prepared.n_states.bit_length() - 61, 0)
     whole = -(-prepared.fine // 2**bits)
     return least_worst_case(replace(prepared, cost=whole)).at(prepared.start) * float(2**bits / prepared.scale.stride)
