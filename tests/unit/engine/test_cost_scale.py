@@ -111,6 +111,9 @@ def test_what_no_run_has_spent_is_no_level(stairs):
         scale.used(t, 0.7, 0)
     with pytest.raises(prudent.PrudentError, match=r"step 0\.5: 2\.5; round up"):
         scale.used(t, -1.7, 1)
+    assert scale.used(t, 2.5 + 1e-9, 0) == 1
+    with pytest.raises(prudent.PrudentError, match=r"spent is 2\.50000"):
+        scale.used(t, 2.5 + 1e-7, 0)
     with pytest.raises(prudent.PrudentError, match="spent is nan; it must be a finite number"):
         scale.used(t, float("nan"), 0)
 
@@ -153,7 +156,14 @@ def test_one_rounding_below_the_least_is_taken_for_it():
 
 @pytest.mark.parametrize(
     ("large", "small", "is_one"),
-    [(0.3, 0.1, True), (1.0, 1 / 3, True), (1.0, 0.3, False), (0.1, 0.3, False), (7.0, 7.0, True), (1.0, 0.999, False)],
+    [
+        (0.3, 0.1, True),
+        (1.0, 1 / 3, True),
+        (1.0, 0.3, False),
+        (0.1, 0.3, False),
+        (7.0, 7.0, True),
+        (1.0, 0.9999, False),
+    ],
 )
 def test_multiples_are_told_to_rounding(large, small, is_one):
     assert multiple(large, small) is is_one
