@@ -69,11 +69,6 @@ def loop(leave):
     return prudent.build("s", {"s": {"go": [(leave, "g", 1.1), (1 - leave, "s", 2**0.5)]}, "g": {}})
 
 
-def test_a_likely_step_is_no_finer_than_floats_hold():
-    model = wide(1e15)
-    assert likely_step(prepare(model), 0.5) == nice_step(2 * finest_step(model.cost, model.n_states + 1))
-
-
 @pytest.mark.parametrize("leave", [1e-7, 1e-9])
 def test_a_coarse_step_is_one_that_costs_can_be_rounded_to(leave):
     """Totals of millions of costs: what has two thousand levels would not tell costs apart."""
