@@ -49,11 +49,27 @@ def swept(model=LOOP, alpha=0.05, limits=None, *, step=None, shift=0.0, **option
     )
 
 
-@pytest.mark.parametrize("alpha", [0.9, 0.3, 0.05, 1e-3])
-def test_a_sweep_ends_at_the_optimal_cvar(alpha, monkeypatch):
-    """No larger budget can be optimal: its own level is already above the best value."""
+@pytest.fixture
+def level_by_level(monkeypatch):
+    """Ask after each level whether to go on."""
     for backend in BACKENDS:
-        monkeypatch.setattr(backend, "batch", 1)  # so that it is asked after each level
+        monkeypatch.setattr(backend, "batch", 1)
+
+
+@pytest.mark.parametrize("model", [LOOP, prudent.domains.betting_game(stages=4)], ids=str)
+def test_a_sweep_level_by_level_finds_the_same(model, request):
+    whole = swept(model, None, most=60)
+    request.getfixturevalue("level_by_level")
+    found = swept(model, None, most=60)
+    assert len(whole.excess) == len(found.excess) == 61
+    for name in ("excess", "low", "mean", "choice"):
+        assert np.array_equal(getattr(found, name), getattr(whole, name)), name
+
+
+@pytest.mark.parametrize("alpha", [0.9, 0.3, 0.05, 1e-3])
+@pytest.mark.usefixtures("level_by_level")
+def test_a_sweep_ends_at_the_optimal_cvar(alpha):
+    """No larger budget can be optimal: its own level is already above the best value."""
     found = swept(alpha=alpha)
     best = float((np.arange(len(found.excess)) + found.excess / alpha).min())
     assert best == pytest.approx(prudent.solve(LOOP, alpha).cvar - 1, rel=1e-9)  # the first try is in every run
@@ -61,6 +77,7 @@ def test_a_sweep_ends_at_the_optimal_cvar(alpha, monkeypatch):
     assert found.stopped == ""
 
 
+@pytest.mark.usefixtures("level_by_level")
 def test_a_budget_at_the_very_optimum_is_swept():
     model = prudent.build("s", {"s": {"calm": [(0.5, "g", 1), (0.5, "g", 4)], "risky": [(0.4, "g", 0), (0.6, "g", 4)]}})
     found = swept(model, 0.5)
