@@ -212,6 +212,20 @@ FORGED = [
     (field("lower", "nan"), "lower is nan"),
     (field("upper", "-inf"), "upper is -inf"),
     (field("cvar", float("nan")), "is damaged or is not a plan"),
+    *(
+        (field("objective", objective), "objective is not one that a plan can have")
+        for objective in (
+            "var",
+            [],
+            ["var", 1.0, 1.0, 1.0],
+            ["var", 1.0, 1.0, 1.0, None, None],
+            ["magic", 1.0, 1.0, 1.0, 1.0],
+            ["var", 1.0, 1.0, 1.0, 2.0],
+            ["exceedance", 1.0, 1.0, 1.0, None],
+            ["worst-case", 1, 1.0, 1.0, None],
+            ["mean-plus-cvar", 1.0, "1", 1.0, 2.0],
+        )
+    ),
     (lambda _, tensors: tensors.pop("choice"), "not choice"),
     (tensor("other", [1]), "has the tensors choice, other"),
     (tensor("node_state", [1]), "has the tensors choice, node_state, not choice, node_state, node_memory"),

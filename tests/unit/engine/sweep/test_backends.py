@@ -18,6 +18,7 @@ from prudent.engine.values.worst_case import least_worst_case
 from prudent.runtime.limits import Limits
 
 GAME = prudent.domains.betting_game(stages=4)
+STOCK = prudent.domains.inventory_control(stages=3)  # which pays at every stage
 LOOP = prudent.build(
     "s",
     {
@@ -140,7 +141,7 @@ def test_the_first_way_that_serves_a_task_takes_it():
     assert backend_for(task_of(cyclic, keep=True), 60) is LevelSweep
 
 
-CASES = [(TileSweep, GAME, aims) for aims in (BOTH, PLAN, BOUND)]
+CASES = [(TileSweep, model, aims) for model in (GAME, STOCK) for aims in (BOTH, PLAN, BOUND)]
 CASES += [(LevelSweep, model, aims) for model in (GAME, LOOP) for aims in (BOTH, PLAN, BOUND)]
 NAMES = [f"{kind.__name__} {model.n_states} {'plan' * aims.plan}{'bound' * aims.bound}" for kind, model, aims in CASES]
 

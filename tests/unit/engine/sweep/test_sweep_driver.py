@@ -56,7 +56,7 @@ def level_by_level(monkeypatch):
         monkeypatch.setattr(backend, "batch", 1)
 
 
-@pytest.mark.parametrize("model", [LOOP, prudent.domains.betting_game(stages=4)], ids=str)
+@pytest.mark.parametrize("model", [LOOP, prudent.domains.inventory_control(stages=3)], ids=str)
 def test_a_sweep_level_by_level_finds_the_same(model, request):
     whole = swept(model, None, most=60)
     request.getfixturevalue("level_by_level")
