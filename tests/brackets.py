@@ -32,9 +32,7 @@ def widest(lower, upper, truth) -> float:
     width = 0.0
     for low, high, value in zip(lower, upper, truth, strict=True):
         assert low <= value, (float(low), float(value))
-        if high is None:
-            return float("inf")
-        assert value <= high, (float(value), float(high))
+        assert high is None or value <= high, (float(value), high)
         if value:
-            width = max(width, float((high - low) / value))
+            width = max(width, float("inf") if high is None else float((high - low) / value))
     return width

@@ -104,14 +104,16 @@ def test_dead_ends_and_horizons(tmp_path):
 
 
 def test_no_color(plan):
-    coloured = subprocess.run(
-        [sys.executable, "-m", "prudent.apps.cli.main", "evaluate", "betting-game", str(plan)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
-    )
-    assert "\x1b[3" not in coloured.stdout
+    for more, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+        shown = subprocess.run(
+            [sys.executable, "-m", "prudent.apps.cli.main", "evaluate", "betting-game", str(plan)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm", "PYTHONIOENCODING": "utf-8", **more},
+        )
+        assert ("\x1b[34m" in shown.stdout) == coloured
+        assert "75.486476" in shown.stdout
 
 
 def test_output_that_is_not_unicode(plan):

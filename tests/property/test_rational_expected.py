@@ -72,5 +72,11 @@ def test_ways_uphill(n, chance):
 @pytest.mark.parametrize(("n", "chance"), [(3, 1e-9), (4, 1e-9), (6, 1e-5), (6, 1e-9), (3, 1e-12)])
 def test_beyond_what_two_floats_hold_the_bounds_still_hold(n, chance):
     rng = np.random.default_rng(9)
-    for _ in range(examples(2)):
-        width(uphill(rng, n, chance))  # values from 1e27 on: bounds may be wide, never wrong
+    for _ in range(examples(2)):  # values from 1e27 on: bounds may be wide, never wrong
+        raw = uphill(rng, n, chance)
+        model, truth = model_of(raw), rational_expected(raw)
+        lower, upper = brackets(model)
+        names = [model.state(i) for i in range(model.n_states)]
+        assert truth[0] > 10**26
+        widest(lower, upper, [truth[s] for s in names])
+        assert all(low >= n - s for s, low in zip(names, lower, strict=True))  # as many steps as luck needs

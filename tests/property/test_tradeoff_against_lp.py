@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 import prudent
@@ -23,8 +23,7 @@ def flows(case, most: float):
 @given(case=cases(most_states=4), alpha=st.sampled_from([0.6, 0.3, 0.1]))
 def test_points_and_lines_are_those_of_linear_programs(case, alpha):
     truth = solve_by_lp(case.raw, case.start, alpha)
-    if truth is None:
-        return
+    assume(truth is not None)
     found = prudent.frontier(case.model, alpha, tolerance=0)
     points = [(point.expected / case.step, point.cvar / case.step) for point in found.points]
     assert points[-1] == pytest.approx((truth.expected, truth.cvar), abs=1e-6)
@@ -67,8 +66,7 @@ def best_mean(case, alpha: float, limit: float) -> float:
 @given(case=cases(most_states=4), alpha=st.sampled_from([0.6, 0.3, 0.1]), slack=st.sampled_from([0.0, 0.05, 0.3, 2.0]))
 def test_the_best_mean_within_a_limit(case, alpha, slack):
     truth = solve_by_lp(case.raw, case.start, alpha)
-    if truth is None:
-        return
+    assume(truth is not None)
     plan = prudent.solve(case.model, alpha, slack=slack)
     limit = (truth.cvar + slack * abs(truth.cvar)) * case.step
     small = 1e-6 * max(1.0, abs(limit))
@@ -102,13 +100,12 @@ def test_the_best_mean_within_a_limit(case, alpha, slack):
 )
 def test_the_best_mean_within_a_limit_on_rounded_costs(case, alpha, slack, step):
     step *= case.step
-    if solve_by_lp(case.raw, case.start, alpha) is None or step > np.abs(case.model.cost).max():
-        return
+    assume(solve_by_lp(case.raw, case.start, alpha) is not None and step <= np.abs(case.model.cost).max())
     try:
         plans = [prudent.solve(case.model, alpha, step=step, slack=slack, randomise=drawn) for drawn in (False, True)]
     except prudent.PrudentError as error:  # a cycle that costs nothing may seem to cost less, counted in such steps
         assert "negative total cost" in str(error)
-        return
+        reject()
     for plan in plans:
         best, small = best_mean(case, alpha, plan.max_cvar), 1e-6 * max(1.0, abs(plan.max_cvar))
         assert plan.expected_lower <= best + small

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from prudent.engine.cost_step import finest_step, nice_step
+from prudent.engine.cost_step import COARSEST, finest_step, nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import likely_levels, sweep_bytes
@@ -60,7 +60,7 @@ def coarse_step(prepared: Prepared, alpha: float) -> float:
     """Return a coarse step to begin with."""
     levels = likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
     least = max(levels * prepared.scale.level_size / COARSE, 1e-6 * _largest(prepared))
-    return nice_step(max(least, 2 * _finest(prepared.model)))
+    return nice_step(min(max(least, 2 * _finest(prepared.model)), COARSEST * float(np.abs(prepared.model.cost).max())))
 
 
 def likely_step(prepared: Prepared, alpha: float) -> float:

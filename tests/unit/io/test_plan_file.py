@@ -117,8 +117,12 @@ def test_paths(tmp_path, plan):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_methods_whose_plans_are_read_are_those_there_are():
-    assert set(plan_file.METHODS) == set(METHODS)
+def test_the_methods_whose_plans_are_read_are_those_there_are(tmp_path, plan, monkeypatch):
+    path = forged(tmp_path, plan, field("method", "new"))
+    with pytest.raises(prudent.PrudentError, match="method is new, which is not one of exact"):
+        prudent.load_plan(path, plan.model)
+    monkeypatch.setitem(METHODS, "new", METHODS["exact"])
+    assert prudent.load_plan(path, plan.model).method == "new"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -208,6 +212,20 @@ FORGED = [
     (field("lower", "nan"), "lower is nan"),
     (field("upper", "-inf"), "upper is -inf"),
     (field("cvar", float("nan")), "is damaged or is not a plan"),
+    *(
+        (field("objective", objective), "objective is not one that a plan can have")
+        for objective in (
+            "var",
+            [],
+            ["var", 1.0, 1.0, 1.0],
+            ["var", 1.0, 1.0, 1.0, None, None],
+            ["magic", 1.0, 1.0, 1.0, 1.0],
+            ["var", 1.0, 1.0, 1.0, 2.0],
+            ["exceedance", 1.0, 1.0, 1.0, None],
+            ["worst-case", 1, 1.0, 1.0, None],
+            ["mean-plus-cvar", 1.0, "1", 1.0, 2.0],
+        )
+    ),
     (lambda _, tensors: tensors.pop("choice"), "not choice"),
     (tensor("other", [1]), "has the tensors choice, other"),
     (tensor("node_state", [1]), "has the tensors choice, node_state, not choice, node_state, node_memory"),
@@ -308,6 +326,7 @@ def test_memory_is_in_proportion_to_the_file(tmp_path, plan):
     model = plan.model
     tall = forged(tmp_path, plan, tensor("choice", lambda t: np.repeat(t, 20_000, axis=0)))
     cases = {"tall": tall.read_bytes()}
+    refused = {"lists": "is damaged", "deep": "is damaged", "no notes": "notes is not a list of texts"}
     for name, text in (("lists", "[" + ",".join(["[]"] * 20_000) + "]"), ("deep", "[" + "[" * 800 + "]" * 801)):
         raw = json.dumps({"__metadata__": {plan_file.FORMAT: text}}).encode()
         cases[name] = len(raw).to_bytes(8, "little") + raw
@@ -318,9 +337,11 @@ def test_memory_is_in_proportion_to_the_file(tmp_path, plan):
         path.write_bytes(raw)
         tracemalloc.start()
         try:
-            prudent.load_plan(path, model)
-        except prudent.PrudentError as error:
-            assert str(error).startswith(str(path))
+            if name in refused:
+                with pytest.raises(prudent.PrudentError, match=f"greedy.safetensors: {refused[name]}"):
+                    prudent.load_plan(path, model)
+            else:
+                assert prudent.load_plan(path, model).cvar == plan.cvar
         finally:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()

@@ -23,13 +23,7 @@ def real_model(seed):
 @pytest.mark.parametrize("objective", [prudent.ValueAtRisk(), prudent.MeanPlusCVaR(2.0), prudent.WorstCase()])
 def test_objectives_are_refined_to_the_gap_asked_for(seed, objective):
     model = real_model(seed)
-    try:
-        rough, fine = (
-            prudent.solve(model, 0.3, objective=objective, relative_gap=gap).objective for gap in (1e-2, 1e-5)
-        )
-    except prudent.PrudentError as error:
-        assert "no policy bounds the cost" in str(error)
-        return
+    rough, fine = (prudent.solve(model, 0.3, objective=objective, relative_gap=gap).objective for gap in (1e-2, 1e-5))
     size = max(abs(fine.lower), abs(fine.upper))
     assert fine.upper - fine.lower <= 1e-5 * size
     assert rough.upper - rough.lower <= 1e-2 * size

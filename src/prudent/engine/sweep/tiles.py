@@ -240,7 +240,7 @@ class TileSweep(Backend):
         done, wanted = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
         finished = "origin" not in kept  # then only its result was kept
         if not finished:
-            excess, mean = self._window.lengths(kept["excess"].size)
+            excess, mean = self._window.lengths(kept.get("excess", np.empty(0)).size)
             wanted = {
                 "excess": ((excess,), np.float64),
                 "mean": ((mean,), np.float64),

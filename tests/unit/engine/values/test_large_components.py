@@ -116,7 +116,8 @@ def test_long_chains_as_they_come(n, up):
 
 def test_a_chain_beyond_what_two_floats_hold():
     lower, upper = brackets(chain(600, 3 / 8))  # about 1e134
-    widest(lower, upper, chain_truth(600, 3 / 8))
+    assert widest(lower, upper, chain_truth(600, 3 / 8)) == np.inf
+    assert [float(low) for low in lower] == [600 - s for s in range(601)]  # with luck
 
 
 @pytest.mark.parametrize("n", [200, 800])  # in a dense and in a large component
@@ -189,8 +190,9 @@ def test_without_any_way_the_bounds_are_wide_and_true(monkeypatch):
     monkeypatch.setattr(large, "PRODUCTS", 1)
     monkeypatch.setattr(large, "RESTARTS", 1)
     monkeypatch.setattr(large, "KRYLOV", 2)
-    model = chain(400, 1 / 2)
-    widest(*brackets(model), chain_truth(400, 1 / 2))
+    lower, upper = brackets(chain(400, 1 / 2))
+    assert widest(lower, upper, chain_truth(400, 1 / 2)) == np.inf
+    assert all(low >= 400 - s for s, low in enumerate(lower))
 
 
 @pytest.mark.slow

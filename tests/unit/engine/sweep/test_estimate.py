@@ -1,0 +1,74 @@
+"""What a sweep takes, told before it is begun: against closed forms, and against what it then takes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prudent
+from prudent.engine.prepare import prepare
+from prudent.engine.sweep import estimate
+from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes
+from prudent.engine.sweep.levels import LevelSweep
+from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, Task
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import least_worst_case
+from prudent.methods.exact import explore
+from prudent.runtime.limits import Limits
+from strategies import cases, examples, solvable
+
+LOOP = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "g", 2)]}}
+
+
+def likely(prepared, alpha):
+    return likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.1, 0.01])
+def test_levels_are_those_of_cantelli_for_tries_of_one_half(alpha):
+    """A number of tries has mean 2 and variance 2, counted from the one that it takes at least."""
+    truth = 1 + 2**0.5 * ((1 - alpha) / alpha) ** 0.5
+    assert likely(prepare(prudent.build("s", LOOP)), alpha) == pytest.approx(min(truth, 1 / alpha) + 1, rel=1e-6)
+
+
+def test_levels_are_never_more_than_the_least_worst_case():
+    model = prudent.build("s", LOOP | {"s": LOOP["s"] | {"pay": [(1, "g", 4)]}})
+    assert likely(prepare(model), 1e-6) == 3 + 1
+
+
+@settings(max_examples=examples(60))
+@given(case=cases(), alpha=st.sampled_from([0.5, 0.1, 0.02]))
+def test_the_optimal_cvar_is_at_no_more_levels_than_are_likely(case, alpha):
+    with solvable():
+        prepared = prepare(case.model)
+    excess = explore(prepared, alpha, Limits(10**9)).swept.excess
+    assert (np.arange(len(excess)) + excess / alpha).min() <= likely(prepared, alpha) - 1 + 1e-6
+
+
+@pytest.mark.parametrize("aims", [BOTH, BOUND])
+@pytest.mark.parametrize("keep", [False, True])
+def test_memory_is_at_least_what_the_tables_take_and_not_much_more(aims, keep):
+    prepared, levels = prepare(prudent.build("s", LOOP)), 500
+    expected = least_expected_cost(prepared)
+    worst = least_worst_case(prepared)
+    sweep = LevelSweep(Task(prepared, expected.base, expected.choice, worst, aims, EXCESS, levels, keep))
+    sweep.advance(levels + 1, final=True)
+    tables = sum(array.nbytes for array in (*sweep.tables[:3], sweep.choice, sweep.found[:, : levels + 1]))
+    assert tables <= sweep_bytes(prepared, levels, aims, keep) < 10 * tables
+    assert sweep_bytes(prepared, levels, aims, keep) < sweep_bytes(prepared, 2 * levels, aims, keep)
+
+
+def test_memory_counts_actions_twice_and_none_for_a_bound():
+    prepared = prepare(prudent.build("s", LOOP))
+    values = {aims: 8 * prepared.n_states * (3 + 1) * (3 if aims.plan else 1) for aims in (BOTH, BOUND)}
+    assert prepared.cost.max() == 3
+    assert sweep_bytes(prepared, 99) == values[BOTH] + (2 * prepared.n_states + estimate.PER_LEVEL) * 100
+    assert sweep_bytes(prepared, 99, BOUND) == values[BOUND] + estimate.PER_LEVEL * 100
+
+
+def test_a_level_takes_time_and_none_is_tried_where_there_is_no_room(monkeypatch):
+    prepared = prepare(prudent.build("s", LOOP))
+    least = least_expected_cost(prepared)
+    assert 0 < seconds_per_level(prepared, least, 1000) < np.inf
+    monkeypatch.setattr(estimate, "TRIAL", 100)
+    assert np.isnan(seconds_per_level(prepared, least, 1000))
