@@ -31,7 +31,7 @@ def run_of(case, prepared, random):
         yield state, spent, luck
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(case=cases(), random=st.randoms(use_true_random=False))
 def test_without_rounding_levels_and_units_are_each_others_inverse(case, random):
     with solvable():
@@ -59,7 +59,7 @@ def test_without_rounding_levels_and_units_are_each_others_inverse(case, random)
         before = state, spent
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(case=cases(steps=(1.0, 0.5, 7.0)), parts=st.sampled_from([2, 3, 5]), random=st.randoms(use_true_random=False))
 def test_rounded_costs_are_charged_one_by_one_and_their_sum_as_a_whole(case, parts, random):
     assume(any(c for actions in case.raw.values() for o in actions for _, _, c in o))

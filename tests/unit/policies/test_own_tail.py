@@ -1,6 +1,7 @@
 """A policy's own tail: what it costs, what it surely costs at most, and when that is not known."""
 
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import pytest
@@ -34,20 +35,25 @@ def test_tries_of_one_half_have_a_known_tail(most):
     assert own.steps >= 2 * (1 - 1e-9)
 
 
+def cvar_of(totals, alpha):
+    rest, found = Fraction(alpha), Fraction(0)
+    for cost, chance in sorted(totals, reverse=True):
+        found, rest = found + cost * min(chance, rest), rest - min(chance, rest)
+    return float(found / Fraction(alpha))
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.3, 0.125, 0.05])
 @pytest.mark.parametrize("step", [0.5, 0.3])
 def test_rounded_costs_are_bounded_by_what_is_charged(alpha, step):
-    total = sorted(
-        ((Fraction(c) + Fraction(d)) / 10, Fraction(p))
-        for c, d, p in ((3, 4, "3/8"), (3, 27, "1/8"), (19, 4, "3/8"), (19, 27, "1/8"))
-    )
-    rest, truth = Fraction(alpha), Fraction(0)
-    for cost, chance in reversed(total):
-        truth, rest = truth + cost * min(chance, rest), rest - min(chance, rest)
+    """Above the best of luck, 0.7, the first action costs 0 or 1.6, and the second 0 or 2.3."""
+    luck, size = Fraction(7, 10), Fraction(str(step))
+    each = [((Fraction(c) / 10, Fraction(d) / 10), Fraction(p, 8)) for c in (0, 16) for d, p in ((0, 3), (23, 1))]
+    truth = cvar_of([(luck + sum(costs), p) for costs, p in each], alpha)
+    charged = cvar_of([(luck + size * sum(ceil(cost / size) for cost in costs), p) for costs, p in each], alpha)
     scale, own = tail_of(REAL, alpha, step=step)
     assert scale.rounded
-    assert scale.in_units(own.cvar) <= float(truth / Fraction(alpha)) + 1e-9
-    assert float(truth / Fraction(alpha)) < scale.in_units(own.upper) <= float(truth / Fraction(alpha)) + 2 * step
+    assert scale.in_units(own.cvar) <= truth + 1e-9
+    assert truth < charged < scale.in_units(own.upper) == pytest.approx(charged, rel=1e-9)
     assert scale.in_units(own.mean) == pytest.approx(0.5 * 2.2 + 0.75 * 0.4 + 0.25 * 2.7, rel=1e-9)
 
 

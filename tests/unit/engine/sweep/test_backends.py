@@ -106,7 +106,7 @@ def same_numbers(one, other):
         assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-10), name
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.2, 0.7])
+@pytest.mark.parametrize("alpha", [0.05, 0.7])
 def test_another_way_to_sweep_is_an_entry_in_the_list(alpha, request):
     truth = prudent.solve(GAME, alpha)
     request.getfixturevalue("third")
