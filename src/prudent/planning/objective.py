@@ -109,6 +109,8 @@ def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[Bu
         own = own_tail(found.policy(w), found.expected, None, alpha).var
         if not own > value + prepared.scale.level_size / 2:
             break
+    else:
+        value = own
     if prepared.scale.deviation > 0:
         lower = bracket_below(prepared, float(sure))
     return found.policy(w), Achieved("var", value, min(lower, value), value)
