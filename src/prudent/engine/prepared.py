@@ -15,7 +15,8 @@ from prudent.engine.cost_scale import CostScale
 from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import mean_costs
 from prudent.kernels.layout import layers, least_costs
-from prudent.models.graph import Blocks, ordered_blocks, towards
+from prudent.kernels.search import next_hops
+from prudent.models.graph import Blocks, entering, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 
@@ -106,6 +107,18 @@ class Prepared(Rows):
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
         return self._ordered[1]
+
+    @cached_property
+    def entering(self) -> tuple[IntArray, IntArray]:
+        """The outcomes that lead to each state: their starts and the outcomes."""
+        return entering(self.successor, self.n_states)
+
+    @cached_property
+    def nearest(self) -> tuple[IntArray, IntArray]:
+        """For each state the next one on a shortest path to a goal; and all states, nearest to a goal first."""
+        enter_start, enter = self.entering
+        hop, order = next_hops(enter_start, self.outcome_state[enter], self.is_goal)
+        return hop, order
 
     @property
     def finite(self) -> bool:

@@ -80,6 +80,7 @@ def next_hops(enter_start, enter_source, marked):
     """Return for each node the next one on a shortest path to a marked node; -1 at marked nodes and without a path.
 
     ``enter_source`` lists, for each node, the nodes with an arc to it, lowest first: they are found in that order.
+    Also return all nodes with a path, nearest first.
     """
     n = len(marked)
     hop = np.full(n, -1)
@@ -101,4 +102,16 @@ def next_hops(enter_start, enter_source, marked):
                 hop[s] = i
                 queue[last] = s
                 last += 1
-    return hop
+    return hop, queue[:last]
+
+
+@njit(cache=True)
+def along_hops(action_start, outcome_start, successor, hop):
+    """Return the first action of each state with an outcome to the next state, ``hop``; its first action if none."""
+    choice = action_start[:-1].copy()
+    for s in range(len(choice)):
+        for a in range(action_start[s + 1] - 1, action_start[s] - 1, -1):
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                if successor[o] == hop[s]:
+                    choice[s] = a
+    return choice

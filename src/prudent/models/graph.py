@@ -39,7 +39,7 @@ def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> In
     """Return for each state the next one on a shortest path to a marked state; -1 at marked ones and without a path."""
     source, target = _by_source(source, target, n)
     enter_start, enter = entering(target, n)
-    hop: IntArray = next_hops(enter_start, source[enter], marked)
+    hop: IntArray = next_hops(enter_start, source[enter], marked)[0]
     return hop
 
 

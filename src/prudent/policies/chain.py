@@ -13,7 +13,7 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
-from prudent.engine.values.bellman import all_arcs, costs_of, free_arcs, solve_bellman
+from prudent.engine.values.bellman import all_arcs, costs_of, evaluate_policy, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.errors import TooLarge
 from prudent.kernels.forwards import distribute, mark_played
@@ -96,7 +96,7 @@ def expected_steps(policy: BudgetPolicy) -> FloatArray:
 def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
     """Return bounds on the expected number of actions from each state once the budget is gone."""
     prepared, choice = policy.prepared, policy.without_budget
-    return 1.01 * solve_bellman(all_arcs(prepared), prepared.plays, prepared.playing(choice), choice, finest=1e-3)
+    return 1.01 * evaluate_policy(all_arcs(prepared), prepared.plays, choice, finest=1e-3)
 
 
 def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
 from prudent.engine.sweep.task import BOTH, EXCESS, PLAN, Task
-from prudent.engine.values.bellman import all_arcs, solve_bellman
+from prudent.engine.values.bellman import all_arcs, evaluate_policy
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
@@ -77,11 +77,10 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     The sweep ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of
     least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
     """
-    played = prepared.playing(least.choice)
     cost = prepared.scale.unrounded(prepared.fine)
     square = prepared.probability * cost * (cost + 2 * least.value[prepared.successor])
     k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
-    second = solve_bellman(all_arcs(prepared), k, played, least.choice.copy(), finest=1e-3)
+    second = evaluate_policy(all_arcs(prepared), k, least.choice, finest=1e-3)
     mean = float(least.value[prepared.start])
     spread = float(np.sqrt(max(float(second[prepared.start]) - mean**2, 0.0)))
     cantelli = mean + spread * float(np.sqrt((1 - alpha) / alpha))
