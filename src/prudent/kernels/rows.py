@@ -85,18 +85,16 @@ def constants(arcs, part, first, k, value):
     """Return the constants of all equations: the costs of the actions, plus values outside, divided by diagonals."""
     size = len(part.action_start) - 1
     constant = np.empty(len(part.away))
-    for i in range(size):
-        s = arcs.block_state[first + i]
-        for row in range(part.action_start[i], part.action_start[i + 1]):
-            a = part.action[row]
-            total = k[a]
-            if part.leave[row] > 0.0:
-                for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                    t = arcs.successor[o]
-                    j = arcs.rank[t]
-                    if not (j < size and arcs.block_state[first + j] == t):
-                        total += arcs.probability[o] * value[t]
-            constant[row] = total / part.away[row] if part.away[row] > 0.0 else 0.0
+    for row in range(len(constant)):
+        a = part.action[row]
+        total = k[a]
+        if part.leave[row] > 0.0:
+            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                t = arcs.successor[o]
+                j = arcs.rank[t]
+                if not (j < size and arcs.block_state[first + j] == t):
+                    total += arcs.probability[o] * value[t]
+        constant[row] = total / part.away[row] if part.away[row] > 0.0 else 0.0
     return constant
 
 

@@ -8,51 +8,116 @@ from numba import njit
 
 
 @njit(cache=True)
-def successors_first(arc_start, target):
-    """Return the nodes in an order with successors first, and whether there is one, i.e. there are no cycles.
-
-    If all arcs lead to higher numbers, or all to lower ones, as in models built stage by stage, the numbers give the
-    order.  Otherwise a depth-first search lists each node after all its successors.
-    """
-    n = len(arc_start) - 1
+def in_order(arc_start, target):
+    """Return 1 if all arcs lead to higher numbers, -1 if all lead to lower ones, else 0."""
     up, down = True, True
-    for i in range(n):
+    for i in range(len(arc_start) - 1):
         for j in range(arc_start[i], arc_start[i + 1]):
             up = up and target[j] > i
             down = down and target[j] < i
         if not (up or down):
-            break
-    order = np.arange(n)
-    if down:
-        return order, True
-    if up:
-        return n - 1 - order, True
+            return 0
+    return -1 if down else 1
+
+
+@njit(cache=True)
+def strong_components(arc_start, target, start):
+    """Return the strongly connected components of what the start can reach, or of all if the start is below 0.
+
+    Returns where each component would begin in a list of nodes by component, each node's component (-1: not reached),
+    and whether there are no cycles.  Arcs lead to the same or an earlier component (Tarjan 1972).
+    """
+    n = len(arc_start) - 1
     next_arc = arc_start[:-1].copy()  # the next arc to follow
-    entered, listed = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-    path = np.empty(n, dtype=np.int64)
-    found = 0
-    for root in range(n):
-        if listed[root]:
+    met, least = np.zeros(n, dtype=np.int64), np.empty(n, dtype=np.int64)  # 0: not met yet
+    path, waiting = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    begin, number = np.empty(n + 1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    count, found, listed, top, loops = 0, 0, 0, 0, False
+    for root in range(max(start, 0), n if start < 0 else start + 1):
+        if met[root] > 0:
             continue
         path[0], depth = root, 1
-        entered[root] = True
+        count += 1
+        met[root], least[root] = count, count
+        waiting[top] = root
+        top += 1
         while depth > 0:
             i = path[depth - 1]
-            while next_arc[i] < arc_start[i + 1] and listed[target[next_arc[i]]]:
+            deeper = False
+            while next_arc[i] < arc_start[i + 1]:
+                t = target[next_arc[i]]
+                if met[t] == 0:
+                    deeper = True
+                    break
+                if number[t] < 0:
+                    loops = True
+                    if met[t] < least[i]:
+                        least[i] = met[t]
                 next_arc[i] += 1
-            if next_arc[i] == arc_start[i + 1]:
-                listed[i] = True
-                order[found] = i
-                found += 1
-                depth -= 1
+            if deeper:
+                count += 1
+                met[t], least[t] = count, count
+                path[depth] = t
+                depth += 1
+                waiting[top] = t
+                top += 1
                 continue
-            t = target[next_arc[i]]
-            if entered[t]:  # and not listed: it is on the path
-                return order, False
-            entered[t] = True
-            path[depth] = t
-            depth += 1
-    return order, True
+            depth -= 1
+            if depth > 0 and least[i] < least[path[depth - 1]]:
+                least[path[depth - 1]] = least[i]
+            if least[i] == met[i]:  # the nodes that wait from i on form a component
+                begin[found] = listed
+                while True:
+                    top -= 1
+                    number[waiting[top]] = found
+                    listed += 1
+                    if waiting[top] == i:
+                        break
+                found += 1
+    begin[found] = listed
+    return begin[: found + 1].copy(), number, not loops
+
+
+@njit(cache=True)
+def all_lead_to(block_start, block_state, block_of, arc_start, target, marked):
+    """Return whether every node can reach a marked one; blocks come with successors first."""
+    leads = np.zeros(len(block_start) - 1, dtype=np.bool_)
+    for block in range(len(leads)):
+        for i in range(block_start[block], block_start[block + 1]):
+            s = block_state[i]
+            leads[block] = marked[s]
+            for j in range(arc_start[s], arc_start[s + 1]):
+                if leads[block]:
+                    break
+                leads[block] = leads[block_of[target[j]]]
+            if leads[block]:
+                break
+        if not leads[block]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def least_ahead(arc_start, target, cost, least, passes):
+    """Lower each node's value to the least of cost plus value along its arcs, until nothing changes.
+
+    Values enter with 0 at the ends and large numbers elsewhere; without ``cost`` they count arcs.  Returns whether so
+    many passes, to and fro, suffice.
+    """
+    n = len(least)
+    for turn in range(passes):
+        changed = False
+        for i in range(n):
+            s = n - 1 - i if turn % 2 == 0 else i
+            best = least[s]
+            for j in range(arc_start[s], arc_start[s + 1]):
+                best = min(best, (1 if cost is None else cost[j]) + least[target[j]])
+            if best < least[s]:
+                least[s] = best
+                changed = True
+        if not changed:
+            return True
+    return False
 
 
 @njit(cache=True)
@@ -80,7 +145,6 @@ def next_hops(enter_start, enter_source, marked):
     """Return for each node the next one on a shortest path to a marked node; -1 at marked nodes and without a path.
 
     ``enter_source`` lists, for each node, the nodes with an arc to it, lowest first: they are found in that order.
-    Also return all nodes with a path, nearest first.
     """
     n = len(marked)
     hop = np.full(n, -1)
@@ -102,16 +166,20 @@ def next_hops(enter_start, enter_source, marked):
                 hop[s] = i
                 queue[last] = s
                 last += 1
-    return hop, queue[:last]
+    return hop
 
 
 @njit(cache=True)
-def along_hops(action_start, outcome_start, successor, hop):
-    """Return the first action of each state with an outcome to the next state, ``hop``; its first action if none."""
+def downhill(action_start, outcome_start, successor, value):
+    """Return the first action of each node with an outcome to a node of lower value; its first action if none."""
     choice = action_start[:-1].copy()
     for s in range(len(choice)):
-        for a in range(action_start[s + 1] - 1, action_start[s] - 1, -1):
+        found = False
+        for a in range(action_start[s], action_start[s + 1]):
             for o in range(outcome_start[a], outcome_start[a + 1]):
-                if successor[o] == hop[s]:
+                if not found and value[successor[o]] < value[s]:
                     choice[s] = a
+                    found = True
+            if found:
+                break
     return choice

@@ -50,7 +50,7 @@ def _all(prepared: Prepared) -> Arcs:
     blocks = prepared.blocks
     if not prepared.acyclic:  # then the order inside a block matters: nearest to a goal first
         block_start, _, block_of = blocks
-        order = prepared.nearest[1]
+        order = np.argsort(prepared.distance, kind="stable")
         blocks = block_start, order[sorted_by(block_of[order], block_start)], block_of
     return _arcs(prepared, blocks, prepared.outcome_start[1:].copy())
 

@@ -52,11 +52,10 @@ from prudent.engine.values.bellman import all_arcs, evaluate_policy, large_block
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
 from prudent.kernels.blocks import Arcs, action_gaps, improved, take_better
-from prudent.kernels.search import along_hops
 from prudent.kernels.sweep import Base
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
-__all__ = ["Expected", "least_expected_cost", "proper_choice", "surely_expected"]
+__all__ = ["Expected", "least_expected_cost", "surely_expected"]
 
 ROUGHLY = 1e-3
 """The relative residual to which corrections and totals of errors are solved."""
@@ -124,14 +123,6 @@ def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
     return least_expected_cost(replace(prepared, fine=prepared.scale.surely(prepared.fine))).lower
 
 
-def proper_choice(prepared: Prepared) -> IntArray:
-    """Choose in each state an action that may move closer to a goal: such a policy reaches one with probability 1."""
-    choice: IntArray = along_hops(
-        prepared.action_start, prepared.outcome_start, prepared.successor, prepared.nearest[0]
-    )
-    return choice
-
-
 class _Equations:
     """Bellman's equations of a prepared model, and the arrays for solving them."""
 
@@ -149,7 +140,7 @@ class _Equations:
             refined = self._refine(self._solved(choice), choice)
             lower, upper, steps = self._ahead(refined, choice)
             return self._expected(refined, lower, upper, choice, lambda: steps)
-        choice = proper_choice(prepared)
+        choice = prepared.proper_choice()
         refined = self._solved(choice)
         total, factor = self._relative(refined, choice)
         if not factor <= CLOSE:
@@ -241,9 +232,7 @@ class _Equations:
         less[choice[self.acting]] = True
         error[less] = refined.error[less] + np.abs(refined.gap[less])
         largest = choice.copy()
-        total = solve_bellman(
-            self.arcs, error, largest, sense=-1.0, share=QUARTER, large=self.large, finest=ROUGHLY
-        )
+        total = solve_bellman(self.arcs, error, largest, sense=-1.0, share=QUARTER, large=self.large, finest=ROUGHLY)
         return self._corrected(self._at(error, total), largest)
 
     def _factor(self, refined: _Refined, choice: IntArray, total: _Refined) -> float:

@@ -1,16 +1,16 @@
 """Policy iteration in a large component, for which dense elimination is too expensive.
 
-Policies are improved by a few passes of value iteration, then evaluated.  The equations ``x = rhs + P x`` of one policy,
-each divided by its diagonal, are solved in one of two ways:
+Policies are improved by a few passes of value iteration, then evaluated.  The equations ``x = rhs + P x`` of one
+policy, each divided by its diagonal, are solved in one of two ways:
 
 * *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen
   products suffice if the component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
   methods handle), or if the policy mostly moves towards the goal;
 * *directly*, for components that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are
   factorised: with states by distance to a goal, or in Cuthill-McKee order, the factors fit into a band, and the arcs
-  of a few states that most others lead to into a border.  If both are thin, they are solved by elimination without subtractions, accurate in
-  every entry whatever the probabilities, even if the way out leads through higher values.  Wider ones are solved by
-  SuperLU, with less memory and work.
+  of a few states that most others lead to into a border.  If both are thin, they are solved by elimination without
+  subtractions, accurate in every entry whatever the probabilities, even if the way out leads through higher values.
+  Wider ones are solved by SuperLU, with less memory and work.
 
 Iteration comes first, with bounded effort, unless the direct way is as quick.  If neither succeeds, GMRES runs for
 longer, and its result is used as it is.  Each result is judged by its residual, which is summed from differences of
