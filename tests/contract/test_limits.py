@@ -94,6 +94,18 @@ def test_a_step_that_is_advised_fits(memory, how):
     assert plan.lower <= 386.3986 <= plan.upper
 
 
+def test_more_memory_is_advised_only_if_a_machine_may_have_it():
+    def loop(leave, price=1):
+        return prudent.build("s", {"s": {"a": [(leave, "g", 1), (1 - leave, "s", price)]}})
+
+    for model, more in ((loop(1e-9), True), (loop(1e-15), False), (loop(1e-13, 10**6), False)):
+        with pytest.raises(prudent.PrudentError, match=r"the tables would take .* 1 MB are allowed: ") as refused:
+            prudent.solve(model, 0.05, memory="1MB", gap=0)
+        assert ("allow more (memory=, --memory)" in str(refused.value)) == more
+        assert ("no machine has that much" in str(refused.value)) == (not more)
+        assert ("; ask for the mean alone (method='expected', --method expected), or end" in str(refused.value)) != more
+
+
 def test_memory_that_runs_out_stops_no_sooner_than_it_must():
     model = prudent.build("s", {"s": {"a": [(0.5, "s", 10), (0.5, "g", 1)]}})
     whole, prepared = prudent.solve(model, 0.1), prepare(model)

@@ -292,5 +292,6 @@ def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, state: int, vi
     names = " -> ".join(repr(model.state(int(original[s]))) for s in cycle)
     return (
         f"the cycle {names} of {model.name} can have a total cost of {total:g}; cycles of outcomes with negative "
-        "total cost are not supported (the optimum may still be finite): shift or correct the costs"
+        "total cost are not supported (the optimum may still be finite): shift or correct the costs, or end runs after "
+        "so many actions (horizon=) with prudent.amend, or --horizon" + "".join(f"; {note}" for note in model.notes)
     )

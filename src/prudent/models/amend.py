@@ -85,6 +85,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
         state_names=[*states, _fresh("stuck", states)],
         action_names=[names[i] for i in order],
         name=model.name,
+        notes=model.notes,
     )
 
 
@@ -131,6 +132,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         state_names=names,
         action_names=[actions[a] for a in played.tolist()],
         name=model.name,
+        notes=model.notes,
     )
 
 

@@ -55,7 +55,7 @@ class Report(Shown):
     pruned_states: int | None = None  # states that no plan visits
     pruned_actions: int | None = None  # actions of the other states that no plan plays
     forecast: Forecast | None = None  # about what solving it takes
-    notes: tuple[str, ...] = field(default=())  # what was pruned and why
+    notes: tuple[str, ...] = field(default=())  # what was decided in reading it, what was pruned and why
     problems: tuple[str, ...] = field(default=())  # what must be mended before the model can be solved
 
     @property
@@ -221,7 +221,7 @@ def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
     pruned = prepared.members.state_of < 0
     known = np.concatenate([prepared.model_action, prepared.members.inner_action])
     dropped = ~np.isin(np.arange(model.n_actions), known) & ~pruned[owner(model.action_start)]
-    notes = []
+    notes = list(model.notes)
     for which, why in (
         (~found, "cannot be reached from the start"),
         (pruned & found, "can be reached, but no plan goes there: a run could get stuck"),

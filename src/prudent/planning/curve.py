@@ -93,7 +93,7 @@ class Curve(Shown):
     def notes(self) -> tuple[str, ...]:
         """What else the user should know, such as rounded costs."""
         rounded = self._explored.prepared.scale.notes
-        return (*rounded, GROUPED) if rounded else ()
+        return (*self.model.notes, *rounded, *([GROUPED] if rounded else []))
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:

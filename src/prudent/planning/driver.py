@@ -192,7 +192,7 @@ def plan_of(
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
-        notes=(*solution.notes, *_notes(stage, limits, status)),
+        notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
     )
 
 

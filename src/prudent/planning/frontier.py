@@ -255,7 +255,7 @@ def frontier(
                 progress.at(tried)
         gap = _missed(found, weighing.lines)
         points = tuple(_point(weighing, point) for point in found)
-    notes = tuple(f"{note}: CVaRs are estimates, plan(i) has their bounds" for note in prepared.scale.notes)
+    rounded = (f"{note}: CVaRs are estimates, plan(i) has their bounds" for note in prepared.scale.notes)
     status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
     return Frontier(
         model=model,
@@ -267,7 +267,7 @@ def frontier(
         status="interrupted" if weighing.stopped == "interrupted" else status,
         step=prepared.scale.step,
         seconds=job.seconds,
-        notes=notes,
+        notes=(*model.notes, *rounded),
     )
 
 

@@ -50,7 +50,8 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         "--property",
         "asked",
         metavar="TEXT",
-        help='Which goals and costs a file means: R{"cost"}min=? [F "goal"], or the name of a property in it.',
+        help='Which goals and costs a file means: R{"cost"}min=? [F "goal"], or the name of a property in it, or '
+        "FILE.props:NAME for one in a file of properties.",
     )
     @click.option(
         "--const",
@@ -59,14 +60,18 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME=VALUE",
         help="Constants it leaves open: N=3,p=0.25; repeatable.",
     )
+    @click.option(
+        "--initial", metavar="STATE", help="Where to start.  [default: where the file does; draws among several]"
+    )
     @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
     @click.option("--horizon", type=int, help="End every run after so many actions.")
     @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
-    def wrapped(model: str, settings: Any, asked: str | None, constants: Any, **options: Any) -> Any:
+    def wrapped(model: str, settings: Any, **options: Any) -> Any:
+        shape = {name: options.pop(name) for name in ("asked", "constants", "initial")}
         changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
-        return verb(make=lambda: prudent.amend(_model(model, settings, asked, constants), **changes), **options)
+        return verb(make=lambda: prudent.amend(_model(model, settings, **shape), **changes), **options)
 
     return wrapped
 
@@ -94,10 +99,12 @@ def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
         click.echo(f"prudent: picture written to {plot}", err=True)
 
 
-def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...]) -> "SSP":
+def _model(
+    name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...], initial: str | None
+) -> "SSP":
     """Return the domain or the file that a MODEL argument means."""
     if name in DOMAINS:
-        for option, given in (("--property", asked), ("--const", constants)):
+        for option, given in (("--property", asked), ("--const", constants), ("--initial", initial)):
             if given not in (None, ()):
                 raise PrudentError(f"{option}: only files have these, and {name} is a domain; its options are --set")
         return make(name, settings)
@@ -105,7 +112,7 @@ def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: t
         raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
     if not Path(name).exists() and not Path(name).suffix:
         return make(name, settings)
-    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None)
+    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None, initial=initial)
 
 
 def _constants(items: tuple[str, ...]) -> dict[str, str]:

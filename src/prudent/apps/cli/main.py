@@ -41,7 +41,7 @@ class Verbs(click.Group):
 ABOUT = f"""Plan for the bad tail first, then for the average.
 
 MODEL is a domain ({", ".join(DOMAINS)}) or a
-file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn).
+file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn, .drn.gz).
 
 \b
 Examples:
@@ -168,7 +168,8 @@ def solve(
 def evaluate(make: Make, plan: str, plot: str | None, as_json: bool) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
-    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
+    --horizon.
 
     \b
     Example:
@@ -195,7 +196,8 @@ def evaluate(make: Make, plan: str, plot: str | None, as_json: bool) -> None:
 def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
 
-    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
+    --horizon.
 
     \b
     Examples:

@@ -35,6 +35,9 @@ SAMPLE = 10_000_000
 ENOUGH = 100_000
 """The most levels that are swept to time them."""
 
+MORE, BEYOND = "allow more (memory=, --memory)", 10**14
+"""The advice to allow more memory, and the bytes that no machine has."""
+
 
 def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False) -> int:
     """Return the memory that a sweep of so many levels takes, without the model's."""
@@ -45,19 +48,25 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
 
 
 def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
-    """Return advice for a sweep that wants more memory than there is: a larger step that fits, if one is found."""
+    """Return advice for a sweep that wants more memory than there is: a larger step that fits, if one is found.
+
+    To allow more is advice only if a machine may have it.
+    """
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
     step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
     while step < largest:
         step, coarser = min(nice_step(max(coarser, 1.5) * step), largest), 4.0
         need = _bytes_at(prepared, step, alpha, most, keep)
         if need <= memory:
-            return (
-                f"round costs to a larger step (step=, --step; {step:g} would fit), which gives bounds instead of the "
-                "optimum, or allow more (memory=, --memory)"
-            )
+            larger = f"round costs to a larger step (step=, --step; {step:g} would fit)"
+            return f"{larger}, which gives bounds instead of the optimum{'' if wanted > BEYOND else f', or {MORE}'}"
     even = f"; even with costs rounded to {step:g} they take about {shown_bytes(need)}" if need else ""
-    return f"allow more (memory=, --memory){even}"
+    if (need or wanted) <= BEYOND:
+        return f"{MORE}{even}"
+    return (
+        f"no machine has that much{even}; ask for the mean alone (method='expected', --method expected), or end runs "
+        "after so many actions (horizon=) with prudent.amend, or --horizon"
+    )
 
 
 def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> int:
