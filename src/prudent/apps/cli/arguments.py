@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from prudent.models.ssp import SSP
     from prudent.plot.canvas import Axes
 
-__all__ = ["ALPHA", "FILE", "MEMORY", "PLAN", "STEP", "THREADS", "Make", "keep_picture", "with_model", "with_plot"]
+__all__ = [
+    "ALPHA", "FILE", "MEMORY", "PLAN", "POINTS", "STEP", "THREADS", "Make", "keep_picture", "with_model", "with_plot",
+]  # fmt: skip
 
 Make: TypeAlias = "Callable[[], SSP]"
 """What verbs receive for MODEL: a function that makes it."""
@@ -24,6 +26,9 @@ Make: TypeAlias = "Callable[[], SSP]"
 FILE = click.Path(dir_okay=False)
 PLAN = click.argument("plan", type=FILE)
 ALPHA = click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+POINTS = click.option(
+    "--points", type=int, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
+)
 STEP = click.option("--step", type=float, help="Round the costs to multiples of this.")
 MEMORY = click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]"

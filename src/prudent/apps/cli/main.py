@@ -12,10 +12,10 @@ from click.shell_completion import get_completion_class
 
 import prudent
 from prudent.apps.cli import overviews
-from prudent.apps.cli.arguments import ALPHA, FILE, PLAN, THREADS, Make, keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import ALPHA, FILE, PLAN, POINTS, THREADS, Make, keep_picture, with_model, with_plot
 from prudent.domains.registry import DOMAINS
 from prudent.errors import ModelError, PrudentError
-from prudent.methods.registry import METHODS, with_points
+from prudent.methods.registry import METHODS, with_grid
 
 if TYPE_CHECKING:
     from prudent.methods.objectives import Objective
@@ -94,7 +94,7 @@ def main() -> None:
     metavar="FILE",
     help="Keep the place of a long solve here; the same command goes on from it.",
 )
-@click.option("--points", type=int, default=30, show_default=True, help="Grid points of cvar-wc and cvar-ev.")
+@POINTS
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
 @click.option("--decisions-csv", type=FILE, metavar="FILE", help="Write that table (.csv).")
 @click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
@@ -104,7 +104,7 @@ def solve(
     make: Make,
     method: str,
     objective: str | None,
-    points: int,
+    points: int | None,
     decisions: bool,
     decisions_csv: str | None,
     save: str | None,
@@ -138,7 +138,7 @@ def solve(
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    plan = prudent.solve(make(), method=with_points(method, points), objective=_objective(objective), **asked)
+    plan = prudent.solve(make(), method=with_grid(method, points), objective=_objective(objective), **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)

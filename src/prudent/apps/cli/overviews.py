@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 import prudent
-from prudent.apps.cli.arguments import ALPHA, MEMORY, STEP, Make, keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import ALPHA, MEMORY, POINTS, STEP, Make, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
-from prudent.methods.registry import METHODS, with_points
+from prudent.methods.registry import METHODS, with_grid
 from prudent.runtime.progress import announce_if_long
 
 __all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
@@ -17,15 +17,15 @@ __all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
 @click.command()
 @with_model
 @ALPHA
-@click.option("--points", type=int, default=30, show_default=True, help="Grid points of the paper's methods.")
+@POINTS
 @click.option("--methods", metavar="A,B,...", help=f"These alone, in this order.  [default: {','.join(METHODS)}]")
-def compare(make: Make, alpha: float, points: int, methods: str | None, as_json: bool) -> None:
+def compare(make: Make, alpha: float, points: int | None, methods: str | None, as_json: bool) -> None:
     """Solve MODEL with every method, side by side.
 
     \b
     Examples:
       prudent compare betting-game --alpha 0.2
-      prudent compare deep-sea-treasure --alpha 0.02 --points 80
+      prudent compare deep-sea-treasure --alpha 0.02 --points 600
       prudent compare inventory-control --alpha 0.1 --methods exact,expected
     """
     from prudent.apps.cli.terminal import print_comparison, print_json
@@ -39,7 +39,7 @@ def compare(make: Make, alpha: float, points: int, methods: str | None, as_json:
     plans = []
     for i, name in enumerate(chosen):
         with announce_if_long(f"{name} is at work, method {i + 1} of {len(chosen)}; --methods leaves some out"):
-            plans.append(prudent.solve(made, alpha, method=with_points(name, points)))
+            plans.append(prudent.solve(made, alpha, method=with_grid(name, points)))
         if plans[-1].status == "interrupted":
             raise KeyboardInterrupt
     if as_json:

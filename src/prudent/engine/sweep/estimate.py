@@ -91,7 +91,7 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
     second = evaluate_policy(all_arcs(prepared), k, least.choice, finest=1e-3)
     mean = float(least.value[prepared.start])
-    spread = float(np.sqrt(max(float(second[prepared.start]) - mean**2, 0.0)))
+    spread = float(np.sqrt(max(float(second[prepared.start]) - mean * mean, 0.0)))
     cantelli = mean + spread * float(np.sqrt((1 - alpha) / alpha))
     return float(min(worst.at(prepared.start), mean / alpha, cantelli, UNREACHED - 1) + 1)
 
