@@ -33,6 +33,7 @@ from prudent.kernels.counting import (
     common_divisor,
     free_actions,
     free_loops,
+    merge_rows,
     sort_rows,
     stop_below,
 )
@@ -111,6 +112,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     if not acyclic:  # without cycles there is nothing to collapse and nothing to drop
         flat, collapsed_to, inner_action = _collapsed(flat, free_below)
         flat, plays = _without_free_loops(flat, free_below)
+    same = (flat.n_states, len(flat.cost)) == size
     flat = _merged(flat)
 
     known = pruned_to[: model.n_states] >= 0
@@ -137,7 +139,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
         model_action=flat.model_action,
         plays=plays,
     )
-    if (flat.n_states, len(flat.cost)) == size:  # then its components are those already found
+    if same:  # then its components are those already found
         prepared.__dict__["_ordered"] = ordered
     return prepared
 
@@ -263,9 +265,9 @@ def _merged(flat: _Flat) -> _Flat:
     """Sort each action's outcomes in place by cost, free ones first, and merge equal ones."""
     if not sort_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability):
         return flat
-    new = np.ones(len(flat.cost), dtype=bool)
-    new[1:] = (np.diff(flat.outcome_action) | np.diff(flat.cost) | np.diff(flat.successor)) != 0
-    return replace(flat.kept(new), probability=np.add.reduceat(flat.probability, np.flatnonzero(new)))
+    outcome_start = merge_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability)
+    columns = {name: getattr(flat, name)[: outcome_start[-1]] for name in ("probability", "successor", "cost")}
+    return replace(flat, outcome_start=outcome_start, **columns)
 
 
 def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:

@@ -34,7 +34,7 @@ class Arcs(NamedTuple):
 
     block_start: np.ndarray  # (n_blocks + 1,)
     block_state: np.ndarray  # (n_states,)  states by block, successors' blocks first
-    rank: np.ndarray  # (n_states,)  a state's position in its block
+    rank: np.ndarray  # (n_states,)  a state's position in ``block_state``
     action_start: np.ndarray  # (n_states + 1,)
     inner_start: np.ndarray  # (n_actions,)  inner outcomes of a: inner_start[a]:inner_stop[a]
     inner_stop: np.ndarray  # (n_actions,)
@@ -92,8 +92,8 @@ def place_block(arcs, first, last, k, choice, value):
         rhs[i] = k[a]
         for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
             t = arcs.successor[o]
-            j = arcs.rank[t]
-            if j < size and arcs.block_state[first + j] == t:
+            j = arcs.rank[t] - first
+            if 0 <= j < size:
                 dense[i, j] += arcs.probability[o]
             else:
                 out[i] += arcs.probability[o]

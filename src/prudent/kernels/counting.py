@@ -75,6 +75,22 @@ def sort_rows(outcome_start, cost, successor, probability):
 
 
 @njit(cache=True)
+def merge_rows(outcome_start, cost, successor, probability):
+    """Merge equal neighbours among each action's outcomes, in place; return where the actions' outcomes start now."""
+    start, n = np.empty_like(outcome_start), 0
+    for a in range(len(outcome_start) - 1):
+        start[a] = n
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            if n > start[a] and cost[o] == cost[n - 1] and successor[o] == successor[n - 1]:
+                probability[n - 1] += probability[o]
+            else:
+                cost[n], successor[n], probability[n] = cost[o], successor[o], probability[o]
+                n += 1
+    start[-1] = n
+    return start
+
+
+@njit(cache=True)
 def stop_below(outcome_start, cost, least):
     """Return, for each action, where its outcomes of cost below ``least`` end; they come first."""
     stop = outcome_start[:-1].copy()

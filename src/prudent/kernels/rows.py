@@ -27,6 +27,9 @@ class Component(NamedTuple):
     leave: np.ndarray  # (n_actions,)
     away: np.ndarray  # (n_actions,)  the diagonals
     action: np.ndarray  # (n_actions,)  numbers in the model
+    outer_start: np.ndarray  # (n_actions + 1,)
+    outer_state: np.ndarray  # (n_outer,)  successors outside the component, numbered as in the model
+    outer_chance: np.ndarray  # (n_outer,)  not divided
 
 
 class Rows(NamedTuple):
@@ -43,59 +46,94 @@ class Rows(NamedTuple):
 @njit(cache=True)
 def component_rows(arcs, first, last):
     """Return the equations of the block with states ``first:last``."""
-    size, n_actions, most = last - first, 0, 0
+    size, n_actions, n_inner, n_outer = last - first, 0, 0, 0
     for i in range(first, last):
         s = arcs.block_state[i]
         n_actions += arcs.action_start[s + 1] - arcs.action_start[s]
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-            most += arcs.inner_stop[a] - arcs.inner_start[a]
+            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                t = arcs.successor[o]
+                if first <= arcs.rank[t] < last:
+                    n_inner += t != s
+                else:
+                    n_outer += 1
     action_start, arc_start = np.empty(size + 1, dtype=np.int64), np.empty(n_actions + 1, dtype=np.int64)
-    column, chance = np.empty(most, dtype=np.int32), np.empty(most)
+    column, chance = np.empty(n_inner, dtype=np.int32), np.empty(n_inner)
     leave, away, action = np.empty(n_actions), np.empty(n_actions), np.empty(n_actions, dtype=np.int64)
-    row, n = 0, 0
+    outer_start = np.empty(n_actions + 1, dtype=np.int64)
+    outer_state, outer_chance = np.empty(n_outer, dtype=np.int64), np.empty(n_outer)
+    row, inner, outer = 0, 0, 0
     for i in range(size):
         s = arcs.block_state[first + i]
         action_start[i] = row
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-            begin = n
+            arc_start[row], outer_start[row] = inner, outer
             gone, moved = arcs.leave[a], 0.0
             for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                t = arcs.successor[o]
+                t, p = arcs.successor[o], arcs.probability[o]
+                j = arcs.rank[t] - first
                 if t == s:
                     continue
-                j = arcs.rank[t]
-                if j < size and arcs.block_state[first + j] == t:
-                    column[n], chance[n] = j, arcs.probability[o]
-                    moved += arcs.probability[o]
-                    n += 1
+                if 0 <= j < size:
+                    column[inner], chance[inner] = j, p
+                    moved += p
+                    inner += 1
                 else:
-                    gone += arcs.probability[o]
-            arc_start[row], action[row], away[row] = begin, a, gone + moved
+                    outer_state[outer], outer_chance[outer] = t, p
+                    gone += p
+                    outer += 1
+            action[row], away[row] = a, gone + moved
             scale = 1.0 / away[row] if away[row] > 0.0 else 0.0
             leave[row] = gone * scale
-            for j in range(begin, n):
+            for j in range(arc_start[row], inner):
                 chance[j] *= scale
             row += 1
-    action_start[size], arc_start[row] = row, n
-    return Component(action_start, arc_start, column[:n], chance[:n], leave, away, action)
+    action_start[size], arc_start[row], outer_start[row] = row, inner, outer
+    return Component(
+        action_start, arc_start, column, chance, leave, away, action, outer_start, outer_state, outer_chance
+    )
 
 
 @njit(cache=True)
-def constants(arcs, part, first, k, value):
+def constants(part, k, value):
     """Return the constants of all equations: the costs of the actions, plus values outside, divided by diagonals."""
-    size = len(part.action_start) - 1
-    constant = np.empty(len(part.away))
+    constant = np.zeros(len(part.away))
     for row in range(len(constant)):
-        a = part.action[row]
-        total = k[a]
-        if part.leave[row] > 0.0:
-            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                t = arcs.successor[o]
-                j = arcs.rank[t]
-                if not (j < size and arcs.block_state[first + j] == t):
-                    total += arcs.probability[o] * value[t]
-        constant[row] = total / part.away[row] if part.away[row] > 0.0 else 0.0
+        total = k[part.action[row]]
+        for j in range(part.outer_start[row], part.outer_start[row + 1]):
+            total += part.outer_chance[j] * value[part.outer_state[j]]
+        if part.away[row] > 0.0:
+            constant[row] = total / part.away[row]
     return constant
+
+
+@njit(cache=True)
+def relax_rows(part, constant, chosen, x, backwards, anew):
+    """Take the least actions (``anew``) and their values, state by state, in place; return how many actions changed.
+
+    Afterwards all values are shifted by half of what they changed on average, divided by the average chance to leave.
+    Without that, a block that is hardly ever left would reach the level of its values only after very many passes.
+    """
+    changes, drift, gone = 0, 0.0, 0.0
+    for n in range(len(x)):
+        i = len(x) - 1 - n if backwards else n
+        best, least = chosen[i], np.inf
+        first, last = (part.action_start[i], part.action_start[i + 1]) if anew else (best, best + 1)
+        for row in range(first, last):
+            total = constant[row]
+            for j in range(part.arc_start[row], part.arc_start[row + 1]):
+                total += part.chance[j] * x[part.column[j]]
+            if total < least and part.away[row] > 0.0:
+                best, least = row, total
+        if best != chosen[i]:
+            chosen[i] = best
+            changes += 1
+        drift += least - x[i]
+        gone += part.leave[best]
+        x[i] = least
+    if gone > 0.0:
+        x += 0.5 * drift / gone
+    return changes
 
 
 @njit(cache=True)

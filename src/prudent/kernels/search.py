@@ -29,52 +29,48 @@ def strong_components(arc_start, target, start):
     """
     n = len(arc_start) - 1
     next_arc = arc_start[:-1].copy()  # the next arc to follow
-    met, least = np.zeros(n, dtype=np.int64), np.empty(n, dtype=np.int64)  # 0: not met yet
-    path, waiting = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    begin, number = np.empty(n + 1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    # When a node was met, from 1 on; 0 if it was not; below 0 its component, from -1 down.  One look tells which.
+    mark, least = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    path, waiting = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    begin = np.empty(n + 1, dtype=np.int64)
     count, found, listed, top, loops = 0, 0, 0, 0, False
     for root in range(max(start, 0), n if start < 0 else start + 1):
-        if met[root] > 0:
+        if mark[root] != 0:
             continue
-        path[0], depth = root, 1
-        count += 1
-        met[root], least[root] = count, count
-        waiting[top] = root
-        top += 1
-        while depth > 0:
+        t, depth = root, 0
+        while True:
+            if mark[t] == 0:  # go on to t
+                count += 1
+                mark[t], least[t] = count, count
+                path[depth], waiting[top] = t, t
+                depth += 1
+                top += 1
             i = path[depth - 1]
-            deeper = False
             while next_arc[i] < arc_start[i + 1]:
                 t = target[next_arc[i]]
-                if met[t] == 0:
-                    deeper = True
+                if mark[t] == 0:
                     break
-                if number[t] < 0:
+                if mark[t] > 0:
                     loops = True
-                    if met[t] < least[i]:
-                        least[i] = met[t]
+                    least[i] = min(least[i], mark[t])
                 next_arc[i] += 1
-            if deeper:
-                count += 1
-                met[t], least[t] = count, count
-                path[depth] = t
-                depth += 1
-                waiting[top] = t
-                top += 1
+            if next_arc[i] < arc_start[i + 1]:
                 continue
-            depth -= 1
-            if depth > 0 and least[i] < least[path[depth - 1]]:
-                least[path[depth - 1]] = least[i]
-            if least[i] == met[i]:  # the nodes that wait from i on form a component
+            if least[i] == mark[i]:  # the nodes that wait from i on form a component
                 begin[found] = listed
-                while True:
-                    top -= 1
-                    number[waiting[top]] = found
-                    listed += 1
-                    if waiting[top] == i:
-                        break
                 found += 1
+                while mark[i] > 0:
+                    top -= 1
+                    listed += 1
+                    mark[waiting[top]] = -found
+            depth -= 1
+            if depth == 0:
+                break
+            least[path[depth - 1]] = min(least[path[depth - 1]], least[i])
     begin[found] = listed
+    number = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        number[i] = -mark[i] - 1
     return begin[: found + 1].copy(), number, not loops
 
 

@@ -67,9 +67,9 @@ def _free(prepared: Prepared) -> Arcs:
 
 
 def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
-    block_start, block_state, block_of = blocks
-    rank = np.empty(prepared.n_states, dtype=np.int64)
-    rank[block_state] = np.arange(prepared.n_states) - block_start[block_of[block_state]]
+    block_start, block_state, _ = blocks
+    rank = np.empty(prepared.n_states, dtype=np.int32)
+    rank[block_state] = np.arange(prepared.n_states, dtype=np.int32)
     return Arcs(
         block_start=block_start,
         block_state=block_state,

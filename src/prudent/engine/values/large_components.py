@@ -25,6 +25,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from prudent.kernels.blocks import ROUNDS, Arcs, improved
+from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.rows import (
     Rows,
     apply_rows,
@@ -35,10 +36,12 @@ from prudent.kernels.rows import (
     improve_rows,
     iterate_rows,
     policy_rows,
+    relax_rows,
     residual_rows,
     substitute_rows,
     sweep_rows,
 )
+from prudent.kernels.search import least_ahead
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
 __all__ = ["FINE", "UNIT", "LargeBlock"]
@@ -46,14 +49,19 @@ __all__ = ["FINE", "UNIT", "LargeBlock"]
 UNIT = float(np.finfo(float).eps) / 2
 """Half a unit in the last place of 1: the relative error of one operation."""
 
-ROUGH, FINER, FINE = 2.0**-7, 2.0**-5, 2.0**-46
-"""The residual to reach at first, relative to its sums; what it is reduced by from policy to policy; and in the end."""
+ROUGH, FINER, CLOSE, FINE = 2.0**-4, 2.0**-3, 2.0**-20, 2.0**-46
+"""The residual to reach at first, relative to its sums; what it is reduced by from policy to policy, while many choices
+change and when few do; and in the end."""
 
 GOOD = 1e-9
 """The residual below which no other way of solving is tried."""
 
-PASSES, FEW = 20, 1e-3
-"""Passes of value iteration between two evaluations: at most so many, while changes halve and are not few yet."""
+PASSES, FEW = 20, 0.01
+"""Passes of value iteration between two evaluations: at most so many, while changes fall and are not few yet."""
+
+FIRST, EACH, QUIET = 60, 3, 2
+"""Passes before the first evaluation: at most so many, with choices made anew in each third of them, until that has
+changed none for two times."""
 
 PRODUCTS = 60
 """Steps of BiCGSTAB (two products each) before a factorisation is considered."""
@@ -93,9 +101,10 @@ class LargeBlock:
         Ends when no gain exceeds the accuracy of the evaluation, or when values no longer improve: the policy returned
         is never worse than one seen before, as far as their evaluations tell.
         """
-        constant = constants(self.arcs, self.part, self.first, k, value)
-        chosen, x = choice[self.state] - self.first_action, value[self.state]
-        tolerance = max(ROUGH, finest)
+        constant = constants(self.part, k, value)
+        chosen, x, tolerance = choice[self.state] - self.first_action, value[self.state], max(ROUGH, finest)
+        if sense > 0 and self._relaxed(constant, chosen, x):
+            tolerance = finest
         noise = self._evaluate(constant, chosen, x, tolerance)
         for _ in range(ROUNDS):
             kept, kept_x = chosen.copy(), x.copy()
@@ -107,7 +116,7 @@ class LargeBlock:
                 changes = improve_rows(self.part, constant, share, sense, chosen, x, 0.0, True, turn % 2 == 0)
                 if turn > 0 and not FEW * len(x) < changes < before / 2:
                     break
-            finer = 0.0 if better == 0 else FINER**2 if better <= FEW * len(x) else FINER
+            finer = 0.0 if better == 0 else CLOSE if better <= FEW * len(x) else FINER
             tolerance = max(finer * tolerance, finest)
             noise = self._evaluate(constant, chosen, x, tolerance)
             if (chosen != kept).any() and not improved(kept_x, x - kept_x, sense):
@@ -117,9 +126,27 @@ class LargeBlock:
                 noise = self._evaluate(constant, chosen, x, tolerance)
         choice[self.state], value[self.state] = chosen + self.first_action, x
 
+    def _relaxed(self, constant: FloatArray, chosen: IntArray, x: FloatArray) -> bool:
+        """Replace the policy, in place, by what value iteration finds in a few passes, if that is proper."""
+        found, value, few, quiet = chosen.copy(), np.zeros(len(x)), len(x), 0
+        for turn in range(FIRST):
+            anew = turn <= EACH or turn % EACH == 0
+            changes = relax_rows(self.part, constant, found, value, turn % 2 == 1, anew)
+            if anew:
+                quiet = quiet + 1 if changes == 0 else 0
+                if quiet == QUIET or (turn > EACH and changes > few):
+                    break
+                few = max(0.8 * changes, 10.0)
+        rows = policy_rows(self.part, found)
+        steps = np.where(rows.leave > 0, 0, UNREACHED)
+        proper = bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
+        if proper:
+            chosen[:], x[:] = found, value
+        return proper
+
     def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, finest: float) -> None:
         """Fill in the values of a policy; ``value`` enters with a first guess."""
-        constant = constants(self.arcs, self.part, self.first, k, value)
+        constant = constants(self.part, k, value)
         x = value[self.state]
         self._evaluate(constant, choice[self.state] - self.first_action, x, finest)
         value[self.state] = x
