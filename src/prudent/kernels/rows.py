@@ -243,45 +243,62 @@ def inner(a, b):
     return (one + two) + (three + four)
 
 
-@njit(cache=True)
-def iterate_rows(rows, rhs, fraction, most):
-    """Solve the rows by BiCGSTAB (van der Vorst 1992), preconditioned by a sweep.
+class Iteration(NamedTuple):
+    """Where BiCGSTAB stands."""
 
-    Stops once the residual is this fraction of what it was, after ``most`` steps, or when the method breaks down.
-    """
+    x: np.ndarray  # (size,)  the solution so far
+    first: np.ndarray  # (size,)  the first residual
+    r: np.ndarray  # (size,)  the residual
+    p: np.ndarray  # (size,)  the direction, and the product with it
+    v: np.ndarray  # (size,)
+    t: np.ndarray  # (size,)
+    scalars: np.ndarray  # rho, alpha, omega, and the size of residual to stop at
+
+
+@njit(cache=True)
+def begin_iteration(rows, rhs, fraction):
+    """Begin to solve the rows; stop once the residual is this fraction of what it is now."""
     size = len(rhs)
     first = np.empty(size)
     sweep_rows(rows, rhs, first)
-    target = fraction * np.sqrt(inner(first, first))
-    x, r, p, v, t = np.zeros(size), first.copy(), np.zeros(size), np.zeros(size), np.empty(size)
-    before, alpha, omega = 1.0, 1.0, 1.0
-    for _ in range(most):
+    scalars = np.array([1.0, 1.0, 1.0, fraction * np.sqrt(inner(first, first))])
+    zero = np.zeros(size)
+    return Iteration(zero, first, first.copy(), zero.copy(), zero.copy(), np.empty(size), scalars)
+
+
+@njit(cache=True)
+def iterate_rows(rows, iteration, steps):
+    """Go on with BiCGSTAB (van der Vorst 1992), preconditioned by a sweep; return whether it ended or broke down."""
+    x, first, r, p, v, t, scalars = iteration
+    before, alpha, omega, target = scalars
+    for _ in range(steps):
         now = inner(first, r)
         if now == 0.0 or before == 0.0 or omega == 0.0:
-            break
+            return True
         beta = now / before * (alpha / omega)
-        for i in range(size):
+        for i in range(len(x)):
             p[i] = r[i] + beta * (p[i] - omega * v[i])
         apply_and_sweep(rows, p, v)
         along = inner(first, v)
         if along == 0.0:
-            break
+            return True
         alpha = now / along
-        for i in range(size):
+        for i in range(len(x)):
             r[i] -= alpha * v[i]
             x[i] += alpha * p[i]
         apply_and_sweep(rows, r, t)
         length = inner(t, t)
         if length == 0.0:
-            break
+            return True
         omega = inner(t, r) / length
-        for i in range(size):
+        for i in range(len(x)):
             x[i] += omega * r[i]
             r[i] -= omega * t[i]
         if np.sqrt(inner(r, r)) <= target:
-            break
+            return True
         before = now
-    return x
+    scalars[0], scalars[1], scalars[2] = before, alpha, omega
+    return False
 
 
 @njit(cache=True)

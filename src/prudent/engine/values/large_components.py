@@ -29,6 +29,7 @@ from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.rows import (
     Rows,
     apply_rows,
+    begin_iteration,
     component_rows,
     constants,
     eliminate_rows,
@@ -65,6 +66,9 @@ changed none for two times."""
 
 PRODUCTS = 60
 """Steps of BiCGSTAB (two products each) before a factorisation is considered."""
+
+ARCS = 10**7
+"""The most arcs in the steps of BiCGSTAB between two looks at the clock: a tenth of a second or two."""
 
 KRYLOV, RESTARTS = 40, 50
 """The products, and vectors kept, between two restarts of GMRES; and the number of restarts."""
@@ -186,7 +190,12 @@ class LargeBlock:
 
     def _iterate(self, lack: FloatArray, fraction: float) -> FloatArray:
         scale = np.abs(lack).max()  # so that no square underflows
-        return np.asarray(scale * iterate_rows(self.rows, lack / scale, fraction, PRODUCTS))
+        iteration = begin_iteration(self.rows, lack / scale, fraction)
+        steps = max(min(int(ARCS / (1 + len(self.rows.column))), PRODUCTS), 1)
+        for _ in range(-(-PRODUCTS // steps)):
+            if iterate_rows(self.rows, iteration, steps):
+                break
+        return np.asarray(scale * iteration.x)
 
     def _iterate_long(self, lack: FloatArray, fraction: float) -> FloatArray:
         scale = np.abs(lack).max()
