@@ -61,7 +61,8 @@ def solve(
     alpha : float
         The fraction of worst runs that CVaR averages over, above 0 and at most 1.
     method : str or CvarWC or CvarEV
-        ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost.
+        ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost; CVaR and VaR
+        of that plan are nan, with a note, where they take more memory than is allowed or more than some seconds.
         ``"worst-case"``: least worst case first, least expected cost second.  ``"cvar-wc"`` and ``"cvar-ev"``:
         the paper's methods, with the paper's options, or :class:`CvarWC` and :class:`CvarEV` with one's own.
     gap, relative_gap : float, optional

@@ -55,6 +55,8 @@ FEW = 2**24
 PAIRS = 2**23
 """The most pairs of state and level under way at once, if pairs are followed one by one."""
 
+FOLLOWING = "following the policy"
+
 STEPS = 2**26
 """The most steps from pair to pair: a second or two."""
 
@@ -100,7 +102,10 @@ def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
 
 
 def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
-    prepared, tiling = policy.prepared, tiling_of(policy.prepared)
+    prepared = policy.prepared
+    if policy.level == 0:
+        return base[:, [prepared.start]]
+    tiling = tiling_of(prepared)
     if tiling is not None and tiling.least == 0:
         return _backward_in_tiles(policy, tiling, base, mean_cost)
     arcs = free_arcs(prepared)
@@ -189,6 +194,7 @@ def forward(
     tolerance: float = MISSING,
     charged: bool = False,
     in_levels: bool = False,
+    limits: Limits | None = None,
 ) -> tuple[Distribution, float]:
     """Return the distribution of the total cost, and a bound on the expected number of actions, free moves included.
 
@@ -196,10 +202,11 @@ def forward(
     ``tail`` gives the expected cost of the part cut off; without it, that part counts as what it has spent.  Where
     costs are rounded, runs charged the same are grouped, at the mean of their true costs, or at what is ``charged``.
     Costs are in the user's units, or in levels, which keep more digits where best luck is far from 0.
+    Raise TooLarge where the ``limits`` do not allow the memory, Stopped where they ask to stop.
     """
     prepared = policy.prepared
     layers = 2 if prepared.scale.rounded and not charged else 1
-    total, levels, missing, mass, played = followed(policy, layers, most, tolerance)
+    total, levels, missing, mass, played = followed(policy, layers, most, tolerance, limits)
     window, steps = mass.shape[2], float(played @ prepared.plays)
     ended = np.flatnonzero(total[0, :levels])
     spent = levels + (np.arange(window) - levels) % window  # the level of each column of mass
@@ -228,9 +235,9 @@ def forward(
 
 
 def followed(
-    policy: BudgetPolicy, layers: int, most: int | None, tolerance: float
+    policy: BudgetPolicy, layers: int, most: int | None, tolerance: float, limits: Limits | None = None
 ) -> tuple[FloatArray, int, float, FloatArray, FloatArray]:
-    """Follow a policy forwards until little is under way, or for ``most`` levels.
+    """Follow a policy forwards until little is under way, or for ``most`` levels, within the limits.
 
     Returns the mass that ended by (layer, level), the number of levels, the probability still under way, that mass by
     (layer, state, level modulo the window), and the expected number of plays of each action.
@@ -246,7 +253,8 @@ def followed(
         raise TooLarge(
             f"following the policy takes room for {numbers:,} numbers; {NUMBERS:,} are the most: use prudent.simulate"
         )
-    Limits.of(None, None).check(8 * numbers, "following the policy", "use prudent.simulate")
+    limits = Limits.of(None, None) if limits is None else limits
+    limits.check(8 * numbers, FOLLOWING, "use prudent.simulate")
     arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)
     mass = np.zeros((layers, prepared.n_states, window))
@@ -258,8 +266,9 @@ def followed(
     played = np.zeros(prepared.n_actions)
     total, levels, missing = np.zeros((layers, 0)), 0, 1.0
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
-    with Progress("following the policy", unit="levels") as progress:
+    with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
+            limits.go_on(FOLLOWING)
             more = min(most - levels, max(levels, 1024), rows)
             total = np.append(total, np.zeros((layers, more)), axis=1)
             about = policy.choice, policy.level, tolerance, prepared.left_out

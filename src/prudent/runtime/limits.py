@@ -92,6 +92,11 @@ class Limits:
             return "interrupted"
         return "time" if self.left <= 0 else ""
 
+    def go_on(self, what: str) -> None:
+        """Raise Stopped if work that is of no use unfinished is to stop now; cheap enough for loops."""
+        if self.stop:
+            raise Stopped(self.stop, what)
+
     def check(self, need: int, what: str, advice: str) -> None:
         """Refuse work that needs more memory than is allowed, before it takes any."""
         if need > self.memory:
