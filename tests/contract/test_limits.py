@@ -66,7 +66,7 @@ def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
     prudent.solve(prudent.domains.figure_2(), 0.5)  # the kernels are there
     tracemalloc.start()
     with pytest.raises(prudent.PrudentError, match=r"would take .* of memory; 10 MB are allowed: round costs"):
-        prudent.solve(model, 0.05, memory="10MB")
+        prudent.solve(model, 0.05, memory="10MB", gap=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5 * 10**6
@@ -74,6 +74,9 @@ def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
     assert rough.status == "gap_not_reached"
     assert rough.lower <= prudent.solve(model, 0.05, step=5000).upper
     assert rough.upper >= prudent.solve(model, 0.05, step=5000).lower
+    automatic = prudent.solve(model, 0.05, memory="10MB")  # who does not insist on the optimum gets the gap
+    assert automatic.status == "within_gap"
+    assert max(rough.lower, automatic.lower) <= min(rough.upper, automatic.upper)
 
 
 @pytest.mark.parametrize("memory", ["100kB", "500kB", "3MB"])

@@ -51,6 +51,11 @@ class Target:
         """Whether the user asked for anything."""
         return self.gap is not None or self.relative_gap is not None
 
+    @property
+    def exact(self) -> bool:
+        """Whether the user insists on the optimum."""
+        return self.said and not (self.gap or self.relative_gap)
+
     def width(self, size: float) -> float:
         """Return the largest gap allowed for a value of this size."""
         if not self.said:

@@ -253,8 +253,7 @@ def followed(
         raise TooLarge(
             f"following the policy takes room for {numbers:,} numbers; {NUMBERS:,} are the most: use prudent.simulate"
         )
-    limits = Limits.of(None, None) if limits is None else limits
-    limits.check(8 * numbers, FOLLOWING, "use prudent.simulate")
+    (limits or Limits.of(None, None)).check(8 * numbers, FOLLOWING, "use prudent.simulate")
     arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)
     mass = np.zeros((layers, prepared.n_states, window))
@@ -268,7 +267,8 @@ def followed(
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
-            limits.go_on(FOLLOWING)
+            if limits is not None:
+                limits.go_on(FOLLOWING)
             more = min(most - levels, max(levels, 1024), rows)
             total = np.append(total, np.zeros((layers, more)), axis=1)
             about = policy.choice, policy.level, tolerance, prepared.left_out

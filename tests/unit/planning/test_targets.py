@@ -22,6 +22,7 @@ from prudent.planning.bounds import Bracket, Target, bracket, bracket_below
 def test_a_gap_is_absolute_or_relative_or_either(target, width):
     assert target.width(20.0) == pytest.approx(width)
     assert target.said == (target != Target())
+    assert target.exact == (width == 0)
 
 
 @pytest.mark.parametrize(
