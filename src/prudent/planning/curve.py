@@ -221,7 +221,8 @@ class Curve(Shown):
 
     @cached_property
     def _steps(self) -> FloatArray:
-        if self._explored.prepared.scale.deviation == 0:
+        scale = self._explored.prepared.scale
+        if scale.deviation == 0 or np.isfinite(scale.relative):
             return np.zeros(0)
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 

@@ -71,7 +71,7 @@ def main() -> None:
     shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
 )
 @click.pass_context
-@click.option("--gap", type=float, help="How far apart the bounds on what is sought may be.")
+@click.option("--gap", type=float, help="How far apart the bounds on what is sought may be; 0 insists on the optimum.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
 @click.option("--absolute-slack", type=float, help="The same in the units of the costs.")

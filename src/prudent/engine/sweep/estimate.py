@@ -91,7 +91,7 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
 def work_per_level(prepared: Prepared) -> float:
     """Return the work of one level, counted in outcomes; a cycle of free outcomes is solved by elimination."""
     size = np.diff(prepared.free_blocks[0])
-    return float(len(prepared.cost) + (size[size > 1].astype(np.float64) ** 3).sum() / 3)
+    return float(max(len(prepared.cost), 1) + (size[size > 1].astype(np.float64) ** 3).sum() / 3)
 
 
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
