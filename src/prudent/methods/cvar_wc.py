@@ -34,7 +34,7 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "solution", "unroll"]
@@ -114,6 +114,7 @@ class CvarWC:
         enough = self.tolerance * max(1.0, float(start.value.max()))
         with Progress("playing the game", unit="sweeps") as progress:
             while change > enough and sweeps < self.max_sweeps:
+                go_on(limits, "playing the game")
                 change = improve(game, order, f, used, row)
                 sweeps += 1
                 progress.at(sweeps)

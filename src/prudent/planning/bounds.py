@@ -105,7 +105,9 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
     """Convert bounds in levels to the user's units, widened by the distance of the costs from the lattice.
 
     Where no cost is negative, each total is off the lattice by no more than the ``relative`` distance of a cost, and so
-    is each CVaR.  Else each cost may be off the lattice by ``deviation``, hence best luck by n deviations and each normalised cost by
+    is each CVaR.
+
+    Else each cost may be off the lattice by ``deviation``, hence best luck by n deviations and each normalised cost by
     2n + 1, where n is the most actions without meeting a state again.  Normalised costs are at least 0, the true ones
     too, so from below the error is a fraction of their size; it is 0 where costs were lowered by the slip when they
     were rounded down.  From above each of a run's expected ``steps`` adds one deviation, divided by alpha.

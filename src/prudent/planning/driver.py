@@ -1,9 +1,9 @@
 """The driver that all verbs share: check, limits, compile, clock, prepare, refine, stop.
 
 A verb calls :func:`begin`, which checks what all verbs take and starts the clock, and gives the :class:`Job` a function
-that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if a step is given, or if costs have a
-common step and memory and time suffice for that; else it rounds costs to finer and finer steps, until the bounds are as
-close as asked for.
+that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if a step is given, or if costs have
+a common step and memory and time suffice for that; else it rounds costs to finer and finer steps, until the bounds are
+as close as asked for.
 """
 
 import math
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from os import PathLike
 from typing import Any
 
@@ -71,11 +71,11 @@ class Job:
         ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step does not help.
         """
         prepared = prepare(self.model, self.step)
-        how = {"one_question": one_question, "may_stall": may_stall}
+        rounded = partial(self._rounded, attempt, one_question=one_question, may_stall=may_stall)
         if self.step is not None or (self.target.exact and not prepared.scale.rounded):
             return attempt(prepared)
         if prepared.scale.rounded:
-            return self._rounded(attempt, first_step(prepared, self.alpha), **how)
+            return rounded(first_step(prepared, self.alpha))
         stage, refused, lacking = None, None, "time"
         if in_time(prepared, self.alpha, self.limits):
             lacking = "memory"
@@ -93,7 +93,7 @@ class Job:
                 raise refused
             return attempt(prepared) if stage is None else stage
         try:
-            best = self._rounded(attempt, step, stage, finest=common, **how)
+            best = rounded(step, stage, finest=common)
         except TooLarge as error:
             raise (refused or error) from None
         if not best.prepared.scale.rounded:

@@ -23,7 +23,7 @@ from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.models.rows import FloatArray, owner
 from prudent.policies.distribution import Distribution
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = [
@@ -55,7 +55,7 @@ FEW = 2**24
 PAIRS = 2**23
 """The most pairs of state and level under way at once, if pairs are followed one by one."""
 
-FOLLOWING = "following the policy"
+FOLLOWING, EVALUATING = "following the policy", "evaluating the plan"
 
 STEPS = 2**26
 """The most steps from pair to pair: a second or two."""
@@ -75,14 +75,14 @@ def spent_budget(policy: BudgetPolicy) -> Expected:
     return least_expected_cost(restrict(policy.prepared, policy.without_budget))
 
 
-def backward(policy: BudgetPolicy, tail: Expected) -> Values:
+def backward(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> Values:
     """Evaluate a policy; ``tail`` is its expected cost once the budget is gone."""
-    return Values(*backward_from_each(policy, tail)[:, -1].tolist())
+    return Values(*backward_from_each(policy, tail, limits)[:, -1].tolist())
 
 
-def backward_from_each(policy: BudgetPolicy, tail: Expected) -> FloatArray:
+def backward_from_each(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> FloatArray:
     """Evaluate a policy begun with each budget up to its own: the fields of :class:`Values` as rows, (3, n_levels)."""
-    return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost)
+    return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost, limits)
 
 
 def expected_steps(policy: BudgetPolicy) -> FloatArray:
@@ -101,13 +101,15 @@ def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
     return 1.01 * solve_bellman(all_arcs(prepared), prepared.plays, prepared.playing(choice), choice, finest=1e-3)
 
 
-def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
+def _backward(
+    policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits | None = None
+) -> FloatArray:
     prepared = policy.prepared
     if policy.level == 0:
         return base[:, [prepared.start]]
     tiling = tiling_of(prepared)
     if tiling is not None and tiling.least == 0:
-        return _backward_in_tiles(policy, tiling, base, mean_cost)
+        return _backward_in_tiles(policy, tiling, base, mean_cost, limits)
     arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
     window = window_of(prepared, policy.level)
@@ -117,23 +119,27 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> 
     numbers, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
     row = np.empty(prepared.n_states)
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
-    with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
+    with Progress(EVALUATING, total=policy.level, unit="levels") as progress:
         for first in range(1, policy.level + 1, rows):
+            go_on(limits, EVALUATING)
             last = min(first + rows, policy.level + 1)
             follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, numbers, chosen, row)
             progress.at(last)
     return found
 
 
-def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
+def _backward_in_tiles(
+    policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray, limits: Limits | None
+) -> FloatArray:
     prepared, levels = policy.prepared, policy.level + 1
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
     known = known_of(tiling, base[0], base[2], without_safety(prepared), None, 1.0)
     window = Window(tiling, policy.level, plan=True)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
-    with Progress("evaluating the plan", total=levels, unit="levels") as progress:
+    with Progress(EVALUATING, total=levels, unit="levels") as progress:
         for first in range(1, levels, window.tile):
+            go_on(limits, EVALUATING)
             last = min(first + window.tile, levels)
             window.reach(first, last)
             values = window.values(policy.choice, first=first == 1, last=last == levels)
@@ -267,8 +273,7 @@ def followed(
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
-            if limits is not None:
-                limits.go_on(FOLLOWING)
+            go_on(limits, FOLLOWING)
             more = min(most - levels, max(levels, 1024), rows)
             total = np.append(total, np.zeros((layers, more)), axis=1)
             about = policy.choice, policy.level, tolerance, prepared.left_out

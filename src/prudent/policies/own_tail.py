@@ -52,7 +52,10 @@ def own_tail(
 
     def followed(charged: bool) -> tuple[Distribution, float]:
         each = [
-            (share, *forward(part, tail, most=last, tolerance=tolerance, charged=charged, in_levels=True, limits=limits))
+            (
+                share,
+                *forward(part, tail, most=last, tolerance=tolerance, charged=charged, in_levels=True, limits=limits),
+            )
             for share, part in policy.parts
         ]
         return mixture([(share, found) for share, found, _ in each]), sum(share * steps for share, _, steps in each)

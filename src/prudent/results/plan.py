@@ -58,10 +58,12 @@ class Plan(Shown):
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
     ``expected`` belong to the returned policy and come from its exact evaluation.  If it is too large for that
     (``notes`` say so), ``var`` is nan, and so is ``cvar`` unless the sweep was finished on costs that were not rounded:
-    then it is the optimal CVaR.  Under method ``expected`` that is also so where it would take more than some seconds.  If costs were rounded (``notes`` say so), ``expected`` is still exact, of the true
-    costs, while ``cvar`` and ``var`` count runs charged alike at their mean cost: ``cvar`` is at most the policy's own
-    and at least ``lower``, ``var`` an estimate; both may be far off if the step is coarse.  No policy of optimal CVaR
-    has an expected cost below ``expected_lower``; the returned one has the least if the status is ``optimal``.
+    then it is the optimal CVaR.  Under method ``expected`` both are also nan where they would take more than seconds.
+
+    If costs were rounded (``notes`` say so), ``expected`` is still exact, of the true costs, while ``cvar`` and ``var``
+    count runs charged alike at their mean cost: ``cvar`` is at most the policy's own and at least ``lower``, ``var`` an
+    estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
+    ``expected_lower``; the returned one has the least if the status is ``optimal``.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.

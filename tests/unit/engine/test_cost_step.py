@@ -35,7 +35,9 @@ def test_steps_are_found(costs, step, multiples):
         assert lattice.relative <= 2.0**-48
         exact = [k * Fraction(lattice.step).limit_denominator(1000) for k in multiples]
         if step != np.pi / 3:  # else no fraction is meant
-            assert all(abs(Fraction(c) - k) <= Fraction(lattice.relative) * k for c, k in zip(costs, exact, strict=True))
+            assert all(
+                abs(Fraction(c) - k) <= Fraction(lattice.relative) * k for c, k in zip(costs, exact, strict=True)
+            )
 
 
 @pytest.mark.parametrize(
