@@ -39,7 +39,7 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "solution", "unroll"]
@@ -105,14 +105,14 @@ class CvarWC:
         floor = as_number("floor", self.floor, wanted, lambda x: 0 <= x < grid[1])
         needed = (32 if floor > 0 else 16) * prepared.n_states * len(grid)
         limits.check(needed, "the game", "take fewer grid points, or allow more (memory=)")
-        game, change, sweeps = self._played(prepared, grid, 0.0)
+        game, change, sweeps = self._played(prepared, grid, 0.0, limits)
         bound = game.value[prepared.start].copy()
         if floor > 0:
-            game, change, sweeps = self._played(prepared, grid, floor)
+            game, change, sweeps = self._played(prepared, grid, floor, limits)
         least = float(surely_expected(prepared, least_expected_cost(prepared))[prepared.start])
         return GameValue(game, bound, change, sweeps, least, true_worst_case(prepared))
 
-    def _played(self, prepared: Prepared, grid: FloatArray, floor: float) -> tuple[Game, float, int]:
+    def _played(self, prepared: Prepared, grid: FloatArray, floor: float, limits: Limits) -> tuple[Game, float, int]:
         """Return a game, the largest change of its last sweep, in levels, and how many sweeps it took."""
         start = least_expected_cost(prepared)
         value = surely_expected(prepared, start)[:, None] * grid
@@ -132,6 +132,7 @@ class CvarWC:
         enough = self.tolerance * max(1.0, float(start.value.max()))
         with Progress("playing the game", unit="sweeps") as progress:
             while change > enough and sweeps < self.max_sweeps:
+                go_on(limits, "playing the game")
                 change = improve(game, order, used, row)
                 sweeps += 1
                 progress.at(sweeps)

@@ -19,6 +19,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.policies.chain import MISSING, backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits, go_on
 
 __all__ = ["Policy", "evaluate", "restricted"]
 
@@ -28,7 +29,9 @@ PAIRS = 500_000
 Policy = BudgetPolicy | Mapping[Any, Hashable] | Callable[[Any, float], Hashable]
 
 
-def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distribution:
+def evaluate(
+    model: SSP, policy: Policy, *, tolerance: float = MISSING, time_limit: float | None = None
+) -> Distribution:
     """Return the exact distribution of the total cost of a policy.
 
     Parameters
@@ -40,6 +43,8 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
     tolerance : float
         On models with cycles a distribution has no end; it is cut when no more than this probability is
         still under way.  ``missing`` says how much was.
+    time_limit : float, optional
+        Seconds, about, after which it is an error that the distribution is not finished.
 
     Examples
     --------
@@ -52,12 +57,13 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
     check_model_and_policy(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
+    limits = Limits.of(None, time_limit)
     if isinstance(policy, BudgetPolicy):
-        return mixture([(share, _evaluate_budget(part, tolerance)) for share, part in policy.parts])
+        return mixture([(share, _evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
     if isinstance(policy, Mapping):
         prepared = prepare(restricted(model, policy))
-        return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance)
-    return _evaluate_function(model, prepare(model), policy, tolerance)
+        return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance, limits)
+    return _evaluate_function(model, prepare(model), policy, tolerance, limits)
 
 
 def check_model_and_policy(model: SSP, policy: Policy) -> None:
@@ -86,12 +92,12 @@ def _takes_two(function: Callable[..., object]) -> bool:
     return True
 
 
-def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
+def _evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
     tail = spent_budget(policy)
-    result, _ = forward(policy, tail, tolerance=tolerance)
+    result, _ = forward(policy, tail, tolerance=tolerance, limits=limits)
     if policy.remembers:
         return result
-    return replace(result, mean=policy.prepared.scale.in_units(backward(policy, tail).mean))
+    return replace(result, mean=policy.prepared.scale.in_units(backward(policy, tail, limits).mean))
 
 
 def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
@@ -145,7 +151,7 @@ def _refuse_stuck(model: SSP, state: IntArray, source: IntArray, target: IntArra
 
 
 def _evaluate_function(
-    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], tolerance: float
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], tolerance: float, limits: Limits
 ) -> Distribution:
     """Follow the mass of a user's function forward through the totals, in rising order.
 
@@ -162,6 +168,7 @@ def _evaluate_function(
     ended: dict[int, FloatArray] = {}
     asked, gone, left = 0, 0.0, 1.0
     while queue and left > tolerance:
+        go_on(limits, "following the function")
         level = heapq.heappop(queue)
         arrived = waiting.pop(level)
         # Ask the policy in every state that runs can be in with this total, free moves included.

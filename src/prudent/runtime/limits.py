@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, TooLarge, as_number
 
-__all__ = ["Keeper", "Limits", "Stopped", "available_memory", "cores", "in_bytes", "shown_bytes"]
+__all__ = ["Keeper", "Limits", "Stopped", "available_memory", "cores", "go_on", "in_bytes", "shown_bytes"]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -118,6 +118,12 @@ class Limits:
         if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             self._before = None
+
+
+def go_on(limits: Limits | None, what: str) -> None:
+    """Raise Stopped if there are limits and they ask work that is of no use unfinished to stop; cheap in loops."""
+    if limits is not None and (why := limits.stop):
+        raise Stopped(why, what)
 
 
 def cores() -> int:

@@ -17,8 +17,19 @@ if TYPE_CHECKING:
     from prudent.plot.canvas import Axes
 
 __all__ = [
-    "ALPHA", "FILE", "MEMORY", "PLAN", "POINTS", "STEP", "THREADS", "Make", "keep_picture", "with_model", "with_plot",
-]  # fmt: skip
+    "ALPHA",
+    "FILE",
+    "MEMORY",
+    "PLAN",
+    "POINTS",
+    "STEP",
+    "THREADS",
+    "TIME_LIMIT",
+    "Make",
+    "keep_picture",
+    "with_model",
+    "with_plot",
+]
 
 Make: TypeAlias = "Callable[[], SSP]"
 """What verbs receive for MODEL: a function that makes it."""
@@ -33,6 +44,7 @@ STEP = click.option("--step", type=float, help="Round the costs to multiples of 
 MEMORY = click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]"
 )
+TIME_LIMIT = click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this, if not finished.")
 THREADS = click.option(
     "--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]"
 )

@@ -6,7 +6,17 @@ from typing import Any
 import click
 
 import prudent
-from prudent.apps.cli.arguments import ALPHA, MEMORY, POINTS, STEP, Make, keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import (
+    ALPHA,
+    MEMORY,
+    POINTS,
+    STEP,
+    TIME_LIMIT,
+    Make,
+    keep_picture,
+    with_model,
+    with_plot,
+)
 from prudent.errors import PrudentError
 from prudent.methods.registry import METHODS, with_grid
 from prudent.runtime.progress import announce_if_long
@@ -19,7 +29,10 @@ __all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
 @ALPHA
 @POINTS
 @click.option("--methods", metavar="A,B,...", help=f"These alone, in this order.  [default: {','.join(METHODS)}]")
-def compare(make: Make, alpha: float, points: int | None, methods: str | None, as_json: bool) -> None:
+@click.option("--time-limit", type=float, metavar="SECONDS", help="The most for each method.")
+def compare(
+    make: Make, alpha: float, points: int | None, methods: str | None, time_limit: float | None, as_json: bool
+) -> None:
     """Solve MODEL with every method, side by side.
 
     \b
@@ -39,7 +52,7 @@ def compare(make: Make, alpha: float, points: int | None, methods: str | None, a
     plans = []
     for i, name in enumerate(chosen):
         with announce_if_long(f"{name} is at work, method {i + 1} of {len(chosen)}; --methods leaves some out"):
-            plans.append(prudent.solve(made, alpha, method=with_grid(name, points)))
+            plans.append(prudent.solve(made, alpha, method=with_grid(name, points), time_limit=time_limit))
         if plans[-1].status == "interrupted":
             raise KeyboardInterrupt
     if as_json:
@@ -54,6 +67,7 @@ def compare(make: Make, alpha: float, points: int | None, methods: str | None, a
 @click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
 @STEP
 @MEMORY
+@TIME_LIMIT
 @with_plot("the curve")
 def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
@@ -80,6 +94,7 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
 @click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
 @STEP
 @MEMORY
+@TIME_LIMIT
 @with_plot("the trade-off")
 def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the trade-off between expected cost and CVaR of MODEL.

@@ -97,11 +97,9 @@ class Session:
         return plan
 
     def distribution(self, alpha: float, method: str) -> Distribution:
-        """Return the exact distribution of a plan's total cost; that of least mean is the same for every alpha."""
+        """Return the distribution of a plan's total cost; that of least mean is the same for every alpha."""
         key = ("distribution", method, alpha if METHODS[method].for_alpha else None)
-        return self.kept.get_or_make(
-            key, lambda: prudent.evaluate(self.model, self.plan(alpha, method, sure=False).policy)
-        )
+        return self.kept.get_or_make(key, lambda: self.plan(alpha, method, sure=False).total_cost())
 
 
 def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:

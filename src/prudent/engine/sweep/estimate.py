@@ -21,7 +21,7 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_c
 from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import shown_bytes
 
-__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "sweep_bytes"]
+__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "sweep_bytes", "work_per_level"]
 
 PER_LEVEL = 120
 """Bytes for each level, for the values of the start and what is computed from them."""
@@ -94,6 +94,12 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     spread = float(np.sqrt(max(float(second[prepared.start]) - mean * mean, 0.0)))
     cantelli = mean + spread * float(np.sqrt((1 - alpha) / alpha))
     return float(min(worst.at(prepared.start), mean / alpha, cantelli, UNREACHED - 1) + 1)
+
+
+def work_per_level(prepared: Prepared) -> float:
+    """Return the work of one level, counted in outcomes; a cycle of free outcomes is solved by elimination."""
+    size = np.diff(prepared.free_blocks[0])
+    return float(max(len(prepared.cost), 1) + (size[size > 1].astype(np.float64) ** 3).sum() / 3)
 
 
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
