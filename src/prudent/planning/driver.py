@@ -31,7 +31,7 @@ from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.refine import COMMON, Found, Stage, finer_step, in_time, likely_step
 from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits, Stopped, shown_bytes
+from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
 from prudent.runtime.progress import announce
 
 __all__ = ["Job", "begin", "compile_kernels", "explored", "plan_of", "stage_of"]
@@ -70,6 +70,17 @@ class Job:
         With ``one_question`` false the question depends on the step, and the last answer is returned.  With
         ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step does not help.
         """
+        with in_force(self.limits):
+            return self._refined(attempt, first_step, one_question=one_question, may_stall=may_stall)
+
+    def _refined(
+        self,
+        attempt: Callable[[Prepared], Stage[Found]],
+        first_step: Callable[[Prepared, float], float],
+        *,
+        one_question: bool,
+        may_stall: bool,
+    ) -> Stage[Found]:
         prepared = prepare(self.model, self.step)
         rounded = partial(self._rounded, attempt, one_question=one_question, may_stall=may_stall)
         if self.step is not None or (self.target.exact and not prepared.scale.rounded):

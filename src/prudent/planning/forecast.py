@@ -14,7 +14,7 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
 from prudent.planning.refine import likely_step
-from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.limits import Limits, go_on, in_force
 
 __all__ = ["Forecast", "forecast"]
 
@@ -49,6 +49,11 @@ class Forecast:
 
 def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
     """Estimate what a solve takes with a given step, or with the one that ``solve`` would end up with."""
+    with in_force(limits):
+        return _forecast(model, alpha, step, limits)
+
+
+def _forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
     go_on(limits, ESTIMATING)
     prepared = prepare(model, step)
     if prepared.scale.rounded and step is None:

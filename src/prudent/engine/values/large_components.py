@@ -44,6 +44,8 @@ from prudent.kernels.rows import (
 )
 from prudent.kernels.search import least_ahead
 from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.runtime.limits import go_on, limits_in_force
+from prudent.runtime.progress import Progress
 
 __all__ = ["FINE", "UNIT", "LargeBlock"]
 
@@ -79,6 +81,11 @@ THIN = 5e6
 ENTRIES, WORK, BANDED = 1e8, 1e11, 2e9
 """The most entries and operations of a factorisation inside its band; the most operations of our own elimination."""
 
+PER_SECOND = 1e9
+"""The operations of a factorisation in a second, rather too few than too many: it cannot be stopped."""
+
+WORKING = "finding the least expected cost"
+
 
 Step = Callable[[FloatArray, float], FloatArray]
 """Takes the residual of each equation and the fraction to reduce it to; returns a correction of the solution."""
@@ -96,6 +103,7 @@ class LargeBlock:
         self.chosen = np.full(len(self.state), -1)
         self.factor: Step | None = None
         self.direct = False  # whether the last policy was factorised
+        self.passes = 0
 
     def solve(
         self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
@@ -105,6 +113,12 @@ class LargeBlock:
         Ends when no gain exceeds the accuracy of the evaluation, or when values no longer improve: the policy returned
         is never worse than one seen before, as far as their evaluations tell.
         """
+        with Progress(WORKING, unit="passes") as self.progress:
+            self._solve(k, sense, share, choice, value, finest)
+
+    def _solve(
+        self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
+    ) -> None:
         constant = constants(self.part, k, value)
         chosen, x, tolerance = choice[self.state] - self.first_action, value[self.state], max(ROUGH, finest)
         if sense > 0 and self._relaxed(constant, chosen, x):
@@ -118,6 +132,7 @@ class LargeBlock:
             for turn in range(PASSES if better > 0 else 0):
                 before = changes
                 changes = improve_rows(self.part, constant, share, sense, chosen, x, 0.0, True, turn % 2 == 0)
+                self._pause()
                 if turn > 0 and not FEW * len(x) < changes < before / 2:
                     break
             finer = 0.0 if better == 0 else CLOSE if better <= FEW * len(x) else FINER
@@ -136,6 +151,7 @@ class LargeBlock:
         for turn in range(FIRST):
             anew = turn <= EACH or turn % EACH == 0
             changes = relax_rows(self.part, constant, found, value, turn % 2 == 1, anew)
+            self._pause()
             if anew:
                 quiet = quiet + 1 if changes == 0 else 0
                 if quiet == QUIET or (turn > EACH and changes > few):
@@ -152,7 +168,8 @@ class LargeBlock:
         """Fill in the values of a policy; ``value`` enters with a first guess."""
         constant = constants(self.part, k, value)
         x = value[self.state]
-        self._evaluate(constant, choice[self.state] - self.first_action, x, finest)
+        with Progress(WORKING, unit="passes") as self.progress:
+            self._evaluate(constant, choice[self.state] - self.first_action, x, finest)
         value[self.state] = x
 
     def _evaluate(self, constant: FloatArray, chosen: IntArray, x: FloatArray, tolerance: float) -> float:
@@ -177,12 +194,20 @@ class LargeBlock:
                 break
         return float(largest)
 
+    def _pause(self) -> None:
+        """Look at the clock, and show progress."""
+        go_on(limits_in_force(), WORKING)
+        self.passes += 1
+        self.progress.at(self.passes)
+
     def _ways(self) -> Iterator[Step]:
         """Yield the ways to solve the equations, in the order in which to try them."""
-        step = self._factorised(WORK if self.direct else THIN, ordered=not self.direct)
+        limits = limits_in_force()
+        work = WORK if limits is None else min(WORK, PER_SECOND * limits.left)
+        step = self._factorised(work if self.direct else THIN, ordered=not self.direct)
         if step is None:
             yield self._iterate
-            step = self._factorised(WORK)
+            step = self._factorised(work)
         self.direct = step is not None
         if step is not None:
             yield step
@@ -193,6 +218,7 @@ class LargeBlock:
         iteration = begin_iteration(self.rows, lack / scale, fraction)
         steps = max(min(int(ARCS / (1 + len(self.rows.column))), PRODUCTS), 1)
         for _ in range(-(-PRODUCTS // steps)):
+            self._pause()
             if iterate_rows(self.rows, iteration, steps):
                 break
         return np.asarray(scale * iteration.x)
@@ -206,6 +232,7 @@ class LargeBlock:
 
     def _operator(self, kernel: Callable[[Rows, FloatArray, FloatArray], None]) -> LinearOperator:
         def product(x: FloatArray) -> FloatArray:
+            self._pause()
             result = np.empty(len(x))
             kernel(self.rows, x, result)
             return result
