@@ -42,7 +42,7 @@ class Lattice:
 
     step: float  # in the user's units
     deviation: float  # the largest |cost - multiple * step| among the costs it was found from
-    relative: float = np.inf  # the largest |cost - multiple * step| / multiple * step; infinite if a cost is negative
+    relative: float = np.inf  # the same relative to the multiple; infinite if unknown, or if costs are off and negative
 
     def multiples(self, value: FloatArray) -> IntArray:
         """Return the nearest multiples of the step."""
@@ -104,7 +104,7 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
     binary = np.frexp(step)[0] == 0.5  # then products with the step are exact
     exact = binary and bool((whole * lattice.step == cost).all())
     deviation = 0.0 if exact else lattice.step / 2 + float(np.spacing(largest))
-    return Lattice(lattice.step, deviation), whole, 2**bits
+    return Lattice(lattice.step, deviation, 0.0 if exact else np.inf), whole, 2**bits
 
 
 def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:

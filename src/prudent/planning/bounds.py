@@ -78,7 +78,7 @@ class Target:
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
     """Return a solution's bounds in the user's units."""
     steps = 0.0
-    if np.isinf(prepared.scale.relative) and prepared.scale.deviation > 0 and np.isfinite(solution.upper):
+    if np.isinf(prepared.scale.relative) and np.isfinite(solution.upper):
         steps = solution.steps
         if np.isnan(steps) and prepared.finite:
             steps = prepared.longest * float(prepared.plays.max(initial=1.0))
@@ -93,7 +93,7 @@ def bracket_below(prepared: Prepared, lower: float) -> float:
     least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
     if np.isfinite(prepared.scale.relative):
         least -= prepared.scale.relative * abs(least)
-    elif deviation > 0:
+    else:
         n = prepared.longest + 1
         least -= n * deviation
         if prepared.scale.slip == 0:

@@ -221,8 +221,7 @@ class Curve(Shown):
 
     @cached_property
     def _steps(self) -> FloatArray:
-        scale = self._explored.prepared.scale
-        if scale.deviation == 0 or np.isfinite(scale.relative):
+        if np.isfinite(self._explored.prepared.scale.relative):
             return np.zeros(0)
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 

@@ -134,7 +134,8 @@ class Job:
             stalled = may_stall and best is not None and stage.bracket.gap > STALLED * best.bracket.gap
             best = stage if best is None or not one_question else _better(best, stage)
             stopped = stage.stopped
-            if stopped or stalled or self._close(best) or not stage.prepared.scale.rounded:
+            endless = np.isinf(best.bracket.gap)  # which does not come from rounding
+            if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
                 break
             step, stopped = finer_step(stage, self.target, self.limits, finest)
             if stopped:
@@ -142,8 +143,8 @@ class Job:
         return replace(best, stopped=stopped or best.stopped)
 
     def _close(self, stage: Stage[Any]) -> bool:
-        """Return whether a stage's bounds are as close as asked for."""
-        return stage.bracket.gap <= self.target.width(stage.bracket.size)
+        """Return whether a stage's bounds are as close as asked for; infinite ones never are."""
+        return bool(np.isfinite(stage.bracket.gap)) and stage.bracket.gap <= self.target.width(stage.bracket.size)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
         """Do work that keeps its place in the checkpoint, if there is one; remove the file once that is finished."""

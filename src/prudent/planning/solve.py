@@ -52,8 +52,8 @@ def solve(
 
     Costs with a common step are solved exactly.  Others, and those whose common step takes more memory or time than is
     allowed, are rounded, up for the plan and down for the lower bound, to finer and finer steps until the gap between
-    the bounds is as asked for.  Under method ``exact``, Ctrl-C returns the
-    best plan so far, with the bounds known so far and the status ``interrupted``; a second Ctrl-C breaks off.
+    the bounds is as asked for.  Under method ``exact``, Ctrl-C returns the best plan so far, with the bounds known so
+    far and the status ``interrupted``; a second Ctrl-C breaks off.
 
     Parameters
     ----------
