@@ -63,7 +63,7 @@ ROUGHLY = 1e-3
 REFINEMENTS = 100
 """The most rounds of correcting the values and then improving the policy."""
 
-CLOSE = 1e-13
+CLOSE = 4e-13
 """Bounds relative to the cost are taken if they are this close; otherwise values are refined."""
 
 QUARTER = 0.25
