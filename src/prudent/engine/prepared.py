@@ -120,11 +120,15 @@ class Prepared(Rows):
     @cached_property
     def distance(self) -> IntArray:
         """The fewest actions after which each state can be at a goal."""
+        return self.least_ahead(None)
+
+    def least_ahead(self, cost: IntArray | None) -> IntArray:
+        """Return the least total of outcomes' costs on a way to a goal, from every state; without costs, of actions."""
         least = np.where(self.is_goal, 0, UNREACHED)
-        if not least_ahead(self.arc_start, self.successor, None, least, PASSES):
+        if not least_ahead(self.arc_start, self.successor, cost, least, PASSES):
             via = np.empty(self.n_states, dtype=np.int64)
             rows = self.action_state, self.outcome_action, *self.entering
-            best_luck(self.is_goal, *rows, np.ones_like(self.cost), least, via)
+            best_luck(self.is_goal, *rows, np.ones_like(self.cost) if cost is None else cost, least, via)
         return least
 
     def proper_choice(self) -> IntArray:

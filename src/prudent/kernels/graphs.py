@@ -146,6 +146,21 @@ def best_luck(is_goal, action_state, outcome_action, enter_start, enter, cost, l
 
 
 @njit(cache=True)
+def never_bounded(action_start, outcome_start, successor, cost):
+    """Return whether every action may cost something and lead to other states than goals: then nothing bounds costs."""
+    for a in range(len(outcome_start) - 1):
+        last = True
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            s = successor[o]
+            if cost[o] > 0 and action_start[s] < action_start[s + 1]:
+                last = False
+                break
+        if last:
+            return False
+    return True
+
+
+@njit(cache=True)
 def worst_case(
     action_start,
     outcome_start,

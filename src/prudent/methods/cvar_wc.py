@@ -187,7 +187,7 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         cvar=cvar,
         expected=expected,
         lower=value * (1 - 1e-12),
-        upper=float(upper * (1 + error) + max(1 - upper, 0.0) * cut) if np.isfinite(upper) else np.inf,
+        upper=float(upper * (1 + error) + max(1 - upper, 0.0) * cut) if np.isfinite(upper + cut) else np.inf,
         expected_lower=solved.least,
         worst=solved.worst,
         notes=tuple(_notes(policy, solved, worst, found is not None)),

@@ -50,6 +50,10 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         notes=(UNFOLLOWED,),
     )
     alone = restrict(prepared, least.choice)
+    if alpha == 1:  # then CVaR is the mean, and VaR the least cost that may come out
+        level = int(alone.least_ahead(alone.fine)[alone.start])
+        var = float(prepared.scale.lattice.value(prepared.scale.start_luck + level))
+        return replace(found, var=var, cvar=max(found.expected, lower), notes=())
     try:
         with limits:
             own = _followed(alone, least, alpha, limits)

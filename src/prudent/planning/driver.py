@@ -20,6 +20,7 @@ import numpy as np
 from prudent.domains import figure_2
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
+from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import Defect, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
 from prudent.kernels import compiled_before
@@ -57,6 +58,13 @@ class Job:
         """The seconds since the clock was started."""
         return time.perf_counter() - self.began
 
+    def prepared(self, step: float | None) -> Prepared:
+        """Return the model, prepared for this step, with its least expected cost, within the limits."""
+        prepared = prepare(self.model, step)
+        with in_force(self.limits):
+            least_expected_cost(prepared)
+        return prepared
+
     def refined(
         self,
         attempt: Callable[[Prepared], Stage[Found]],
@@ -70,18 +78,7 @@ class Job:
         With ``one_question`` false the question depends on the step, and the last answer is returned.  With
         ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step does not help.
         """
-        with in_force(self.limits):
-            return self._refined(attempt, first_step, one_question=one_question, may_stall=may_stall)
-
-    def _refined(
-        self,
-        attempt: Callable[[Prepared], Stage[Found]],
-        first_step: Callable[[Prepared, float], float],
-        *,
-        one_question: bool,
-        may_stall: bool,
-    ) -> Stage[Found]:
-        prepared = prepare(self.model, self.step)
+        prepared = self.prepared(self.step)
         rounded = partial(self._rounded, attempt, one_question=one_question, may_stall=may_stall)
         if self.step is not None or (self.target.exact and not prepared.scale.rounded):
             return attempt(prepared)
@@ -125,7 +122,7 @@ class Job:
         """Attempt finer and finer steps from ``step`` on, down to ``finest``; ``best`` is what is known already."""
         while True:
             try:
-                stage = attempt(prepare(self.model, step))
+                stage = attempt(self.prepared(step))
             except (KeyboardInterrupt, Stopped, TooLarge) as error:
                 if best is None:
                     raise

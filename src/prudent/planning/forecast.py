@@ -49,13 +49,10 @@ class Forecast:
 
 def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
     """Estimate what a solve takes with a given step, or with the one that ``solve`` would end up with."""
-    with in_force(limits):
-        return _forecast(model, alpha, step, limits)
-
-
-def _forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
     go_on(limits, ESTIMATING)
     prepared = prepare(model, step)
+    with in_force(limits):
+        least_expected_cost(prepared)
     if prepared.scale.rounded and step is None:
         prepared = prepare(model, likely_step(prepared, alpha))
     go_on(limits, ESTIMATING)

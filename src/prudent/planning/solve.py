@@ -8,7 +8,6 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Objective
@@ -135,7 +134,7 @@ def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
 
     if name == "exact":
         return job.kept(lambda: job.refined(attempt, coarse_step))
-    return job.kept(lambda: attempt(prepare(job.model, job.step)))
+    return job.kept(lambda: attempt(job.prepared(job.step)))
 
 
 def _check_objective(objective: Objective, method: str, *, limited: bool) -> None:

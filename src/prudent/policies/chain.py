@@ -13,7 +13,7 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
-from prudent.engine.values.bellman import all_arcs, costs_of, evaluate_policy, free_arcs
+from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.errors import TooLarge
 from prudent.kernels.forwards import distribute, mark_played
@@ -57,6 +57,9 @@ PAIRS = 2**23
 
 FOLLOWING, EVALUATING = "following the policy", "evaluating the plan"
 
+MORE = 1.01
+"""What numbers of actions are multiplied by to get a bound: they are known to a thousandth."""
+
 STEPS = 2**26
 """The most steps from pair to pair: a second or two."""
 
@@ -90,15 +93,9 @@ def expected_steps(policy: BudgetPolicy) -> FloatArray:
 
     Free moves on the way to actions are included.
     """
-    prepared, steps = policy.prepared, _steps_without_budget(policy)
+    prepared, steps = policy.prepared, MORE * spent_budget(policy).steps
     counted = _backward(policy, np.stack([steps] * 3), prepared.plays)
     return np.asarray(counted[2] * (1 + longest_detour(prepared)))
-
-
-def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
-    """Return bounds on the expected number of actions from each state once the budget is gone."""
-    prepared, choice = policy.prepared, policy.without_budget
-    return 1.01 * evaluate_policy(all_arcs(prepared), prepared.plays, choice, finest=1e-3)
 
 
 def _backward(
@@ -228,7 +225,7 @@ def forward(
         order = np.argsort(value, kind="stable")
         value, probability = value[order], probability[order]
     if missing > 0:
-        steps += float(mass[0].sum(axis=1) @ _steps_without_budget(policy))
+        steps += float(mass[0].sum(axis=1) @ (tail or spent_budget(policy)).steps)
     found = Distribution(
         values=value,
         probabilities=probability,
@@ -237,7 +234,7 @@ def forward(
         missing_mean=units(beyond / missing) if missing > 0 else 0.0,
         grouped=layers > 1,
     )
-    return found, 1.01 * steps * (1 + longest_detour(prepared))
+    return found, MORE * steps * (1 + longest_detour(prepared))
 
 
 def followed(

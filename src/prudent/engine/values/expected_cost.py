@@ -41,7 +41,6 @@ The conditions are checked in floats, rounding included, so the bounds hold howe
 numbers only make them wide.  In an acyclic model one pass adds up both errors instead, rounding up at every step.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -51,7 +50,7 @@ from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import all_arcs, evaluate_policy, large_blocks, rounding, solve_bellman
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
-from prudent.kernels.blocks import Arcs, action_gaps, improved, take_better
+from prudent.kernels.blocks import MARGIN, Arcs, action_gaps, improved, take_better
 from prudent.kernels.sweep import Base
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
@@ -66,6 +65,9 @@ REFINEMENTS = 100
 CLOSE = 4e-13
 """Bounds relative to the cost are taken if they are this close; otherwise values are refined."""
 
+LEAST = 2.0**-96
+"""The least error of a gap, relative to the value of its state: sums of two floats hardly have more digits."""
+
 QUARTER = 0.25
 """Gains below this share of an action's own error do not count in totals of errors."""
 
@@ -74,16 +76,17 @@ QUARTER = 0.25
 class Expected:
     """The least expected cost from every prepared state, in levels."""
 
+    prepared: Prepared
     value: FloatArray  # (n_states,)  as computed
     lower: FloatArray  # (n_states,)  lower bound on the least expected cost
     upper: FloatArray  # (n_states,)  upper bound on the expected cost of the choice
     choice: IntArray  # (n_states,)  the action played
-    count: Callable[[], FloatArray]
 
     @cached_property
     def steps(self) -> FloatArray:
-        """The expected number of steps under the choice, from every state."""
-        return self.count()
+        """The expected number of actions under the choice, from every state."""
+        prepared = self.prepared
+        return evaluate_policy(all_arcs(prepared), prepared.plays, self.choice, finest=ROUGHLY)
 
     @property
     def base(self) -> Base:
@@ -138,8 +141,8 @@ class _Equations:
         if prepared.acyclic:  # then every policy is proper, so any first choice will do
             choice = prepared.action_start[:-1].copy()
             refined = self._refine(self._solved(choice), choice)
-            lower, upper, steps = self._ahead(refined, choice)
-            return self._expected(refined, lower, upper, choice, lambda: steps)
+            lower, upper = self._ahead(refined, choice)
+            return self._expected(refined, lower, upper, choice)
         choice = prepared.proper_choice()
         refined = self._solved(choice)
         total, factor = self._relative(refined, choice)
@@ -147,25 +150,18 @@ class _Equations:
             refined = self._refine(refined, choice)
             total, factor = self._relative(refined, choice)
         if not factor <= CLOSE:
-            errors = self._errors(refined, choice)
-            other = self._factor(refined, choice, errors)
-            if other < np.inf and not factor * total.high[prepared.start] < other * errors.high[prepared.start]:
+            errors, other = self._totalled(refined, choice)
+            closer = factor < np.inf and factor * total.high[prepared.start] < other * errors.high[prepared.start]
+            if other < np.inf and not closer:
                 total, factor = errors, other
         lower, upper = np.zeros(prepared.n_states), np.where(self.acting, np.inf, 0.0)
         if factor < np.inf:
             error = factor * total.plus(np.zeros(prepared.n_states), up=True) * (1 + CLOSE)
             lower, upper = np.maximum(refined.plus(-error, up=False), 0.0), refined.plus(error, up=True)
-        return self._expected(refined, lower, upper, choice, lambda: self._policy(np.ones(prepared.n_actions), choice))
+        return self._expected(refined, lower, upper, choice)
 
-    def _expected(
-        self,
-        refined: "_Refined",
-        lower: FloatArray,
-        upper: FloatArray,
-        choice: IntArray,
-        count: Callable[[], FloatArray],
-    ) -> Expected:
-        return Expected(np.clip(refined.high, lower, upper), lower, upper, choice, count)
+    def _expected(self, refined: "_Refined", lower: FloatArray, upper: FloatArray, choice: IntArray) -> Expected:
+        return Expected(self.prepared, np.clip(refined.high, lower, upper), lower, upper, choice)
 
     def _solved(self, choice: IntArray) -> "_Refined":
         k = self.prepared.mean_cost
@@ -178,7 +174,7 @@ class _Equations:
     def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
         low = np.zeros_like(high) if low is None else low
         gap, size = action_gaps(self.arcs, self.prepared.action_state, k, high, low)
-        return _Refined(k, high, low, gap, self.unit * size)
+        return _Refined(k, high, low, gap, np.maximum(self.unit * size, LEAST * high[self.prepared.action_state]))
 
     def _refine(self, now: _Refined, choice: IntArray) -> _Refined:
         """Correct the values until their residuals are within rounding error; improve ``choice`` in place."""
@@ -207,13 +203,13 @@ class _Equations:
             now, before = self._at(now.k, *_two_sum(now.high, now.low + change)), far
         return now
 
-    def _ahead(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return both bounds and the expected steps, in one pass over an acyclic model."""
+    def _ahead(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return both bounds, in one pass over an acyclic model."""
         rows = self.prepared.action_start, self.prepared.outcome_start, self.prepared.probability
-        above, below, steps = errors_ahead(
+        above, below = errors_ahead(
             self.prepared.blocks[1], *rows, self.prepared.successor, refined.gap, refined.error, self.unit, choice
         )
-        return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True), steps
+        return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True)
 
     def _relative(self, refined: _Refined, choice: IntArray) -> tuple[_Refined, float]:
         """Return the costs before normalising, and the factor with which they serve as Y."""
@@ -222,18 +218,26 @@ class _Equations:
         luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
         luck[self.prepared.start] = scale.start_luck / scale.stride
         cost = refined.high + luck if (luck >= 0).all() else refined.high
-        total = self._at(np.zeros(self.prepared.n_actions), cost)
+        total = self._at(self.prepared.mean_cost, cost)
         return total, self._factor(refined, choice, total)
 
-    def _errors(self, refined: _Refined, choice: IntArray) -> _Refined:
-        """Return the largest expected total of errors of any policy, roughly."""
+    def _totalled(self, refined: _Refined, choice: IntArray) -> tuple[_Refined, float]:
+        """Return the largest total of errors of any policy, roughly, and the factor with which it serves as Y."""
         error = refined.error - QUARTER * refined.gap
         less = refined.gap < 0
         less[choice[self.acting]] = True
         error[less] = refined.error[less] + np.abs(refined.gap[less])
+        total = self._largest(error, choice)
+        factor = self._factor(refined, choice, total)
+        if factor == np.inf:  # totals have errors, too, which matter where values have none
+            total = self._largest(error + 8 * MARGIN / self.unit * total.error, choice)
+            factor = self._factor(refined, choice, total)
+        return total, factor
+
+    def _largest(self, k: FloatArray, choice: IntArray) -> _Refined:
         largest = choice.copy()
-        total = solve_bellman(self.arcs, error, largest, sense=-1.0, share=QUARTER, large=self.large, finest=ROUGHLY)
-        return self._corrected(self._at(error, total), largest)
+        total = solve_bellman(self.arcs, k, largest, sense=-1.0, share=QUARTER, large=self.large, finest=ROUGHLY)
+        return self._corrected(self._at(k, total), largest)
 
     def _factor(self, refined: _Refined, choice: IntArray, total: _Refined) -> float:
         """Return the least factor for which the claim holds with ``total`` as Y, rounded up; or infinity."""
@@ -242,7 +246,8 @@ class _Equations:
         needed = refined.error - refined.gap
         chosen = choice[self.acting]
         needed[chosen] = refined.error[chosen] + np.abs(refined.gap[chosen])
-        fall = total.k - total.gap - total.error
+        rise = self._at(np.zeros(self.prepared.n_actions), total.high, total.low)
+        fall = -rise.gap - rise.error
         short, rises = needed > 0, fall < 0
         if (fall[short] <= 0).any():
             return np.inf

@@ -12,7 +12,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared, once, restrict
 from prudent.kernels.acyclic import worst_ahead, worst_of
-from prudent.kernels.graphs import UNREACHED, worst_case
+from prudent.kernels.graphs import UNREACHED, never_bounded, worst_case
 from prudent.models.rows import IntArray
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case", "worst_case_of"]
@@ -39,6 +39,9 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
         worst_ahead(prepared.blocks[1], *rows, value, action_value)
         return WorstCase(value, action_value)
+    if never_bounded(prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost):
+        value[:] = np.where(prepared.is_goal, 0, UNREACHED)
+        return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
     worst_case(
         prepared.action_start,
         prepared.outcome_start,
