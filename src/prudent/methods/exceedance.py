@@ -31,7 +31,7 @@ from prudent.policies.distribution import FORGIVEN
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["Exceeding", "exceeding"]
+__all__ = ["Exceeding", "exceeding", "surely_below"]
 
 CHANCE = Terms(accrual=0.0, slope=0.0)
 
@@ -57,21 +57,34 @@ class Exceeding:
         return int(np.argmax(found)), int(np.argmax(sure))
 
 
-def exceeding(prepared: Prepared, most: int, limits: Limits, tie: float = TIE) -> Exceeding:
-    """Sweep the budgets from 0 to ``most``; chances within the relative tolerance ``tie`` count as equal."""
+def exceeding(
+    prepared: Prepared, most: int, limits: Limits, tie: float = TIE, *, least: float | None = None
+) -> Exceeding:
+    """Sweep the budgets from 0 to ``most``, or until the probability is at most ``least``, if that is given.
+
+    Probabilities within the relative tolerance ``tie`` count as equal.
+    """
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     value = np.minimum(worst.value + 1, UNREACHED)
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the mean
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
     base = Base(one, one, expected.value)
-    swept = bounded_sweep(prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0, tie=tie)
+    until = None if least is None else lambda chance: chance <= least
+    swept = bounded_sweep(
+        prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0, tie=tie, until=until
+    )
     if swept.stopped:
         raise Stopped(swept.stopped, "sweeping the budgets")
     chance = swept.excess[1:]
     low = swept.low if prepared.scale.rounded else swept.low[1:]  # a bound from rounded costs comes without row 0
-    # Each level may add the error of one sum for every state that is passed at no cost.
-    depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)
-    high = np.minimum(chance * (1 + depth * float(rounding(prepared).max(initial=0.0))), 1.0)
+    high = np.minimum(surely_below(prepared, chance), 1.0)
     low = np.append(low, np.zeros(max(len(chance) - len(low), 0)))[: len(chance)]  # 0 beyond the worst case
     return Exceeding(prepared, expected, chance, low, high, swept.choice)
+
+
+def surely_below(prepared: Prepared, chance: FloatArray) -> FloatArray:
+    """Return upper bounds on what a sweep computed for each budget from 0 up, without its rounding errors."""
+    # Each level may add the error of one sum for every state that is passed at no cost.
+    depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)
+    return np.asarray(chance * (1 + depth * float(rounding(prepared).max(initial=0.0))))
