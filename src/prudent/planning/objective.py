@@ -1,6 +1,5 @@
 """The best policy for an objective, its value, and bounds on the optimal one."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +22,7 @@ from prudent.policies.chain import backward
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
+from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, Stopped
 
 __all__ = ["solution_of", "solve_for"]
@@ -32,17 +32,17 @@ def solve_for(job: Job, objective: Objective) -> Plan:
     """Return the best plan for an objective other than CVaR."""
 
     def attempt(prepared: Prepared) -> Stage[tuple[BudgetPolicy, Achieved]]:
-        began = time.perf_counter()
+        began = now()
         policy, achieved = _achieve(prepared, job.alpha, objective, job.limits)
         least = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
         size = max(abs(achieved.lower), abs(achieved.upper), least)
         bracket = Bracket(achieved.lower, achieved.upper, size)
-        return Stage(prepared, (policy, achieved), bracket, policy.level, time.perf_counter() - began)
+        return Stage(prepared, (policy, achieved), bracket, policy.level, now() - began)
 
     with job.stopping():
         best = job.refined(attempt, likely_step, may_stall=True)
         policy, achieved = best.found
-        stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.began)
+        stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.limits.began)
         stage = replace(stage, seconds=job.seconds, stopped=best.stopped)
     plan = plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
     status = job.target.status(best.bracket, aims=True, interrupted=best.stopped == "interrupted")
