@@ -14,7 +14,8 @@ expected number of arrivals while there is budget left, hence the sweep of the e
 As b grows, Q(start, b) rises to the least probability of reaching a goal at all, where the sweep may stop.
 
 *Guarantee.*  The sweep also carries a lower bound on Q.  Costs without a common step are rounded up for the lower bound
-(a run that finishes within a budget then truly does) and down for the upper bound.
+(a run that finishes within a budget then truly does) and down for the upper bound.  Where Q is below 1e-300, the bounds
+are 0 and 1e-300.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.values.expected_cost import least_expected_cost, proper_choice
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.exceedance import surely_below
+from prudent.methods.exceedance import TINY, surely_below
 from prudent.models.graph import end_components
 from prudent.models.rows import BoolArray, FloatArray, offsets, starts
 from prudent.models.ssp import SSP
@@ -126,7 +127,8 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
     high = surely_below(counted, chance)
     if chance[-1] >= enough:
         high[-1] = max(high[-1], most_ever)  # it stands for larger budgets, too
-    return np.minimum(chance, 1.0), swept.low[1:], np.minimum(high, min(most_ever, 1.0))
+    low = np.where(swept.low[1:] < TINY, 0.0, swept.low[1:])
+    return np.minimum(chance, 1.0), low, np.minimum(high, min(max(most_ever, TINY), 1.0))
 
 
 def _counting_arrivals(prepared: Prepared) -> Prepared:

@@ -27,7 +27,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.check import about_avoided
 from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, likely_step
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain, small
 
 __all__ = ["Chances", "chances"]
 
@@ -110,7 +110,8 @@ class Chances(Shown):
         return Table(
             f"{self.model.name}: {which} chance of a total cost within a budget, {self.seconds:.3g} s",
             tuple(
-                tuple(map(number, row)) for row in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
+                (number(budget), *map(small, row))
+                for budget, *row in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
             ),
             "rrrr",
             head=("budget", "chance", "at least", "at most"),
@@ -202,8 +203,8 @@ def _greatest(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
         np.where(some, np.where(sure, 1.0, less), 0.0)
         for less in (
             1.0 - found.chance[inside],
-            _rounded(1.0 - found.high[inside], down=True),
-            np.where(inside < level, 1.0, _rounded(1.0 - found.low[inside], down=False)),
+            _complement(found.high[inside], 0.0),
+            np.where(inside < level, 1.0, _complement(found.low[inside], 1.0)),
         )
     )
     return Stage(prepared, (chance, lower, upper))
@@ -217,10 +218,10 @@ def _least(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
     return Stage(prepared, (chance, lower, upper))
 
 
-def _rounded(chance: FloatArray, *, down: bool) -> FloatArray:
-    """Return differences from 1 rounded outwards; 0 and 1 are exact."""
-    other = np.nextafter(chance, 0.0 if down else 1.0)
-    return np.where((chance > 0) & (chance < 1), other, chance)
+def _complement(chance: FloatArray, towards: float) -> FloatArray:
+    """Return 1 minus chances, rounded towards 0 or 1; that of 0 and of 1 is exact."""
+    exact = (chance == 0) | (chance == 1)
+    return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
 
 
 def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:

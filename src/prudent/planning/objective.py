@@ -10,7 +10,7 @@ from prudent.engine.values.expected_cost import least_expected_cost, surely_expe
 from prudent.engine.values.worst_case import true_worst_case, worst_case_of
 from prudent.errors import PrudentError
 from prudent.methods.exact import explore
-from prudent.methods.exceedance import exceeding
+from prudent.methods.exceedance import TINY, exceeding
 from prudent.methods.mean_cvar import Weighing
 from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, ValueAtRisk
 from prudent.methods.solution import Solution
@@ -46,7 +46,10 @@ def solve_for(job: Job, objective: Objective) -> Plan:
         stage = replace(stage, seconds=job.seconds, stopped=best.stopped)
     plan = plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
     status = job.target.status(best.bracket, aims=True, interrupted=best.stopped == "interrupted")
-    return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status)
+    notes = plan.notes
+    if isinstance(objective, Exceedance) and achieved.lower == 0 < achieved.upper <= 2 * TINY:
+        notes = (*notes, f"probabilities below {TINY:g} are not told apart, and the least is one of them")
+    return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status, notes=notes)
 
 
 def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
