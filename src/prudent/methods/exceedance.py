@@ -90,6 +90,11 @@ def exceeding(
 
 def surely_below(prepared: Prepared, chance: FloatArray) -> FloatArray:
     """Return upper bounds on what a sweep computed for each budget from 0 up, without its rounding errors."""
+    levels = np.arange(2, len(chance) + 2)
     # Each level may add the error of one sum for every state that is passed at no cost.
-    depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)
-    return np.where(chance < TINY, TINY, chance * (1 + depth * float(rounding(prepared).max(initial=0.0))))
+    depth = levels * (1 + np.diff(prepared.free_blocks[0]).size)
+    high = chance * (1 + depth * float(rounding(prepared).max(initial=0.0)))
+    # What is not 0 is at least the probability of a path, and so many steps are enough for one.
+    steps = prepared.longest if prepared.finite else levels * prepared.n_states
+    smallest = steps * np.log(float(prepared.probability.min(initial=1.0)))
+    return np.where((chance < TINY) & (smallest < np.log(TINY)), TINY, high)

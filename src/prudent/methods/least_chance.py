@@ -14,8 +14,8 @@ expected number of arrivals while there is budget left, hence the sweep of the e
 As b grows, Q(start, b) rises to the least probability of reaching a goal at all, where the sweep may stop.
 
 *Guarantee.*  The sweep also carries a lower bound on Q.  Costs without a common step are rounded up for the lower bound
-(a run that finishes within a budget then truly does) and down for the upper bound.  Where Q is below 1e-300, the bounds
-are 0 and 1e-300.
+(a run that finishes within a budget then truly does) and down for the upper bound.  Where Q may be below 1e-300 and
+not 0, the bounds are 0 and 1e-300.
 """
 
 from dataclasses import dataclass, replace
@@ -128,7 +128,7 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
     if chance[-1] >= enough:
         high[-1] = max(high[-1], most_ever)  # it stands for larger budgets, too
     low = np.where(swept.low[1:] < TINY, 0.0, swept.low[1:])
-    return np.minimum(chance, 1.0), low, np.minimum(high, min(max(most_ever, TINY), 1.0))
+    return np.minimum(chance, 1.0), low, np.where(high > TINY, np.minimum(high, min(most_ever, 1.0)), high)
 
 
 def _counting_arrivals(prepared: Prepared) -> Prepared:
