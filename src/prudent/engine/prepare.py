@@ -190,7 +190,7 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
     found = find_lattice(flat.cost)
     if found is not None:
         lattice, steps = found
-        if step is None or multiple(lattice.step, step) or not steps.any():  # where all costs are 0, any step will do
+        if step is None or multiple(lattice.step, step):
             return lattice, steps, 1, 0
         if multiple(step, lattice.step) and step <= COARSEST * float(np.abs(flat.cost).max(initial=0.0)):
             return lattice, steps, round(step / lattice.step), 0

@@ -12,11 +12,12 @@ that never finish, too.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
@@ -166,6 +167,8 @@ def chances(
     wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
     swept, endless = with_arrivals(model) if worst else (model, None)
     job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads)
+    if worst and job.step is not None and not prepare(swept).fine.any():
+        job = replace(job, step=None)  # where runs end at once, no cost is left to be rounded
     attempt = _least if worst else _greatest
     with job.stopping():
         stage = job.refined(lambda prepared: attempt(job, prepared, _levels(prepared, wanted)), likely_step)

@@ -63,7 +63,8 @@ def test_the_least_chance_counts_every_policy():
     )
     table["s"]["wait"] = [(1, "s", 1)]  # whatever it costs
     model = prudent.build("s", lambda state: table.get(state, {}), goals=["g"])
-    assert prudent.chances(model, [0, 10, 1e9], worst=True).chance.tolist() == [0.0, 0.0, 0.0]
+    for step in (None, 0.7):
+        assert prudent.chances(model, [0, 10, 1e9], worst=True, step=step).chance.tolist() == [0.0, 0.0, 0.0]
     assert prudent.chances(prudent.build("g", {"g": {}}), [-1, 0, 1], worst=True).chance.tolist() == [0.0, 1.0, 1.0]
 
 
