@@ -22,9 +22,6 @@ from table import Found, Row
 from timing import Spread, once
 
 PART = "the paper's method here (extrapolated)"
-POINTS = {"DST": 80}
-"""Grid points of y where they are not 30."""
-
 TOLERANCE = 1e-3
 """Where the paper's value iteration stops on the road network, in minutes."""
 
@@ -42,7 +39,7 @@ def run(quick: bool) -> Found:
 
 def measure(case: Case, batches: int, size: int) -> list[Row]:
     """Return the count, the seconds of one program, of all of them, and the ratio to our seconds."""
-    method = prudent.CvarWC(points=POINTS.get(case.name, 30), tolerance=TOLERANCE / case.truth[0])
+    method = prudent.CvarWC(tolerance=TOLERANCE / case.truth[0])
     sweeps = sweeps_of(case, method)
     programs = Programs(case, method)
     programs.check(np.random.default_rng(1))
@@ -105,7 +102,7 @@ class Programs:
     def __init__(self, case: Case, method: prudent.CvarWC) -> None:
         self.prepared = case.prepared
         solved: GameValue = method.solve_game(self.prepared, Limits.of(None, None))
-        self.grid, self.value = solved.game.grid, solved.value
+        self.grid, self.value = solved.game.grid, solved.game.value
         self.slope = np.diff(self.value, axis=1) / np.diff(self.grid)
         self.cost = self.prepared.fine / self.prepared.scale.stride
 

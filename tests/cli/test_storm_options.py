@@ -33,6 +33,8 @@ def run(*arguments):
             ["model.json", "--const", "N=1"],
             "model.json: a .json file leaves no constants open; leave out constants= (--const)",
         ),
+        (["figure-2", "--initial", "s0"], "--initial: only files have these, and figure-2 is a domain"),
+        (["model.json", "--initial", "s0"], "model.json: a .json file itself says where runs start; change it there"),
         (["model.prism", "--const", "N"], "--const N: write NAME=VALUE"),
         (["model.prism", "--const", "N=1", "--const", "N=2"], "--const N=2: N is given twice"),
         (["model.prism", "--const", "N=1,N=2"], "--const N=2: N is given twice"),
@@ -73,7 +75,10 @@ class TestWithStorm:
         other = run("evaluate", GAMBLER, plan, "--property", 'R{"rounds"}min=? [F money=6]')
         assert other.exit_code == 2
         assert "was made for another model" in other.stderr
-        assert "must be read with the same property= (--property) and constants= (--const)" in other.stderr
+        assert (
+            "must be read with the same property= (--property), constants= (--const) and initial= (--initial)"
+            in other.stderr
+        )
 
     @pytest.mark.parametrize("verb", ["evaluate", "simulate"])
     def test_forgotten_constants(self, tmp_path, verb):
@@ -81,8 +86,30 @@ class TestWithStorm:
         assert run("solve", ROBOT, *CONSTANTS, "--alpha", "0.1", "--save", plan).exit_code == 0
         other = run(verb, ROBOT, plan, "--const", "N=3", "--const", "slip=1/8")
         assert other.exit_code == 2
-        assert "must be read with the same property= (--property) and constants= (--const)" in other.stderr
+        assert (
+            "must be read with the same property= (--property), constants= (--const) and initial= (--initial)"
+            in other.stderr
+        )
         assert "as solve had them: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
+
+    def test_a_start_is_chosen_and_a_property_by_its_name_in_a_file(self, tmp_path):
+        (tmp_path / "walk.prism").write_text(
+            "module m x : [0..3]; [] x<3 -> (x'=x+1); endmodule init x<3 endinit rewards true : 1; endrewards"
+        )
+        (tmp_path / "walk.props").write_text('const int k;\n"end": Rmin=? [ F x=k ]\n"chance": Pmax=? [ F x=k ]\n')
+        asked = [str(tmp_path / "walk.prism"), "--property", f"{tmp_path}/walk.props:end", "--const", "k=3"]
+        drawn, chosen = (
+            json.loads(run("solve", *asked, *start, "--alpha", "1", "--json").stdout)
+            for start in ([], ["--initial", "x=1"])
+        )
+        assert (drawn["expected"], chosen["expected"]) == (2, 2)
+        assert "3 initial states and no chances" in drawn["notes"][0]
+        assert chosen["notes"] == []
+        for verb in (["check"], ["curve"], ["frontier", "--alpha", "0.5"], ["compare", "--alpha", "0.5"]):
+            assert "note: " * (verb == ["check"]) + "the file names 3 initial states" in run(*verb, *asked).stdout
+        other = run("check", *asked, "--initial", "x=7")
+        assert (other.exit_code, "the file starts in 'x=0', 'x=1', 'x=2'" in other.stdout) == (2, True)
+        assert "FILE.props:NAME" in " ".join(run("solve", "--help").stdout.split())
 
     @pytest.mark.parametrize("given", ["N=2,slip=1/8", "N=2, slip=1/8"])
     def test_constants_with_commas(self, given):
@@ -101,7 +128,10 @@ class TestWithStorm:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            ([ROBOT, *CONSTANTS, "--property", 'R{"cost"}max=? [F "goal"]'], "plans minimise: write min"),
+            (
+                [ROBOT, *CONSTANTS, "--property", 'R{"cost"}max=? [F "goal"]'],
+                "--horizon; the property asks for the most",
+            ),
             ([ROBOT, "--const", "N=few", "--const", "slip=0.1"], "constant N is 'few'; it must be a number"),
             ([GAMBLER], 'with property= (--property): there is no label "goal"'),
             ([GAMBLER, "--property", "R{"], "Storm: Parsing error at 1:"),

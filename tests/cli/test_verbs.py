@@ -238,3 +238,18 @@ def test_objectives_that_mean_nothing(text):
     result = CliRunner().invoke(main, ["solve", "betting-game", "--alpha", "0.2", "--objective", text])
     assert result.exit_code == 2
     assert "must be" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "simulate", "curve", "frontier", "compare"])
+def test_a_time_limit_is_kept_by_every_verb(verb, plan):
+    options = [plan] if verb in ("evaluate", "simulate") else [] if verb == "curve" else ["--alpha", 0.2]
+    options += ["--methods", "cvar-wc"] if verb == "compare" else []
+    result = CliRunner().invoke(main, [*map(str, [verb, "betting-game", *options]), "--time-limit", "1e-9"])
+    assert result.exit_code == 2
+    assert "takes more time than is allowed: allow more (time_limit=, --time-limit)" in result.stderr
+    run(verb, "betting-game", *options, "--time-limit", 600)
+
+
+def test_a_check_within_a_time_limit():
+    assert json.loads(run("check", "betting-game", "--time-limit", "1e-9", "--json"))["forecast"] is None
+    assert json.loads(run("check", "betting-game", "--time-limit", 600, "--json"))["forecast"]["levels"] > 90

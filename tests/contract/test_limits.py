@@ -66,7 +66,7 @@ def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
     prudent.solve(prudent.domains.figure_2(), 0.5)  # the kernels are there
     tracemalloc.start()
     with pytest.raises(prudent.PrudentError, match=r"would take .* of memory; 10 MB are allowed: round costs"):
-        prudent.solve(model, 0.05, memory="10MB")
+        prudent.solve(model, 0.05, memory="10MB", gap=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5 * 10**6
@@ -74,6 +74,9 @@ def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
     assert rough.status == "gap_not_reached"
     assert rough.lower <= prudent.solve(model, 0.05, step=5000).upper
     assert rough.upper >= prudent.solve(model, 0.05, step=5000).lower
+    automatic = prudent.solve(model, 0.05, memory="10MB")  # who does not insist on the optimum gets the gap
+    assert automatic.status == "within_gap"
+    assert max(rough.lower, automatic.lower) <= min(rough.upper, automatic.upper)
 
 
 @pytest.mark.parametrize("memory", ["100kB", "500kB", "3MB"])
@@ -92,6 +95,18 @@ def test_a_step_that_is_advised_fits(memory, how):
     plan = prudent.solve(model, 0.02, memory=memory, step=step, **how)
     assert not any("memory" in note for note in plan.notes)
     assert plan.lower <= 386.3986 <= plan.upper
+
+
+def test_more_memory_is_advised_only_if_a_machine_may_have_it():
+    def loop(leave, price=1):
+        return prudent.build("s", {"s": {"a": [(leave, "g", 1), (1 - leave, "s", price)]}})
+
+    for model, more in ((loop(1e-9), True), (loop(1e-15), False), (loop(1e-13, 10**6), False)):
+        with pytest.raises(prudent.PrudentError, match=r"the tables would take .* 1 MB are allowed: ") as refused:
+            prudent.solve(model, 0.05, memory="1MB", gap=0)
+        assert ("allow more (memory=, --memory)" in str(refused.value)) == more
+        assert ("no machine has that much" in str(refused.value)) == (not more)
+        assert ("; ask for the mean alone (method='expected', --method expected), or end" in str(refused.value)) != more
 
 
 def test_memory_that_runs_out_stops_no_sooner_than_it_must():
@@ -289,3 +304,57 @@ def test_stopped_with_the_optimal_cvar_but_not_the_least_mean():
         plan = prudent.solve(model, 0.5, memory=sweep_bytes(prepare(model), levels))
         assert (plan.status, plan.cvar, plan.expected) == (status, 512, pytest.approx(mean))
         assert plan.expected_lower <= whole.expected
+
+
+def first_actions(model):
+    """Return the table that plays each state's first action."""
+    return {model.state(s): model.action(int(model.action_start[s])) for s in np.flatnonzero(~model.is_goal).tolist()}
+
+
+def as_function(model):
+    return lambda state, spent: first_actions(model)[state]
+
+
+VERBS = {
+    "curve": lambda model, **limit: prudent.curve(model, alpha_min=0.2, **limit),
+    "frontier": lambda model, **limit: prudent.frontier(model, 0.2, **limit),
+    "chances": lambda model, **limit: prudent.chances(model, [50, 90], **limit),
+    "cvar-wc": lambda model, **limit: prudent.solve(model, 0.2, method="cvar-wc", **limit),
+    "cvar-ev": lambda model, **limit: prudent.solve(model, 0.2, method="cvar-ev", **limit),
+    "worst-case": lambda model, **limit: prudent.solve(model, 0.2, method="worst-case", **limit),
+    "evaluate": lambda model, **limit: prudent.evaluate(model, first_actions(model), **limit),
+    "evaluate, a function": lambda model, **limit: prudent.evaluate(model, as_function(model), **limit),
+    "simulate": lambda model, **limit: prudent.simulate(model, first_actions(model), **limit),
+    "simulate, a function": lambda model, **limit: prudent.simulate(model, as_function(model), **limit),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_keeps_a_time_limit(verb, game):
+    with pytest.raises(prudent.PrudentError, match=r"allow more( time)? \(time_limit=, --time-limit"):
+        VERBS[verb](game, time_limit=1e-9)
+    with pytest.raises(prudent.PrudentError, match="time_limit is -1; it must be a number of seconds, above 0"):
+        VERBS[verb](game, time_limit=-1)
+
+
+def test_a_check_that_runs_out_of_time_leaves_out_the_estimates(game):
+    report = prudent.check(game, time_limit=1e-9)
+    assert report.ok and report.forecast is None
+    assert report.worst_case == 95
+    assert report.notes[-1].startswith("an estimate of the solve takes more time than is allowed: allow more")
+
+
+def test_a_frontier_that_runs_out_of_time_keeps_its_points(game, monkeypatch):
+    whole = prudent.frontier(game, 0.2)
+    asked = 0
+
+    def stop(self):
+        nonlocal asked
+        asked += 1
+        return "time" if asked > 12 else ""
+
+    monkeypatch.setattr(Limits, "stop", property(stop))
+    found = prudent.frontier(game, 0.2, time_limit=60)
+    assert found.status == "gap_not_reached"
+    assert 2 <= len(found.points) < len(whole.points)
+    assert found.notes == ("stopped for the time limit of 60 seconds: allow more (time_limit=, --time-limit)",)

@@ -113,7 +113,7 @@ def test_rounded_costs_show_cvar_from_below(stock, step):
     assert "CVaR at least" in legend.get_text()
 
 
-def test_what_floats_did_to_a_common_step_does_not_cost_the_status_of_a_model_without_cycles():
+def test_what_floats_did_to_a_common_step_seldom_costs_the_status():
     # Multiples of 0.01 that come out of sums, and so many states that each could add its part to the bounds.
     def shop(state):
         if state == "end":
@@ -127,10 +127,11 @@ def test_what_floats_did_to_a_common_step_does_not_cost_the_status_of_a_model_wi
     assert plan.step == pytest.approx(0.01)
     assert (plan.status, plan.notes) == ("optimal", ())
     assert plan.lower <= 99.93 + 81.157 + 1e-3  # more than a tenth of the runs pay 99.93
-    again = {"again": [(0.5, "start", 99.9), (0.5, "end", 81.1)]}
-    cyclic = prudent.build("start", lambda state: {**shop(state), **(again if state == 5 else {})})
-    plan = prudent.solve(cyclic, 0.1)
-    assert plan.status == "within_gap"
+    for last, status in ((81.1, "optimal"), (-81.1, "within_gap")):  # totals are off as costs are, if none is negative
+        again = {"again": [(0.5, "start", 99.9), (0.5, "end", last)]}
+        cyclic = prudent.build("start", lambda state, again=again: {**shop(state), **(again if state == 5 else {})})
+        plan = prudent.solve(cyclic, 0.1)
+        assert plan.status == status
     assert plan.notes == ("the bounds allow for costs that are off their common step by up to 3e-14",)
 
 

@@ -26,12 +26,20 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
 from prudent.io import plan as plan_file
 from prudent.io.json import read as json_file
+from prudent.io.properties_file import PropertiesFile
 from prudent.io.sealed import seal, unseal
 from prudent.io.umb import read as umb
 from prudent.io.umb.archive import packed
 from prudent.io.umb.write import members_of
 from prudent.runtime.limits import Limits
 from umb_by_hand import rich
+
+PROPERTIES = b"""const int k; const double p = k/4; // of a walk
+label "far" = x>p;
+"cost": R{"cost"}min=? [ F "far" ]
+"chance": Pmax=?
+  [ F x=9 ];
+"""
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -132,6 +140,18 @@ def checkpoint(data: bytes) -> None:
         use_checkpoint(forged(checkpoint_file.KIND, raw, data[1:]), model, alpha)
 
 
+def properties(data: bytes) -> None:
+    """Read a file of properties: the bytes as they are, and put into a real one."""
+    middle = len(PROPERTIES) // 2
+    for raw in (data, PROPERTIES[:middle] + data + PROPERTIES[middle:]):
+        with refused("fuzz.props:"):
+            file = PropertiesFile(raw, Path("fuzz.props"))
+            accepted["props"] += 1
+            for name in file.text:
+                with refused("fuzz.props:"):
+                    file.chosen(name, {"k": "1"}, bool)
+
+
 TARGETS = {
     "json": json_text,
     "json.gz": json_gzip,
@@ -139,6 +159,7 @@ TARGETS = {
     "plan": plan,
     "checkpoint": checkpoint,
     "traffic": traffic,
+    "props": properties,
 }
 
 
@@ -380,6 +401,7 @@ def seeds() -> dict[str, list[bytes]]:
         "plan": [raw for _, raw in plans()] + orders,
         "checkpoint": [raw for _, _, raw in checkpoints()] + orders,
         "traffic": [text.encode() for text in ROADS] + orders,
+        "props": [PROPERTIES, *orders],
     }
 
 

@@ -326,6 +326,22 @@ def test_an_upload_is_solved_like_the_file(running, get, tmp_path, suffix):
     assert answer.status_code == 400 and "only domains have parameters" in answer.json()["error"]
 
 
+def test_a_chain_of_more_steps_than_can_be_counted_is_refused_like_any_other(running, get, tmp_path, capfd):
+    """Two chains of 60 states, each step forward with little chance, else back to the start: 1e180 steps."""
+    path = tmp_path / "endless.json"
+    table = {"s": {way: [(1, f"{way}0", 1)] for way in "ab"}, "g": {}}
+    for way in "ab":
+        for i in range(60):
+            table[f"{way}{i}"] = {"go": [(0.001, f"{way}{i + 1}" if i < 59 else "g", 1), (0.999, "s", 1)]}
+    prudent.save(prudent.build("s", table), path)
+    sent = running.client.post("/api/models?name=endless.json", content=path.read_bytes())
+    assert sent.status_code == 200 and sent.json()["check"]["ok"]
+    for task in ("solve", "frontier", "policy", "play"):
+        answer = get(task, sent.json()["model"], alpha=0.2)
+        assert answer.status_code == 400 and "memory" in answer.json()["error"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_everything_the_page_needs_is_there(running, get):
     page = running.client.get("/").text
     for name in ("main.js", "style.css", "plotly.js"):

@@ -280,13 +280,51 @@ def test_upload_a_model(visit, tmp_path):
     prudent.save(prudent.domains.betting_game(stages=4), path)
     here = visit().ready()
     here.page.set_input_files("#file", path)
-    here.wait("document.getElementById('about').textContent.startsWith('mine.json')")
+    here.wait("document.getElementById('about').textContent.startsWith('mine: ')")
+    assert here.page.locator("#model option:checked").inner_text() == "mine"
     theirs = printed("solve", path, "--alpha", 0.2)
     for key in ("cvar", "var", "expected", "lower", "upper"):
         assert float(here.number(key).get_attribute("data-value")) == theirs[key]
     assert re.search(r"model=upload-[0-9a-f]{32}&", here.page.url)
     again = visit(here.page.url.removeprefix(here.address + "/")).ready()
     assert again.number("cvar").inner_text() == here.number("cvar").inner_text()
+
+
+@pytest.mark.parametrize("method", ["cvar-ev", "cvar-wc"])
+def test_a_method_that_fails_says_so_and_nothing_else(visit, method):
+    here = visit("?model=betting-game&alpha=0.2").ready(method).drawn("frontier")
+    here.expected, told = ("400",), {"error": "too hard", "problems": ["too hard"]}
+    here.page.route(re.compile(f"api/solve.*method={method}"), lambda route: route.fulfill(status=400, json=told))
+    others = {METHODS[name].title for name, about in METHODS.items() if about.shown and name != method}
+    for change in (lambda: here.drag(100), lambda: here.page.select_option("#model", "figure-2")):
+        change()
+        here.wait(f"document.querySelector('#plan-{method}:not(.stale) .chart.waiting')?.textContent === 'too hard'")
+        card = here.page.inner_text(f"#plan-{method}")
+        assert card.count("too hard") == 1 and "background" not in card and "…" not in card
+        assert here.page.locator(f"#plan-{method} .badge").inner_text() == ""
+        here.wait("!document.querySelector('#frontier.stale')")
+        here.wait(f"document.getElementById('frontier').data?.length === {1 + len(others)}")
+        shown = here.page.evaluate("document.getElementById('frontier').data.map((trace) => trace.name)")
+        assert set(shown[1:]) == others
+
+
+def test_the_frontier_is_dimmed_until_it_is_that_of_the_new_alpha(visit):
+    here = visit("?model=betting-game&alpha=0.2").drawn("frontier")
+    here.wait("!document.querySelector('#frontier.stale')")
+    before = here.page.evaluate("JSON.stringify(document.getElementById('frontier').data[0].y)")
+    held = []
+    here.page.route(re.compile("api/frontier"), lambda route: held.append(route))
+    with here.page.expect_request(re.compile("api/frontier")):
+        here.drag(60)
+    alpha = here.page.input_value("#alpha-number")
+    here.ready("exact", alpha)
+    assert float(here.page.evaluate("getComputedStyle(document.getElementById('frontier')).opacity")) < 0.5
+    assert here.page.evaluate("JSON.stringify(document.getElementById('frontier').data[0].y)") == before
+    held[-1].continue_()
+    here.wait("!document.querySelector('#frontier.stale')")
+    points = printed("frontier", "betting-game", "--alpha", alpha, "--tolerance", 0.01)["points"]
+    here.wait(f"document.getElementById('frontier').data[0].y.length === {len(points)}")
+    assert here.page.evaluate("document.getElementById('frontier').data[0].y") == [point["cvar"] for point in points]
 
 
 def test_a_broken_model_is_explained_and_nothing_is_lost(visit, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from prudent.errors import PrudentError
 from prudent.models.ssp import SSP
 
-__all__ = ["DOMAINS", "Domain", "domain", "make"]
+__all__ = ["DOMAINS", "Domain", "domain", "make", "points_of"]
 
 Make = TypeVar("Make", bound=Callable[..., SSP])
 
@@ -27,6 +27,7 @@ class Domain:
     parts: tuple[str, ...] = ()  # what the parts of a state are called, if states are tuples
     action: str = "action"  # what an action is called, if it is a number
     drawn: Literal["heat", "sea", "network", "table"] = "table"  # the picture that suits its plans
+    points: int = 30  # grid points of y that the paper's methods take for it
     opens_at: float = 1.0  # the share of the budget left in the map that the page shows first
 
     @property
@@ -52,6 +53,12 @@ def domain(title: str, **about: Any) -> Callable[[Make], Make]:
         return make
 
     return known
+
+
+def points_of(model: SSP) -> int:
+    """Return how many grid points of y the paper's methods take for a model: those of its domain, if it has one."""
+    found = DOMAINS.get(model.name)
+    return Domain.points if found is None else found.points
 
 
 def make(name: str, settings: tuple[str, ...] = ()) -> SSP:

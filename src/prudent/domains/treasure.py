@@ -19,12 +19,15 @@ TREASURE = dict(zip(DEPTH.items(), (10, 15, 25, 30, 40, 55, 75, 100, 140, 190, 2
 
 COMPASS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 DIRECTIONS = dict(zip(COMPASS, ((0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)), strict=True))
+ACTIONS = ("N", "NE", "NW", "S", "SE", "SW", "E", "W")
+"""The directions in the paper's order; of equally good ones, methods take the first."""
+
 START = (0, 1)
 STRAIGHT, ASIDE = 0.6, 0.2
 MOVE_COST, NOTHING_COST = 5, 500
 
 
-@domain("Deep Sea Treasure", parts=("column", "row", "moves made"), drawn="sea")
+@domain("Deep Sea Treasure", parts=("column", "row", "moves made"), drawn="sea", points=80)
 def deep_sea_treasure(horizon: int = 15) -> SSP:
     """Return Deep Sea Treasure as in Rigter et al. (2022), adapted there from Vamplew et al. (2011).
 
@@ -65,8 +68,8 @@ def deep_sea_treasure(horizon: int = 15) -> SSP:
 def _moves(column: int, row: int) -> dict[str, list[tuple[float, tuple[int, int]]]]:
     """Return where each direction may lead from a cell, with which chances."""
     options = {}
-    for i, name in enumerate(COMPASS):
-        possible = []
+    for name in ACTIONS:
+        i, possible = COMPASS.index(name), []
         for turn, chance in ((0, STRAIGHT), (-1, ASIDE), (1, ASIDE)):
             across, down = DIRECTIONS[COMPASS[(i + turn) % len(COMPASS)]]
             cell = (column + across, row + down)

@@ -44,6 +44,11 @@ class CostScale:
         return self.lattice.deviation
 
     @property
+    def relative(self) -> float:
+        """How far a total may be from the lattice, relative to its size; infinite if only ``deviation`` is known."""
+        return self.lattice.relative
+
+    @property
     def resolution(self) -> float:
         """The least difference between totals, in the user's units: one level, or 0 where costs are rounded."""
         return 0.0 if self.rounded else self.level_size

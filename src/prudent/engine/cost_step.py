@@ -3,7 +3,8 @@
 If all costs are whole multiples of one step, so are all totals and all budgets, and planning is exact
 (no interpolation).  Rounding errors of floats hide such a step (0.1 + 0.2, 1/3), so the search allows a tolerance
 of a few units in the last place.  It uses continued fractions of the ratios of the costs.  The largest difference
-that the tolerance ignored is kept as ``deviation``; it widens the bounds of every result.
+that the tolerance ignored is kept as ``deviation``, and relative to the cost as ``relative``; it widens the bounds of
+every result.
 
 Costs without a common step are counted on a lattice much finer than the step they are rounded to: the step divided
 by a power of two, so that only ``deviation`` is lost.  All later arithmetic is in whole numbers, so rounding up or
@@ -41,6 +42,7 @@ class Lattice:
 
     step: float  # in the user's units
     deviation: float  # the largest |cost - multiple * step| among the costs it was found from
+    relative: float = np.inf  # the same relative to the multiple; infinite if unknown, or if costs are off and negative
 
     def multiples(self, value: FloatArray) -> IntArray:
         """Return the nearest multiples of the step."""
@@ -59,10 +61,10 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     whole, good = whole_numbers(cost if cost.flags.writeable else cost.copy(), LARGEST)
     if good:  # the common case, and no tolerance is needed
         common = max(int(common_divisor(whole)), 1)
-        return Lattice(float(common), 0.0), whole if common == 1 else whole // common
+        return Lattice(float(common), 0.0, 0.0), whole if common == 1 else whole // common
     size = np.unique(np.abs(cost[cost != 0]))
     if len(size) == 0:
-        return Lattice(1.0, 0.0), np.zeros(len(cost), dtype=np.int64)
+        return Lattice(1.0, 0.0, 0.0), np.zeros(len(cost), dtype=np.int64)
     if size[0] < 1e-150 or size[-1] > 1e150:  # outside the range in which ratios are safe
         return None
     reference, parts = float(size[0]), 1  # the step is reference / parts
@@ -80,7 +82,8 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     common = int(np.gcd.reduce(multiple))
     step = _roundest(reference / (parts // gcd(parts, common)) * (common // gcd(parts, common)), size)
     whole = Lattice(step, 0.0).multiples(cost)
-    return Lattice(step, _deviation(cost, whole, step)), whole
+    deviation = _deviation(cost, whole, step)
+    return Lattice(step, deviation, _relative(cost, whole, step) if deviation > 0 else 0.0), whole
 
 
 def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
@@ -101,7 +104,7 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
     binary = np.frexp(step)[0] == 0.5  # then products with the step are exact
     exact = binary and bool((whole * lattice.step == cost).all())
     deviation = 0.0 if exact else lattice.step / 2 + float(np.spacing(largest))
-    return Lattice(lattice.step, deviation), whole, 2**bits
+    return Lattice(lattice.step, deviation, 0.0 if exact else np.inf), whole, 2**bits
 
 
 def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
@@ -116,6 +119,17 @@ def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
         parts > 0 and parts & (parts - 1) == 0
     )  # multiples of 2, 1, 1/2, 1/4 ... are floats
     return found if exact else found + float(np.spacing(np.abs(near).max(initial=0.0)))
+
+
+def _relative(cost: FloatArray, whole: IntArray, step: float) -> float:
+    """Return an upper bound on the distance between costs and the exact multiples, relative to the multiples.
+
+    It adds twice the rounding error of one operation to what floats show.  It is infinite if a cost is negative.
+    """
+    if (cost < 0).any():
+        return np.inf
+    near = Lattice(step, 0.0).value(whole[cost > 0])
+    return float((np.abs(cost[cost > 0] - near) / near).max(initial=0.0)) + 2.0**-51
 
 
 def usual_step(cost: FloatArray) -> float:

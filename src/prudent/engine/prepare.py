@@ -23,14 +23,23 @@ from numpy.typing import NDArray
 
 from prudent.engine.cost_scale import CostScale, multiple
 from prudent.engine.cost_step import COARSEST, Lattice, find_lattice, fine_lattice, usual_step
-from prudent.engine.prepared import Members, Prepared
+from prudent.engine.prepared import PASSES, Members, Prepared
 from prudent.errors import PrudentError, as_number
 from prudent.kernels.acyclic import luck_ahead
-from prudent.kernels.counting import above_luck, common_divisor, sort_rows, stop_below
-from prudent.kernels.graphs import almost_sure, best_luck
-from prudent.kernels.search import reached
-from prudent.models.graph import Blocks, end_components, entering, ordered_blocks, reachable, towards
-from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, ranges, starts
+from prudent.kernels.counting import (
+    above_luck,
+    chosen_rows,
+    common_divisor,
+    free_actions,
+    free_loops,
+    merge_rows,
+    sort_rows,
+    stop_below,
+)
+from prudent.kernels.graphs import UNREACHED, almost_sure, best_luck
+from prudent.kernels.search import all_lead_to, least_ahead
+from prudent.models.graph import Blocks, end_components, entering, ordered_blocks, towards
+from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, starts
 from prudent.models.ssp import SSP
 
 __all__ = ["prepare"]
@@ -49,10 +58,6 @@ class _Flat(Rows):
     cost: NDArray[Any]  # (n_outcomes,)  as given; whole lattice steps once normalised
 
     @cached_property
-    def ordered(self) -> tuple[Blocks, bool]:
-        return ordered_blocks(self.arc_start, self.successor)
-
-    @cached_property
     def entering(self) -> tuple[IntArray, IntArray]:
         return entering(self.successor, self.n_states)
 
@@ -67,15 +72,15 @@ class _Flat(Rows):
 
     def with_actions(self, action: IntArray, new: IntArray, n_states: int) -> "_Flat":
         """Renumber the states and keep some actions, which are given in the order of their new states."""
-        outcome = ranges(self.outcome_start, action)
+        outcome_start, *columns = chosen_rows(
+            action, self.outcome_start, new, self.probability, self.successor, self.cost
+        )
         return _Flat(
-            start=int(new[self.start]),
-            action_start=starts(new[self.action_state[action]], n_states),
-            outcome_start=offsets(np.diff(self.outcome_start)[action]),
-            model_action=self.model_action[action],
-            probability=self.probability[outcome],
-            successor=new[self.successor[outcome]],
-            cost=self.cost[outcome],
+            int(new[self.start]),
+            starts(new[self.action_state[action]], n_states),
+            outcome_start,
+            self.model_action[action],
+            *columns,
         )
 
 
@@ -88,10 +93,10 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
     flat = _opened(model)
-    flat, pruned_to = _pruned(model, flat)
+    flat, pruned_to, ordered = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)
-    acyclic = flat.ordered[1]
-    flat, luck = _normalised(model, flat, pruned_to, steps)
+    acyclic, size = ordered[1], (flat.n_states, len(flat.cost))
+    flat, luck = _normalised(model, flat, pruned_to, ordered, steps)
     step = lattice.step * stride
     common = max(int(common_divisor(flat.cost)), 1)
     rounded = slip > 0 or common % stride > 0
@@ -105,6 +110,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     if not acyclic:  # without cycles there is nothing to collapse and nothing to drop
         flat, collapsed_to, inner_action = _collapsed(flat, free_below)
         flat, plays = _without_free_loops(flat, free_below)
+    same = (flat.n_states, len(flat.cost)) == size
     flat = _merged(flat)
 
     known = pruned_to[: model.n_states] >= 0
@@ -115,7 +121,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     state_of[known] = collapsed_to[pruned_to[: model.n_states][known]]
     state_luck[known] = luck[pruned_to[: model.n_states][known]]
     scale = CostScale(lattice, stride, step, rounded, slip, state_luck, start_luck)
-    return Prepared(
+    prepared = Prepared(
         model=model,
         scale=scale,
         members=Members(model, state_of, inner_action),
@@ -131,6 +137,9 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
         model_action=flat.model_action,
         plays=plays,
     )
+    if same:  # then its components are those already found
+        prepared.__dict__["_ordered"] = ordered
+    return prepared
 
 
 def _opened(model: SSP) -> _Flat:
@@ -159,26 +168,31 @@ def _opened(model: SSP) -> _Flat:
     return flat if possible.all() else flat.kept(possible)
 
 
-def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray]:
-    """Keep what proper policies can use; also return the new number of each state, -1 for pruned ones."""
-    action_kept = np.ones(flat.n_actions, dtype=bool)
-    if flat.ordered[1]:  # without cycles every policy reaches a goal
-        found = reached(flat.arc_start, flat.successor, flat.start)
-        if found.all():
-            return flat, np.arange(flat.n_states)
-    else:
-        state_kept = np.ones(flat.n_states, dtype=bool)
-        rows = flat.action_start, flat.action_state, flat.outcome_action
-        almost_sure(*rows, *flat.entering, state_kept, action_kept)
-        if not state_kept[flat.start]:
-            raise PrudentError(_trapped(model, flat))
-        used = action_kept[flat.outcome_action]
-        found = reachable(flat.outcome_state[used], flat.successor[used], flat.n_states, flat.start)
-        if action_kept.all() and found.all():
-            return flat, np.arange(flat.n_states)
-    action_kept &= found[flat.action_state]
+def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray, tuple[Blocks, bool]]:
+    """Keep what proper policies can use; also return the states' new numbers, -1 for pruned ones, and the blocks."""
+    flat, new, ordered = _reached(flat)
+    if ordered[1] or all_lead_to(*ordered[0], flat.arc_start, flat.successor, flat.is_goal):
+        return flat, new, ordered
+    state_kept, action_kept = np.ones(flat.n_states, dtype=bool), np.ones(flat.n_actions, dtype=bool)
+    rows = flat.action_start, flat.action_state, flat.outcome_action
+    almost_sure(*rows, *flat.entering, state_kept, action_kept)
+    if not state_kept[flat.start]:
+        raise PrudentError(_trapped(model, flat, np.flatnonzero(new >= 0)))
+    flat = flat.with_actions(np.flatnonzero(action_kept), np.arange(flat.n_states), flat.n_states)
+    flat, newer, ordered = _reached(flat)
+    new[new >= 0] = newer[new[new >= 0]]
+    return flat, new, ordered
+
+
+def _reached(flat: _Flat) -> tuple[_Flat, IntArray, tuple[Blocks, bool]]:
+    """Keep what the start can reach; also return the new number of each state, -1 for others, and the blocks."""
+    (block_start, block_state, block_of), acyclic = ordered_blocks(flat.arc_start, flat.successor, flat.start)
+    found = block_of >= 0
+    if found.all():
+        return flat, np.arange(flat.n_states), ((block_start, block_state, block_of), acyclic)
     new = np.where(found, np.cumsum(found) - 1, -1)
-    return flat.with_actions(np.flatnonzero(action_kept), new, int(found.sum())), new
+    flat = flat.with_actions(np.flatnonzero(found[flat.action_state]), new, len(block_state))
+    return flat, new, ((block_start, new[block_state], block_of[found]), acyclic)
 
 
 def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, int]:
@@ -199,13 +213,17 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
     return lattice, steps, stride, slip
 
 
-def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, steps: IntArray) -> tuple[_Flat, IntArray]:
+def _normalised(
+    model: SSP, flat: _Flat, pruned_to: IntArray, ordered: tuple[Blocks, bool], steps: IntArray
+) -> tuple[_Flat, IntArray]:
     """Turn costs in lattice steps into whole steps above best luck; also return c_min in steps."""
     luck = np.empty(flat.n_states, dtype=np.int64)
-    (_, backwards, _), acyclic = flat.ordered
+    (_, backwards, _), acyclic = ordered
     if acyclic:
         luck_ahead(backwards, flat.arc_start, flat.successor, steps, luck)
-    else:
+        return replace(flat, cost=above_luck(flat.arc_start, flat.successor, steps, luck)), luck
+    luck[:] = np.where(flat.is_goal, 0, UNREACHED)
+    if not least_ahead(flat.arc_start, flat.successor, steps, luck, PASSES):
         via = np.empty(flat.n_states, dtype=np.int64)
         inside = best_luck(flat.is_goal, flat.action_state, flat.outcome_action, *flat.entering, steps, luck, via)
         if inside >= 0:
@@ -215,8 +233,8 @@ def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, steps: IntArray) -
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
     """Merge each zero-cost end component into one state; also return the states' new numbers and the inner actions."""
-    priced = np.bincount(flat.outcome_action, weights=flat.cost >= free_below, minlength=flat.n_actions) > 0
-    component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, ~priced)
+    free = free_actions(flat.action_start, flat.outcome_start, flat.successor, flat.cost, free_below)
+    component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, free)
     if not inner.any():
         return flat, np.arange(flat.n_states), flat.model_action[inner]
     leader = np.arange(flat.n_states)
@@ -231,8 +249,8 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
 
 def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
     """Drop free outcomes back to the same state, scale the others up; also return each action's mean plays in a row."""
-    loop = (flat.cost < free_below) & (flat.successor == flat.outcome_state)
-    if not loop.any():
+    loop, found = free_loops(flat.arc_start, flat.successor, flat.cost, free_below)
+    if not found:
         return flat, np.ones(flat.n_actions)
     looped = np.bincount(flat.outcome_action[loop], minlength=flat.n_actions) > 0
     flat = flat.kept(~loop)
@@ -245,14 +263,14 @@ def _merged(flat: _Flat) -> _Flat:
     """Sort each action's outcomes in place by cost, free ones first, and merge equal ones."""
     if not sort_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability):
         return flat
-    new = np.ones(len(flat.cost), dtype=bool)
-    new[1:] = (np.diff(flat.outcome_action) | np.diff(flat.cost) | np.diff(flat.successor)) != 0
-    return replace(flat.kept(new), probability=np.add.reduceat(flat.probability, np.flatnonzero(new)))
+    outcome_start = merge_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability)
+    columns = {name: getattr(flat, name)[: outcome_start[-1]] for name in ("probability", "successor", "cost")}
+    return replace(flat, outcome_start=outcome_start, **columns)
 
 
-def _trapped(model: SSP, flat: _Flat) -> str:
+def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:
     stuck = ~flat.is_goal & (towards(flat.outcome_state, flat.successor, flat.n_states, flat.is_goal) < 0)
-    trap = int(np.flatnonzero(stuck & reachable(flat.outcome_state, flat.successor, flat.n_states, flat.start))[0])
+    trap = int(original[np.flatnonzero(stuck)[0]])
     return (
         f"no policy reaches a goal of {model.name} with probability 1: every one may end in state "
         f"{model.state(trap)!r}, from which no goal can be reached; lead out of it, or put a price on getting stuck "
@@ -274,5 +292,6 @@ def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, state: int, vi
     names = " -> ".join(repr(model.state(int(original[s]))) for s in cycle)
     return (
         f"the cycle {names} of {model.name} can have a total cost of {total:g}; cycles of outcomes with negative "
-        "total cost are not supported (the optimum may still be finite): shift or correct the costs"
+        "total cost are not supported (the optimum may still be finite): shift or correct the costs, or end runs after "
+        "so many actions (horizon=) with prudent.amend, or --horizon" + "".join(f"; {note}" for note in model.notes)
     )

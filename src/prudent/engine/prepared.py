@@ -14,12 +14,17 @@ import numpy as np
 from prudent.engine.cost_scale import CostScale
 from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import mean_costs
+from prudent.kernels.graphs import UNREACHED, best_luck
 from prudent.kernels.layout import layers, least_costs
-from prudent.models.graph import Blocks, ordered_blocks, towards
+from prudent.kernels.search import downhill, least_ahead
+from prudent.models.graph import Blocks, entering, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 
-__all__ = ["Members", "Prepared", "choice_type", "once", "restrict", "restrict_to"]
+__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "restrict", "restrict_to"]
+
+PASSES = 16
+"""The most passes over all outcomes in a search for least totals, before one that goes from state to state."""
 
 T = TypeVar("T")
 
@@ -106,6 +111,26 @@ class Prepared(Rows):
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
         return self._ordered[1]
+
+    @cached_property
+    def entering(self) -> tuple[IntArray, IntArray]:
+        """The outcomes that lead to each state: their starts and the outcomes."""
+        return entering(self.successor, self.n_states)
+
+    @cached_property
+    def distance(self) -> IntArray:
+        """The fewest actions after which each state can be at a goal."""
+        least = np.where(self.is_goal, 0, UNREACHED)
+        if not least_ahead(self.arc_start, self.successor, None, least, PASSES):
+            via = np.empty(self.n_states, dtype=np.int64)
+            rows = self.action_state, self.outcome_action, *self.entering
+            best_luck(self.is_goal, *rows, np.ones_like(self.cost), least, via)
+        return least
+
+    def proper_choice(self) -> IntArray:
+        """Choose in each state an action that may move closer to a goal: such a policy reaches one in the end."""
+        choice: IntArray = downhill(self.action_start, self.outcome_start, self.successor, self.distance)
+        return choice
 
     @property
     def finite(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
 from prudent.io import drn
+from prudent.io.initial import Initial
 from prudent.io.json import read as json_read
 from prudent.io.json import write as json_write
 from prudent.io.storm import files as storm
@@ -37,6 +38,7 @@ MODEL_FORMATS = {
     ".json.gz": Format(json_read.parse, json_write.gzipped),
     ".umb": Format(umb_read.parse, umb_write.content_of),
     ".drn": Format(storm.read_explicit, drn.content_of, through_storm=True),
+    ".drn.gz": Format(storm.read_explicit, drn.gzipped, through_storm=True),
     **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read, through_storm=True)),
 }
 """The format of each suffix."""
@@ -46,25 +48,39 @@ WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if form.content
 
 NOT_TAKEN = {
     "property": "itself says what its costs and goals are; leave out property= (--property)",
+    "initial": "itself says where runs start; change it there, and leave out initial= (--initial)",
     "constants": "leaves no constants open; leave out constants= (--const)",
 }
 """What to say where a format does not take an option."""
 
 
-def load(path: str | PathLike[str], *, property: str | None = None, constants: Mapping[str, Any] | None = None) -> SSP:
+def load(
+    path: str | PathLike[str],
+    *,
+    property: str | None = None,
+    constants: Mapping[str, Any] | None = None,
+    initial: Initial | None = None,
+) -> SSP:
     """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``; with the extra ``storm`` what Storm reads.
 
     Parameters
     ----------
     path : str or path
-        The file: JSON or UMB, or, through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn``.
+        The file: JSON or UMB, or, through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn``,
+        ``.drn.gz``.  A PRISM file that does not say which kind of model it is has an MDP.
     property : str, optional
-        Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not for JSON.  In files read
-        through Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps; a property in a
-        JANI file may be given by its name.  By default the property in a JANI file, if exactly one fits; else the label
-        ``"goal"``, and the reward structure ``"cost"`` or the only one.
+        Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not for JSON.  With ``max``
+        rewards are maximised: costs are their negatives, and all runs have to reach a goal.  In files read through
+        Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps; a property in a JANI
+        file may be given by its name.  ``"file.props:name"`` is the property of that name in a file of properties,
+        ``"file.props"`` its only one that fits.  By default the property in a JANI file, if exactly one fits; else the
+        label ``"goal"``, and the reward structure ``"cost"`` or the only one.
     constants : mapping, optional
-        Values for constants that a PRISM or JANI file leaves open: ``{"N": 3}``.
+        Values for constants that a PRISM or JANI file, or the property, leaves open: ``{"N": 3}``.  Those that only
+        other properties and rewards need may be left out.
+    initial : state or {state: probability}, optional
+        Where runs start; not for JSON.  By default in the file's initial state; if there are several, one is drawn, all
+        with equal chances, and plans have a note of it.
 
     Examples
     --------
@@ -77,7 +93,7 @@ def load(path: str | PathLike[str], *, property: str | None = None, constants: M
     """
     suffix = _suffix(path)
     form = MODEL_FORMATS[suffix]
-    given = {"property": property, "constants": constants}
+    given = {"property": property, "constants": constants, "initial": initial}
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in signature(form.model_of).parameters:
@@ -95,7 +111,9 @@ def parse(raw: bytes, name: str) -> SSP:
 
 
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
-    """Write a model (``.json``, ``.json.gz``, ``.umb``, ``.drn``) or a plan (``.safetensors``), whole or not at all.
+    """Write a model (``.json``, ``.umb``, ``.drn``; ``.json.gz``, ``.drn.gz``) or a plan (``.safetensors``).
+
+    A file is written whole or not at all.
 
     Examples
     --------

@@ -1,8 +1,12 @@
 """Limits on inflating packed files, which may come from anybody."""
 
+import gzip
+import zlib
+from io import BytesIO
+
 from prudent.errors import PrudentError
 
-__all__ = ["most_inflated", "refuse_bomb"]
+__all__ = ["gunzipped", "most_inflated", "refuse_bomb"]
 
 INFLATION, SPARE = 200, 2**24
 """The content of a packed file may be this many times its size, plus this many bytes."""
@@ -20,3 +24,16 @@ def refuse_bomb(inflated: int, size: int, remedy: str) -> None:
             f"inflates to more than {INFLATION} times its {size:,} bytes and {SPARE:,} on top, as models "
             f"do not; if it is one, {remedy}"
         )
+
+
+def gunzipped(raw: bytes, remedy: str) -> bytearray:
+    """Return the content of a gzipped file, inflated up to the limit."""
+    try:
+        content = bytearray()
+        with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
+            while piece := file.read(2**20):
+                content += piece
+                refuse_bomb(len(content), len(raw), remedy)
+        return content
+    except (OSError, EOFError, zlib.error) as error:
+        raise PrudentError(f"cannot be read: {error}") from None

@@ -88,7 +88,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         raise PrudentError(
             f"{path}: was made for another model, {_shown(content['model'])}, not for {model!r}; solve this one, or "
             "make the model with the same parameters and options as for the plan; one from a PRISM, JANI, DRN or UMB "
-            "file must be read with the same property= (--property) and constants= (--const)"
+            "file must be read with the same property= (--property), constants= (--const) and initial= (--initial)"
         )
     with naming(path):
         prepared = prepare(model, float(content["step"]))

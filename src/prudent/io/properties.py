@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from prudent.errors import PrudentError, printable
+import numpy as np
 
-__all__ = ["COST", "GOAL", "Names", "reward_property"]
+from prudent.errors import PrudentError, printable
+from prudent.models.rows import IntArray
+from prudent.models.ssp import SSP
+
+__all__ = ["COST", "GOAL", "NEGATED", "Names", "reward_property", "traps"]
 
 COST, GOAL = "cost", "goal"
 """The reward structure and the label that are taken where no property says which."""
@@ -15,26 +19,47 @@ COST, GOAL = "cost", "goal"
 MOST = 20
 """The most names that a message lists."""
 
-SHAPE = re.compile(r'\s*R\s*(?:\{\s*"([^"]+)"\s*\})?\s*(?:min)?\s*=\s*\?\s*\[\s*F\s*"([^"]+)"\s*\]\s*')
+NEGATED = "the property asks for the most, so costs are negated rewards: a cost of -5 is a reward of 5"
+"""The note of a model whose rewards are maximised."""
+
+SHAPE = re.compile(r'\s*R\s*(?:\{\s*"([^"]+)"\s*\})?\s*(min|max)?\s*=\s*\?\s*\[\s*F\s*"([^"]+)"\s*\]\s*')
 
 
-def reward_property(text: str) -> tuple[str | None, str]:
-    """Return the reward structure that a property names, or None, and the label of its goals.
+def reward_property(text: str) -> tuple[str | None, str, bool]:
+    """Return the reward structure that a property names, or None; the label of its goals; whether it asks for the most.
 
     Examples
     --------
     >>> reward_property('R{"time"}min=? [F "done"]')
-    ('time', 'done')
-    >>> reward_property('Rmin=? [F "done"]')
-    (None, 'done')
+    ('time', 'done', False)
+    >>> reward_property('Rmax=? [F "done"]')
+    (None, 'done', True)
     """
     found = SHAPE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise PrudentError(
             f'property is {text!r}; it must have the shape R{{"cost"}}min=? [F "goal"], with the reward structure '
-            'that is the cost, and the label of the goals; Rmin=? [F "goal"] where there is only one'
+            'that is the cost, and the label of the goals; Rmin=? [F "goal"] where there is only one; max for rewards'
         )
-    return found[1], found[2]
+    return found[1], found[3], found[2] == "max"
+
+
+def traps(model: SSP) -> IntArray:
+    """Return the states that runs can reach and that no goal can be reached from.
+
+    With the least cost in mind no plan risks them.  With the most it would matter what is earned there, so whoever asks
+    for the most has to say that runs end there, too.
+    """
+    from prudent.models.graph import reachable, towards  # which import SciPy; models are read without it
+
+    arc = np.flatnonzero(model.probability > 0)
+    source, target = model.outcome_state[arc], model.successor[arc]
+    stuck = ~model.is_goal & (towards(source, target, model.n_states, model.is_goal) < 0)
+    found = np.zeros(model.n_states, dtype=bool)
+    for s in model.initial_state[model.initial_probability > 0].tolist() if stuck.any() else ():
+        if not found[s]:
+            found |= reachable(source, target, model.n_states, s)
+    return np.flatnonzero(found & stuck)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ Blocks are the strongly connected components of the inner arcs, successors first
 solved directly.  A block with cycles is solved by policy iteration: the values of the chosen actions come from
 eliminating states one by one without subtractions (Grassmann, Taksar and Heyman 1985), which is accurate
 to a small multiple of size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the loop
-probabilities (beyond the range of floats, values are infinite or nan); then choices are improved, until none
-can be.  Gains are judged relative to the sums they come from.
+probabilities (beyond the range of floats, values are infinite or nan); then choices are improved.  Gains are judged
+relative to the sums they come from.  Apparent gains may still be rounding errors, so a new policy is kept only if
+its values fall by more than twice what they rise, relative to their sizes.  Then no policy can come back, and the
+last one kept is returned.
 """
 
 from typing import NamedTuple
@@ -32,7 +34,7 @@ class Arcs(NamedTuple):
 
     block_start: np.ndarray  # (n_blocks + 1,)
     block_state: np.ndarray  # (n_states,)  states by block, successors' blocks first
-    rank: np.ndarray  # (n_states,)  a state's position in its block
+    rank: np.ndarray  # (n_states,)  a state's position in ``block_state``
     action_start: np.ndarray  # (n_states + 1,)
     inner_start: np.ndarray  # (n_actions,)  inner outcomes of a: inner_start[a]:inner_stop[a]
     inner_stop: np.ndarray  # (n_actions,)
@@ -90,8 +92,8 @@ def place_block(arcs, first, last, k, choice, value):
         rhs[i] = k[a]
         for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
             t = arcs.successor[o]
-            j = arcs.rank[t]
-            if j < size and arcs.block_state[first + j] == t:
+            j = arcs.rank[t] - first
+            if 0 <= j < size:
                 dense[i, j] += arcs.probability[o]
             else:
                 out[i] += arcs.probability[o]
@@ -122,7 +124,7 @@ def advantage(arcs, s, a, k, value):
     """
     here = value[s]
     gain = k[a] - arcs.leave[a] * here
-    size = k[a] + arcs.leave[a] * abs(here)
+    size = abs(k[a]) + arcs.leave[a] * abs(here)
     away = arcs.leave[a]
     for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
         t = arcs.successor[o]
@@ -134,10 +136,10 @@ def advantage(arcs, s, a, k, value):
 
 
 @njit(cache=True)
-def improve_block(arcs, first, last, k, allowed, sense, choice, value, update, noise):
+def improve_block(arcs, first, last, k, allowed, sense, share, choice, value, update):
     """Take better actions; with ``update``, also update the values at once.  Return whether anything changed.
 
-    Gains up to ``noise`` are ignored, since the residuals of the values may be that large.
+    A gain counts if it is above MARGIN of the sums that it comes from, and above ``share`` of the action's own cost.
     """
     changed = False
     for i in range(first, last):
@@ -146,16 +148,56 @@ def improve_block(arcs, first, last, k, allowed, sense, choice, value, update, n
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
             if allowed[a] and a != choice[s]:
                 gain, size, away = advantage(arcs, s, a, k, value)
-                if sense * gain < -MARGIN * size - noise and away > 0.0 and sense * gain / away < sense * best:
+                least = MARGIN * size + share * abs(k[a])
+                if sense * gain < -least and away > 0.0 and sense * gain / away < sense * best:
                     best = gain / away
                     choice[s] = a
                     changed = True
         if update:
             gain, size, away = advantage(arcs, s, choice[s], k, value)
-            if sense * gain < -MARGIN * size - noise and away > 0.0:
+            if sense * gain < -MARGIN * size and away > 0.0:
                 value[s] += gain / away
                 changed = True
     return changed
+
+
+@njit(cache=True)
+def improved(value, change, sense):
+    """Return whether a change surely improves values: relative to their sizes, they fall by over twice what they rise.
+
+    Where a value is not finite, any change to a finite one is an improvement.
+    """
+    fall, rise = 0.0, 0.0
+    for i in range(len(value)):
+        if not np.isfinite(value[i] + change[i]):
+            return not np.isfinite(value[i])
+        size = abs(value[i]) + abs(value[i] + change[i])
+        if sense * change[i] < 0.0:
+            fall += abs(change[i]) / size
+        elif change[i] != 0.0:
+            rise += abs(change[i]) / size
+    return fall > 2.0 * rise
+
+
+@njit(cache=True, error_model="numpy")
+def repeated(arcs, s, a, k, value):
+    """Return the value of repeating an action until it leads elsewhere, an infinite one if it never does."""
+    total, loops = k[a], False
+    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+        t = arcs.successor[o]
+        if t == s:
+            loops = True
+        else:
+            total += arcs.probability[o] * value[t]
+    if not loops:
+        return total
+    away = arcs.leave[a]
+    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+        if arcs.successor[o] != s:
+            away += arcs.probability[o]
+    if away > 0.0:
+        return total / away
+    return np.inf if total >= 0.0 else -np.inf
 
 
 @njit(cache=True)
@@ -163,61 +205,57 @@ def settle(arcs, s, k, allowed, sense, choice, value):
     """Solve a block of one state directly."""
     best, least = -1, 0.0
     for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-        if not allowed[a]:
-            continue
-        total, loops = k[a], False
-        for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-            t = arcs.successor[o]
-            if t == s:
-                loops = True
-            else:
-                total += arcs.probability[o] * value[t]
-        if loops:  # the action is repeated until it leads elsewhere
-            away = arcs.leave[a]
-            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                if arcs.successor[o] != s:
-                    away += arcs.probability[o]
-            total = total / away if away > 0.0 else np.inf
-        if best < 0 or sense * total < sense * least:
-            best, least = a, total
+        if allowed[a]:
+            total = repeated(arcs, s, a, k, value)
+            if best < 0 or sense * total < sense * least:
+                best, least = a, total
     if best >= 0:
         choice[s] = best
         value[s] = least
 
 
 @njit(cache=True)
-def solve_block(arcs, first, last, k, allowed, sense, choice, value, dense, noise=0.0):
-    """Solve one block; ``sense`` 1 minimises, -1 maximises; return whether it converged.
+def solve_block(arcs, first, last, k, allowed, sense, share, choice, value):
+    """Solve one block; ``sense`` 1 minimises, -1 maximises.
 
-    ``choice`` must enter with allowed actions that leave the block with probability 1.  With ``dense``, each policy
-    is evaluated exactly.  Otherwise ``value`` must enter with the policy's values, with residuals up to ``noise``,
-    and it is improved only once.  Value iteration then spreads better choices before the next evaluation.
+    ``choice`` must enter with allowed actions that leave the block with probability 1.
     """
     if last - first == 1:
         settle(arcs, arcs.block_state[first], k, allowed, sense, choice, value)
-        return True
+        return
+    state = arcs.block_state[first:last]
+    evaluate_block(arcs, first, last, k, choice, value)
     for _ in range(ROUNDS):
-        if dense:
-            evaluate_block(arcs, first, last, k, choice, value)
-        if not improve_block(arcs, first, last, k, allowed, sense, choice, value, False, noise):
-            return True
-        for _ in range(PASSES):
-            if not improve_block(arcs, first, last, k, allowed, sense, choice, value, True, noise):
+        kept, kept_value = choice[state], value[state]
+        if not improve_block(arcs, first, last, k, allowed, sense, share, choice, value, False):
+            return
+        for _ in range(PASSES):  # value iteration spreads better choices before the next evaluation
+            if not improve_block(arcs, first, last, k, allowed, sense, share, choice, value, True):
                 break
-        if not dense:
-            return False
-    return False
+        evaluate_block(arcs, first, last, k, choice, value)
+        if not improved(kept_value, value[state] - kept_value, sense):
+            for i in range(last - first):
+                choice[state[i]], value[state[i]] = kept[i], kept_value[i]
+            return
 
 
 @njit(cache=True)
-def solve_blocks(arcs, first, last, k, allowed, sense, choice, value):
+def solve_blocks(arcs, first, last, k, allowed, sense, share, choice, value):
     """Solve the blocks ``first:last`` in order."""
     for block in range(first, last):
+        solve_block(arcs, arcs.block_start[block], arcs.block_start[block + 1], k, allowed, sense, share, choice, value)
+
+
+@njit(cache=True)
+def evaluate_blocks(arcs, first, last, k, choice, value):
+    """Fill in the values of a policy in the blocks ``first:last``, in order."""
+    for block in range(first, last):
         here, after = arcs.block_start[block], arcs.block_start[block + 1]
-        if after - here == 1:
-            settle(arcs, arcs.block_state[here], k, allowed, sense, choice, value)
-        else:
-            solve_block(arcs, here, after, k, allowed, sense, choice, value, True)
+        s = arcs.block_state[here]
+        if after - here > 1:
+            evaluate_block(arcs, here, after, k, choice, value)
+        elif arcs.action_start[s] < arcs.action_start[s + 1]:
+            value[s] = repeated(arcs, s, choice[s], k, value)
 
 
 @njit(cache=True)
@@ -241,20 +279,20 @@ def action_gaps(arcs, action_state, k, high, low):
 
 
 @njit(cache=True)
-def take_better(arcs, gap, least, choice):
-    """Take in each state the action with the largest gain per move away from it, among gains above ``least``."""
+def take_better(arcs, gap, error, choice):
+    """Take in each state the action that surely has the largest gain per move away from it; return whether any has."""
     changed = False
     for s in range(len(choice)):
-        best = 0.0
+        now, best = choice[s], 0.0
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-            if a == choice[s] or gap[a] >= -least[a]:
+            if a == now or gap[a] + 2.0 * error[a] >= gap[now] - 2.0 * error[now]:
                 continue
             away = 0.0
             for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
                 if arcs.successor[o] != s:
                     away += arcs.probability[o]
-            if away > 0.0 and gap[a] / away < best:
-                best = gap[a] / away
+            if away > 0.0 and (gap[a] - gap[now]) / away < best:
+                best = (gap[a] - gap[now]) / away
                 choice[s] = a
                 changed = True
     return changed

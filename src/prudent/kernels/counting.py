@@ -86,6 +86,22 @@ def sort_rows(outcome_start, cost, successor, probability):
 
 
 @njit(cache=True)
+def merge_rows(outcome_start, cost, successor, probability):
+    """Merge equal neighbours among each action's outcomes, in place; return where the actions' outcomes start now."""
+    start, n = np.empty_like(outcome_start), 0
+    for a in range(len(outcome_start) - 1):
+        start[a] = n
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            if n > start[a] and cost[o] == cost[n - 1] and successor[o] == successor[n - 1]:
+                probability[n - 1] += probability[o]
+            else:
+                cost[n], successor[n], probability[n] = cost[o], successor[o], probability[o]
+                n += 1
+    start[-1] = n
+    return start
+
+
+@njit(cache=True)
 def stop_below(outcome_start, cost, least):
     """Return, for each action, where its outcomes of cost below ``least`` end; they come first."""
     stop = outcome_start[:-1].copy()
@@ -113,3 +129,63 @@ def chance_from(first, outcome_start, probability):
         for o in range(first[a], outcome_start[a + 1]):
             chance[a] += probability[o]
     return chance
+
+
+@njit(cache=True)
+def chosen_rows(action, outcome_start, new, probability, successor, cost):
+    """Return the outcomes of some actions, with successors numbered anew: their starts and columns."""
+    size = 0
+    for a in action:
+        size += outcome_start[a + 1] - outcome_start[a]
+    start, chance = np.empty(len(action) + 1, dtype=np.int64), np.empty(size)
+    target, price = np.empty(size, dtype=np.int64), np.empty(size, dtype=cost.dtype)
+    n = 0
+    for i in range(len(action)):
+        start[i] = n
+        for o in range(outcome_start[action[i]], outcome_start[action[i] + 1]):
+            chance[n], target[n], price[n] = probability[o], new[successor[o]], cost[o]
+            n += 1
+    start[len(action)] = n
+    return start, chance, target, price
+
+
+@njit(cache=True)
+def free_actions(action_start, outcome_start, successor, cost, free_below):
+    """Return the actions all of whose outcomes are free and lead to states with such actions, followed a few times."""
+    n_states, n_actions = len(action_start) - 1, len(outcome_start) - 1
+    free, has = np.zeros(n_actions, dtype=np.bool_), np.zeros(n_states, dtype=np.bool_)
+    for s in range(n_states):
+        for a in range(action_start[s], action_start[s + 1]):
+            free[a] = True
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                if cost[o] >= free_below:
+                    free[a] = False
+                    break
+            has[s] = has[s] or free[a]
+    for _ in range(4):
+        changed = False
+        for s in range(n_states):
+            if not has[s]:
+                continue
+            has[s] = False
+            for a in range(action_start[s], action_start[s + 1]):
+                if free[a]:
+                    for o in range(outcome_start[a], outcome_start[a + 1]):
+                        if not has[successor[o]] and successor[o] != s:
+                            free[a], changed = False, True
+                            break
+                    has[s] = has[s] or free[a]
+        if not changed:
+            break
+    return free
+
+
+@njit(cache=True)
+def free_loops(arc_start, successor, cost, free_below):
+    """Return which outcomes are free and lead back to the same state, and whether any does."""
+    loop, found = np.zeros(len(successor), dtype=np.bool_), False
+    for s in range(len(arc_start) - 1):
+        for o in range(arc_start[s], arc_start[s + 1]):
+            if successor[o] == s and cost[o] < free_below:
+                loop[o], found = True, True
+    return loop, found

@@ -62,7 +62,7 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
                 for o in range(inner_start[a], outcome_start[a + 1]):
                     r = successor[o]
                     p = probability[o]
-                    inside = size > 1 and home[r] < size and block_state[begin + home[r]] == r
+                    inside = size > 1 and begin <= home[r] < end
                     if cost[o] > 0 or not inside:
                         there = here + cost[o]
                         there = there - window if there >= window else there

@@ -7,6 +7,10 @@ adversary's best spread over an action's outcomes,
 
 is a fractional knapsack: the segments of all F(s_k, .) in the order of falling slope (plus c_k).  One merge of
 the sorted slopes answers every grid point.
+
+With a *floor* above 0, the point y = 0 of the grid holds the value at y = floor instead of 0, so that outcomes without
+weight count a little.  F may then be less steep in its first segment than in the next; segments are taken in their
+order all the same.
 """
 
 from typing import NamedTuple
@@ -16,7 +20,7 @@ from numba import njit
 
 
 class Game(NamedTuple):
-    """The prepared model's arrays, the grid, and the slopes of F between its points."""
+    """The prepared model's arrays, the grid, and F on it."""
 
     action_start: np.ndarray  # (n_states + 1,)
     outcome_start: np.ndarray  # (n_actions + 1,)
@@ -24,7 +28,9 @@ class Game(NamedTuple):
     successor: np.ndarray  # (n_outcomes,)
     cost: np.ndarray  # (n_outcomes,)
     grid: np.ndarray  # (n_points,)  rising from 0 to 1
-    slope: np.ndarray  # (n_states, n_points - 1)
+    value: np.ndarray  # (n_states, n_points)  F
+    slope: np.ndarray  # (n_states, n_points - 1)  of F between the points
+    floor: float  # the y that stands for 0 in the grid
 
 
 @njit(cache=True)
@@ -41,12 +47,20 @@ def steepest(game, first, last, used):
 
 
 @njit(cache=True)
+def without_weight(game, first, last):
+    """Return what some outcomes count before they get any weight: 0 unless there is a floor."""
+    total = 0.0
+    for o in range(first, last):
+        total += game.probability[o] * game.value[game.successor[o], 0]
+    return total
+
+
+@njit(cache=True)
 def merge(game, a, used, out):
     """Fill ``out`` with the adversary's best at every grid point, against action ``a``."""
     first, last = game.outcome_start[a], game.outcome_start[a + 1]
     used[: last - first] = 0
-    spread, value, g = 0.0, 0.0, 1
-    out[0] = 0.0
+    spread, value, g = 0.0, without_weight(game, first, last), 0
     while True:
         o = steepest(game, first, last, used)
         if o < 0:
@@ -55,8 +69,8 @@ def merge(game, a, used, out):
         used[o - first] += 1
         slope = game.slope[game.successor[o], j] + game.cost[o]
         width = game.probability[o] * (game.grid[j + 1] - game.grid[j])
-        while g < len(out) and spread + width >= game.grid[g]:
-            out[g] = value + (game.grid[g] - spread) * slope
+        while g < len(out) and spread + width >= max(game.grid[g], game.floor):
+            out[g] = value + (max(game.grid[g], game.floor) - spread) * slope
             g += 1
         spread += width
         value += width * slope
@@ -70,7 +84,7 @@ def respond(game, a, y, used, z):
     first, last = game.outcome_start[a], game.outcome_start[a + 1]
     used[: last - first] = 0
     z[: last - first] = 0.0
-    spread, value = 0.0, 0.0
+    spread, value = 0.0, without_weight(game, first, last)
     while spread < y:
         o = steepest(game, first, last, used)
         if o < 0:
@@ -92,11 +106,12 @@ def respond(game, a, y, used, z):
 
 
 @njit(cache=True)
-def improve(game, state, f, used, row):
+def improve(game, state, used, row):
     """Apply the Bellman equation to some states, in the order given; return the largest change.
 
-    ``f`` and ``game.slope`` are updated; the change is that of F / y, in units of cost.
+    ``game.value`` and ``game.slope`` are updated; the change is that of F / y, in units of cost.
     """
+    f = game.value
     change = 0.0
     n_points = len(game.grid)
     best = np.empty(n_points)
@@ -108,8 +123,8 @@ def improve(game, state, f, used, row):
             merge(game, a, used, row)
             for g in range(n_points):
                 best[g] = min(best[g], row[g])
-        for g in range(1, n_points):
-            change = max(change, abs(best[g] - f[s, g]) / game.grid[g])
+        for g in range(0 if game.floor > 0 else 1, n_points):
+            change = max(change, abs(best[g] - f[s, g]) / max(game.grid[g], game.floor))
             f[s, g] = best[g]
         for g in range(n_points - 1):
             game.slope[s, g] = (f[s, g + 1] - f[s, g]) / (game.grid[g + 1] - game.grid[g])

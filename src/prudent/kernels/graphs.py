@@ -166,7 +166,9 @@ def worst_case(
                 pending[a] += 1
     settled = np.zeros(n_states, dtype=np.bool_)
     chosen = np.zeros(n_states, dtype=np.bool_)
-    stack = np.empty(n_states, dtype=np.int64)
+    listed = np.zeros(n_states, dtype=np.bool_)
+    stack, queue = np.empty(n_states, dtype=np.int64), np.empty(n_states, dtype=np.int64)
+    ready, waiting = np.empty(len(block_start), dtype=np.int64), np.zeros(len(block_start), dtype=np.bool_)
     heap = [(np.int64(0), np.int64(-1))]  # (budget, outcome that becomes covered there)
     top = 0
     for s in range(n_states):
@@ -187,45 +189,55 @@ def worst_case(
                     heapq.heappush(heap, (worst[s] + cost[o], o))
         if len(heap) == 0:
             return
-        budget, covered = heapq.heappop(heap)
-        if covered < 0:
-            continue
-        a = outcome_action[covered]
-        pending[a] -= 1
-        s = action_state[a]
-        if pending[a] > 0 or settled[s]:
-            continue
-        first, last = block_start[block_of[s]], block_start[block_of[s] + 1]
-        for i in range(first, last):
-            chosen[block_state[i]] = not settled[block_state[i]]
-        changed = True
-        while changed:
-            changed = False
+        budget, n_ready = heap[0][0], 0
+        while len(heap) > 0 and heap[0][0] == budget:  # all that is covered at this budget is judged at once
+            covered = heapq.heappop(heap)[1]
+            if covered >= 0:
+                a = outcome_action[covered]
+                pending[a] -= 1
+                block = block_of[action_state[a]]
+                if pending[a] == 0 and not settled[action_state[a]] and not waiting[block]:
+                    waiting[block] = True
+                    ready[n_ready] = block
+                    n_ready += 1
+        for j in range(n_ready):
+            waiting[ready[j]] = False
+            first, last = block_start[ready[j]], block_start[ready[j] + 1]
+            size = 0
             for i in range(first, last):
                 t = block_state[i]
-                if not chosen[t]:
-                    continue
+                if not settled[t]:
+                    chosen[t] = listed[t] = True
+                    queue[size] = t
+                    size += 1
+            while size > 0:
+                size -= 1
+                t = queue[size]
+                listed[t] = False
                 keeps = False
                 for b in range(action_start[t], action_start[t + 1]):
-                    if pending[b] > 0:
-                        continue
-                    inside = True
+                    inside = pending[b] == 0
                     for k in range(outcome_start[b], outcome_start[b + 1]):
                         r = successor[k]
-                        if cost[k] == 0 and block_of[r] == block_of[t] and not (settled[r] or chosen[r]):
-                            inside = False
+                        if not inside:
                             break
+                        inside = cost[k] > 0 or block_of[r] != block_of[t] or settled[r] or chosen[r]
                     if inside:
                         keeps = True
                         break
                 if not keeps:
                     chosen[t] = False
-                    changed = True
-        for i in range(first, last):
-            t = block_state[i]
-            if chosen[t]:
-                chosen[t] = False
-                settled[t] = True
-                worst[t] = budget
-                stack[top] = t
-                top += 1
+                    for i in range(enter_start[t], enter_start[t + 1]):  # states that relied on it are judged again
+                        r = action_state[outcome_action[enter[i]]]
+                        if chosen[r] and not listed[r] and cost[enter[i]] == 0 and block_of[r] == block_of[t]:
+                            listed[r] = True
+                            queue[size] = r
+                            size += 1
+            for i in range(first, last):
+                t = block_state[i]
+                if chosen[t]:
+                    chosen[t] = False
+                    settled[t] = True
+                    worst[t] = budget
+                    stack[top] = t
+                    top += 1

@@ -112,7 +112,7 @@ def settle_free(work, terms, level, line, values, base, ready, free, g):
             k[a], allowed[a] = total, True
     block = work.block_of[work.group_node[g]]
     begin, end = arcs.block_start[block], arcs.block_start[block + 1]
-    solve_block(arcs, begin, end, k, allowed, 1.0, chosen, value, True)
+    solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, value)
     lower_block(arcs, free.costs, free.ends, b, begin, end, k, value)
     for i in range(g, g + work.block_size[g]):
         s = work.group_node[i]

@@ -8,51 +8,112 @@ from numba import njit
 
 
 @njit(cache=True)
-def successors_first(arc_start, target):
-    """Return the nodes in an order with successors first, and whether there is one, i.e. there are no cycles.
-
-    If all arcs lead to higher numbers, or all to lower ones, as in models built stage by stage, the numbers give the
-    order.  Otherwise a depth-first search lists each node after all its successors.
-    """
-    n = len(arc_start) - 1
+def in_order(arc_start, target):
+    """Return 1 if all arcs lead to higher numbers, -1 if all lead to lower ones, else 0."""
     up, down = True, True
-    for i in range(n):
+    for i in range(len(arc_start) - 1):
         for j in range(arc_start[i], arc_start[i + 1]):
             up = up and target[j] > i
             down = down and target[j] < i
         if not (up or down):
-            break
-    order = np.arange(n)
-    if down:
-        return order, True
-    if up:
-        return n - 1 - order, True
+            return 0
+    return -1 if down else 1
+
+
+@njit(cache=True)
+def strong_components(arc_start, target, start):
+    """Return the strongly connected components of what the start can reach, or of all if the start is below 0.
+
+    Returns where each component would begin in a list of nodes by component, each node's component (-1: not reached),
+    and whether there are no cycles.  Arcs lead to the same or an earlier component (Tarjan 1972).
+    """
+    n = len(arc_start) - 1
     next_arc = arc_start[:-1].copy()  # the next arc to follow
-    entered, listed = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-    path = np.empty(n, dtype=np.int64)
-    found = 0
-    for root in range(n):
-        if listed[root]:
+    # When a node was met, from 1 on; 0 if it was not; below 0 its component, from -1 down.  One look tells which.
+    mark, least = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    path, waiting = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    begin = np.empty(n + 1, dtype=np.int64)
+    count, found, listed, top, loops = 0, 0, 0, 0, False
+    for root in range(max(start, 0), n if start < 0 else start + 1):
+        if mark[root] != 0:
             continue
-        path[0], depth = root, 1
-        entered[root] = True
-        while depth > 0:
+        t, depth = root, 0
+        while True:
+            if mark[t] == 0:  # go on to t
+                count += 1
+                mark[t], least[t] = count, count
+                path[depth], waiting[top] = t, t
+                depth += 1
+                top += 1
             i = path[depth - 1]
-            while next_arc[i] < arc_start[i + 1] and listed[target[next_arc[i]]]:
+            while next_arc[i] < arc_start[i + 1]:
+                t = target[next_arc[i]]
+                if mark[t] == 0:
+                    break
+                if mark[t] > 0:
+                    loops = True
+                    least[i] = min(least[i], mark[t])
                 next_arc[i] += 1
-            if next_arc[i] == arc_start[i + 1]:
-                listed[i] = True
-                order[found] = i
-                found += 1
-                depth -= 1
+            if next_arc[i] < arc_start[i + 1]:
                 continue
-            t = target[next_arc[i]]
-            if entered[t]:  # and not listed: it is on the path
-                return order, False
-            entered[t] = True
-            path[depth] = t
-            depth += 1
-    return order, True
+            if least[i] == mark[i]:  # the nodes that wait from i on form a component
+                begin[found] = listed
+                found += 1
+                while mark[i] > 0:
+                    top -= 1
+                    listed += 1
+                    mark[waiting[top]] = -found
+            depth -= 1
+            if depth == 0:
+                break
+            least[path[depth - 1]] = min(least[path[depth - 1]], least[i])
+    begin[found] = listed
+    number = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        number[i] = -mark[i] - 1
+    return begin[: found + 1].copy(), number, not loops
+
+
+@njit(cache=True)
+def all_lead_to(block_start, block_state, block_of, arc_start, target, marked):
+    """Return whether every node can reach a marked one; blocks come with successors first."""
+    leads = np.zeros(len(block_start) - 1, dtype=np.bool_)
+    for block in range(len(leads)):
+        for i in range(block_start[block], block_start[block + 1]):
+            s = block_state[i]
+            leads[block] = marked[s]
+            for j in range(arc_start[s], arc_start[s + 1]):
+                if leads[block]:
+                    break
+                leads[block] = leads[block_of[target[j]]]
+            if leads[block]:
+                break
+        if not leads[block]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def least_ahead(arc_start, target, cost, least, passes):
+    """Lower each node's value to the least of cost plus value along its arcs, until nothing changes.
+
+    Values enter with 0 at the ends and large numbers elsewhere; without ``cost`` they count arcs.  Returns whether so
+    many passes, to and fro, suffice.
+    """
+    n = len(least)
+    for turn in range(passes):
+        changed = False
+        for i in range(n):
+            s = n - 1 - i if turn % 2 == 0 else i
+            best = least[s]
+            for j in range(arc_start[s], arc_start[s + 1]):
+                best = min(best, (1 if cost is None else cost[j]) + least[target[j]])
+            if best < least[s]:
+                least[s] = best
+                changed = True
+        if not changed:
+            return True
+    return False
 
 
 @njit(cache=True)
@@ -102,3 +163,19 @@ def next_hops(enter_start, enter_source, marked):
                 queue[last] = s
                 last += 1
     return hop
+
+
+@njit(cache=True)
+def downhill(action_start, outcome_start, successor, value):
+    """Return the first action of each node with an outcome to a node of lower value; its first action if none."""
+    choice = action_start[:-1].copy()
+    for s in range(len(choice)):
+        found = False
+        for a in range(action_start[s], action_start[s + 1]):
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                if not found and value[successor[o]] < value[s]:
+                    choice[s] = a
+                    found = True
+            if found:
+                break
+    return choice

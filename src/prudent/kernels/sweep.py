@@ -109,7 +109,7 @@ def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, table
                 k[a] = terms.accrual * costs.mean_cost[a] + following(
                     probability, successor, cost, outer, last, b, values, first, terms.slope
                 )
-        solve_block(arcs, begin, end, k, allowed, 1.0, chosen, row, True)
+        solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
         if not plan:
             lower_block(arcs, costs, ends, b, begin, end, k, row)
             write_level(arcs, begin, end, b, values, row)
@@ -136,7 +136,7 @@ def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, table
                 k[a] = costs.mean_cost[a] + following(
                     probability, successor, cost, outer, last, b, tables.mean, base.mean, 0.0
                 )
-        solve_block(arcs, begin, end, k, allowed, 1.0, chosen, row, True)
+        solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
         write_level(arcs, begin, end, b, tables.mean, row)
 
 

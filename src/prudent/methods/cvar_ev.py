@@ -28,7 +28,8 @@ from prudent.methods.solution import Solution
 from prudent.models.rows import IntArray
 from prudent.policies.chain import forward
 from prudent.policies.simulate import simulate
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.progress import Progress
 
 __all__ = ["CvarEV"]
 
@@ -62,7 +63,7 @@ class CvarEV(CvarWC):
         if self.cost_steps is None:
             table = self._exact_choice(prepared, worst, fallback, limit, limits)
         else:
-            table = self._grid_choice(prepared, solved.game, worst, fallback, limit)
+            table = self._grid_choice(prepared, solved.game, worst, fallback, limit, limits)
         policy = unroll(prepared, solved.game, alpha, self.switch, table)
         return solution(policy, solved, worst, alpha)
 
@@ -91,7 +92,7 @@ class CvarEV(CvarWC):
         return np.where(safe, tables.choice[rows], fallback).astype(np.int32)
 
     def _grid_choice(
-        self, prepared: Prepared, game: Game, worst: WorstCase, fallback: IntArray, limit: int
+        self, prepared: Prepared, game: Game, worst: WorstCase, fallback: IntArray, limit: int, limits: Limits
     ) -> NDArray[np.int32]:
         """Return the actions as the paper finds them: from values at equal steps of the cost so far."""
         assert self.cost_steps is not None
@@ -107,10 +108,13 @@ class CvarEV(CvarWC):
             prepared.action_start[:-1] + fallback,
         )
         enough = self.tolerance * max(1.0, float(least.value.max()))
-        for _ in range(self.max_sweeps):
-            change = improve_bounded(*arguments, prepared.blocks[1], float(limit), width, value)
-            if change <= enough or prepared.acyclic:
-                break
+        with Progress("choosing by the cost so far", unit="sweeps") as progress:
+            for sweeps in range(self.max_sweeps):
+                go_on(limits, "choosing by the cost so far")
+                change = improve_bounded(*arguments, prepared.blocks[1], float(limit), width, value)
+                if change <= enough or prepared.acyclic:
+                    break
+                progress.at(sweeps)
         choice = np.zeros((limit + 1, prepared.n_states), dtype=np.int32)
         bounded_choice(*arguments, limit, width, value, choice)
         return choice

@@ -10,10 +10,14 @@ An acyclic model takes one pass in reverse topological order; otherwise sweeps f
 expected cost) go on until no value changes by more than the tolerance.  A run carries y, starting at alpha; after
 outcome k it goes on with z_k, and once y is 0 it plays a worst-case policy.
 
+*Floor.*  The authors' program puts the value at y = 1e-6 where F(s, 0) = 0 belongs (option ``floor``), so outcomes to
+which the adversary gives no weight still count a little.  That decides between actions that are nearly as good as each
+other, as there are many in Deep Sea Treasure.  Like F, the floor is on normalised costs, those above best luck.
+
 *Guarantee.*  In this game the agent sees how the adversary splits y before it acts.  A real agent does not.  So
 the game's value is a lower bound on the optimal CVaR, at any grid and after any number of sweeps, and the policy
 read off it may be worse than optimal (Hau et al. 2023).  ``lower`` is the game's value, ``upper`` the policy's
-own CVaR.
+own CVaR.  With a floor the game's value is no bound, so ``lower`` is that of the game without it.
 """
 
 from collections.abc import Iterator
@@ -23,18 +27,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.domains.registry import points_of
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
-from prudent.errors import PrudentError, TooLarge
+from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.kernels.game import Game, choose, improve
 from prudent.methods.solution import Solution
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "solution", "unroll"]
@@ -55,8 +60,8 @@ def chow_grid(points: int) -> FloatArray:
 class GameValue:
     """The solved game."""
 
-    game: Game
-    value: FloatArray  # (n_states, n_points)  F at the grid points, in levels
+    game: Game  # as it is played, with the floor if there is one
+    bound: FloatArray  # (n_points,)  F from the start at the grid points, without the floor, in levels
     residual: float  # the largest change of the last sweep, in levels
     sweeps: int
     least: float  # a lower bound on the least expected cost from the start, in levels
@@ -76,9 +81,10 @@ class CvarWC:
     ('a', 'approximate')
     """
 
-    points: int = 30  # grid points of y besides 1 (the paper: 30, and 80 for Deep Sea Treasure)
+    points: int | None = None  # grid points of y besides 1; None: as the paper has them for the model's domain, else 30
     grid: tuple[float, ...] | None = None  # a grid of one's own, rising from 0 to 1
     zero: float = 1e-6  # y below this counts as 0
+    floor: float = 0.0  # the y whose value stands for F(s, 0); the paper's program: 1e-6
     ties: str = "first"  # which of several equally good worst-case actions is played at y = 0: "first" or "last"
     tolerance: float = 1e-9  # change of a sweep at which a cyclic model counts as solved, relative to its values
     max_sweeps: int = 10_000
@@ -93,13 +99,23 @@ class CvarWC:
         return solution(policy, solved, worst, alpha)
 
     def solve_game(self, prepared: Prepared, limits: Limits) -> GameValue:
-        """Return the game's value function (internal)."""
-        grid = self._grid()
-        limits.check(16 * prepared.n_states * len(grid), "the game", "take fewer grid points, or allow more (memory=)")
+        """Return the game as it is played, and its value without a floor (internal)."""
+        grid = self._grid(prepared)
+        wanted = f"0 or more, and below the first grid point above 0, {grid[1]:g}"
+        floor = as_number("floor", self.floor, wanted, lambda x: 0 <= x < grid[1])
+        needed = (32 if floor > 0 else 16) * prepared.n_states * len(grid)
+        limits.check(needed, "the game", "take fewer grid points, or allow more (memory=)")
+        game, change, sweeps = self._played(prepared, grid, 0.0, limits)
+        bound = game.value[prepared.start].copy()
+        if floor > 0:
+            game, change, sweeps = self._played(prepared, grid, floor, limits)
+        least = float(surely_expected(prepared, least_expected_cost(prepared))[prepared.start])
+        return GameValue(game, bound, change, sweeps, least, true_worst_case(prepared))
+
+    def _played(self, prepared: Prepared, grid: FloatArray, floor: float, limits: Limits) -> tuple[Game, float, int]:
+        """Return a game, the largest change of its last sweep, in levels, and how many sweeps it took."""
         start = least_expected_cost(prepared)
-        least = surely_expected(prepared, start)
-        f = least[:, None] * grid
-        slope = np.ascontiguousarray(np.diff(f, axis=1) / np.diff(grid))
+        value = surely_expected(prepared, start)[:, None] * grid
         game = Game(
             prepared.action_start,
             prepared.outcome_start,
@@ -107,19 +123,22 @@ class CvarWC:
             prepared.successor,
             prepared.scale.unrounded(prepared.scale.surely(prepared.fine)),
             grid,
-            slope,
+            value,
+            np.ascontiguousarray(np.diff(value, axis=1) / np.diff(grid)),
+            floor,
         )
         used, row = np.empty(_widest(prepared), dtype=np.int64), np.empty(len(grid))
         order, change, sweeps = prepared.blocks[1], np.inf, 0
         enough = self.tolerance * max(1.0, float(start.value.max()))
         with Progress("playing the game", unit="sweeps") as progress:
             while change > enough and sweeps < self.max_sweeps:
-                change = improve(game, order, f, used, row)
+                go_on(limits, "playing the game")
+                change = improve(game, order, used, row)
                 sweeps += 1
                 progress.at(sweeps)
                 if prepared.acyclic:
                     change = 0.0
-        return GameValue(game, f, float(change), sweeps, float(least[prepared.start]), true_worst_case(prepared))
+        return game, float(change), sweeps
 
     def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
         """Return each state's worst-case action, or that of least expected cost if none bounds the cost (internal)."""
@@ -133,11 +152,12 @@ class CvarWC:
         choice[prepared.action_state[good]] = good
         return choice - prepared.action_start[:-1]
 
-    def _grid(self) -> FloatArray:
+    def _grid(self, prepared: Prepared) -> FloatArray:
         if self.grid is None:
-            if self.points < 2:
-                raise PrudentError(f"points is {self.points!r}; the grid of y needs at least 2")
-            return chow_grid(self.points)
+            points = points_of(prepared.model) if self.points is None else self.points
+            if points < 2:
+                raise PrudentError(f"points is {points!r}; the grid of y needs at least 2")
+            return chow_grid(points)
         grid = np.array(self.grid, dtype=np.float64)
         if len(grid) < 2 or grid[0] != 0 or grid[-1] != 1 or not (np.diff(grid) > 0).all():
             raise PrudentError("grid must rise strictly from 0 to 1")
@@ -160,8 +180,7 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
     if charged is not None and charged.missing > 0:
         cut = charged.missing / alpha * float((tail.upper - tail.value).max())
         error += cut / max(cvar, 1.0)
-    start = int(policy.plain_state[prepared.start])
-    value = float(np.interp(alpha, solved.game.grid, solved.value[start])) / alpha
+    value = float(np.interp(alpha, solved.game.grid, solved.bound)) / alpha
     return Solution(
         policy=policy,
         var=np.nan if found is None else found.var(alpha),

@@ -144,7 +144,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Sol
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w, last=last)
-    exact_costs = not prepared.scale.rounded and (prepared.scale.deviation == 0 or prepared.finite)
+    exact_costs = not prepared.scale.rounded and (np.isfinite(prepared.scale.relative) or prepared.finite)
     if exact_costs and not stopped and not np.isnan(explored.swept.lost) and alpha < 1 and not attains[:w].any():
         # The sweep has all numbers; VaR is w, since no smaller budget attains the optimal CVaR.
         excess, above, mean = explored.values[:, w].tolist()

@@ -1,8 +1,12 @@
 """Least expected cost, whatever the tail.
 
-The policy is that of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; where that
-takes too long, the exact method computes it on the model without any other action.  The bounds on the optimal CVaR of
-the full model are V(start), since no CVaR is below that, and the policy's own CVaR.
+The policy is that of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; where sums
+along its runs are too long to be certain, the exact method computes it on the model without any other action.  The
+bounds on the optimal CVaR of the full model are V(start), since no CVaR is below that, and the policy's own CVaR.
+
+Only the mean was asked for.  So where its distribution takes more memory than is allowed, or more work than
+``AFFORDED``, CVaR and VaR are nan, a note says so, and the upper bound is the mean divided by alpha: costs are counted
+from best luck, so they are at least 0, and no fraction alpha of the runs has a larger mean.
 """
 
 from dataclasses import replace
@@ -10,37 +14,64 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared, restrict
-from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
-from prudent.engine.values.worst_case import true_worst_case
+from prudent.engine.sweep.estimate import likely_levels, work_per_level
+from prudent.engine.values.bellman import UNIT
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
+from prudent.engine.values.worst_case import least_worst_case, true_worst_case
+from prudent.errors import TooLarge
 from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
-from prudent.policies.own_tail import own_tail
+from prudent.policies.own_tail import UNFOLLOWED, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, Stopped
 
 __all__ = ["expected"]
+
+AFFORDED = 2**31
+"""The most work, in outcomes times levels, for a distribution that nobody asked for: up to about ten seconds."""
+
+SWEPT = 8
+"""How much longer a sweep takes than following a policy through as many outcomes and levels."""
 
 
 def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     """Return a policy of least expected cost."""
     least = least_expected_cost(prepared)
-    policy = BudgetPolicy.of_states(prepared, least.choice)
     lower = float(surely_expected(prepared, least)[prepared.start])
-    # Once at most alpha of the runs, or half of them, are under way, their expected costs tell the rest of the tail.
-    own = own_tail(policy, least, None, alpha, tolerance=min(alpha, 0.5))
-    if own.notes or own.error > SECOND:
-        alone = exact(restrict(prepared, least.choice), alpha, limits, bounded=False)
-        return replace(
-            alone, policy=policy, lower=lower, expected_lower=lower, worst=true_worst_case(prepared), steps=np.nan
-        )
-    return Solution(
-        policy=policy,
-        var=own.var,
-        cvar=max(own.cvar, lower),
+    found = Solution(
+        policy=BudgetPolicy.of_states(prepared, least.choice),
+        var=np.nan,
+        cvar=np.nan,
         expected=float(least.value[prepared.start]),
         expected_lower=lower,
         lower=lower,
-        upper=own.upper,
+        upper=max(float(least.upper[prepared.start]) / alpha * (1 + 4 * UNIT), lower),
         worst=true_worst_case(prepared),
-        steps=own.steps,
+        notes=(UNFOLLOWED,),
     )
+    alone = restrict(prepared, least.choice)
+    try:
+        with limits:
+            own = _followed(alone, least, alpha, limits)
+            if not (own.notes or own.error > SECOND):
+                cvar = max(own.cvar, lower)
+                return replace(found, var=own.var, cvar=cvar, upper=own.upper, steps=own.steps, notes=())
+            levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+            if levels * work_per_level(alone) <= AFFORDED / SWEPT:
+                swept = exact(alone, alpha, limits, bounded=False)
+                own_numbers = {name: getattr(swept, name) for name in ("var", "cvar", "upper", "notes", "stopped")}
+                return replace(found, **own_numbers)
+    except TooLarge:
+        pass
+    except Stopped as stopped:
+        return replace(found, stopped=stopped.reason, notes=())
+    return found
+
+
+def _followed(alone: Prepared, least: Expected, alpha: float, limits: Limits) -> OwnTail:
+    """Return the tail of the only policy of a model, if it can be afforded."""
+    passes = 3 if alone.scale.rounded else 1  # costs as they are, what is left out of them, and costs as charged
+    levels = int(AFFORDED / (passes * work_per_level(alone)))
+    # Once at most alpha of the runs, or half of them, are under way, their expected costs tell the rest of the tail.
+    policy = BudgetPolicy.of_states(alone, alone.action_start[:-1])
+    return own_tail(policy, least, None, alpha, min(alpha, 0.5), levels=levels, limits=limits)

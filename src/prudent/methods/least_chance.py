@@ -28,7 +28,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.driver import budget_sweep
-from prudent.engine.values.expected_cost import least_expected_cost, proper_choice
+from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.exceedance import TINY, surely_below
 from prudent.models.graph import end_components
@@ -112,7 +112,7 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
     swept = budget_sweep(
         counted,
         Base(none, none, none),
-        proper_choice(counted),
+        counted.proper_choice(),
         without_safety(counted),
         limits,
         most=most + 1,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Run = Callable[[Prepared, float, Limits], Solution]
 
-__all__ = ["METHODS", "Method", "chosen", "with_points"]
+__all__ = ["METHODS", "Method", "chosen", "with_grid"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,6 @@ def chosen(method: Any) -> "tuple[str, Run]":
     raise PrudentError(f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}")
 
 
-def with_points(name: str, points: int) -> Any:
-    """Return a method as ``solve`` takes it; those of the paper get this number of grid points."""
-    return METHODS[name].found(points=points) if name in METHODS and METHODS[name].from_paper else name
+def with_grid(name: str, points: int | None = None, floor: float = 0.0) -> Any:
+    """Return a method as ``solve`` takes it; those of the paper get these options of their grid."""
+    return METHODS[name].found(points=points, floor=floor) if name in METHODS and METHODS[name].from_paper else name

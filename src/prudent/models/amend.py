@@ -88,6 +88,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
         state_names=[*states, _fresh(STUCK, states)],
         action_names=[names[i] for i in order],
         name=model.name,
+        notes=model.notes,
     )
 
 
@@ -134,6 +135,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         state_names=names,
         action_names=[actions[a] for a in played.tolist()],
         name=model.name,
+        notes=model.notes,
     )
 
 

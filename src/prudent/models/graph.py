@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components
 
 from prudent.kernels.counting import sorted_by
 from prudent.kernels.graphs import staying
-from prudent.kernels.search import next_hops, reached, successors_first
+from prudent.kernels.search import in_order, next_hops, reached, strong_components
 from prudent.models.rows import BoolArray, IntArray, owner, starts
 
 __all__ = ["Blocks", "end_components", "entering", "ordered_blocks", "reachable", "towards"]
@@ -44,25 +44,20 @@ def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> In
     return hop
 
 
-def ordered_blocks(arc_start: IntArray, target: IntArray) -> tuple[Blocks, bool]:
+def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1) -> tuple[Blocks, bool]:
     """Return the strongly connected components, ordered so that arcs lead to the same or an earlier one.
 
-    The arcs of state ``s`` lead to ``target[arc_start[s]:arc_start[s + 1]]``.  Also return whether there are no cycles.
+    The arcs of state ``s`` lead to ``target[arc_start[s]:arc_start[s + 1]]``.  With a start, states that it cannot
+    reach are left out, and are in block -1.  Also return whether there are no cycles.
     """
-    n = len(arc_start) - 1
-    order, acyclic = successors_first(arc_start, target)
-    if acyclic:
-        block_of = np.empty(n, dtype=np.int64)
-        block_of[order] = np.arange(n)
-        return (np.arange(n + 1), order, block_of), True
-    source = owner(arc_start)
-    _, label = connected_components(_matrix(source, target, n), directed=True, connection="strong")
-    label = label.astype(np.int64)
-    # SciPy numbers strong components against their arcs, but does not document that, so it is checked.
-    if (label[source] < label[target]).any():
-        raise AssertionError("strong components are not numbered against their arcs")
-    block_start, block_state = entering(label, int(label.max(initial=-1)) + 1)
-    return (block_start, block_state, label), False
+    order = in_order(arc_start, target)
+    if order != 0 and (start < 0 or reached(arc_start, target, start).all()):
+        state = np.arange(len(arc_start) - 1)[::-order].copy()  # the numbers give the order, as in a model by stages
+        return (np.arange(len(arc_start)), state, state), True
+    # SciPy's components need a matrix of distinct arcs, which takes longer to make than the components to find.
+    block_start, block_of, acyclic = strong_components(arc_start, target, start)
+    known = np.flatnonzero(block_of >= 0)
+    return (block_start, known[sorted_by(block_of[known], block_start)], block_of), acyclic
 
 
 def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
@@ -78,10 +73,9 @@ def end_components(
     An end component is a set of states and actions inside which one can stay for ever and go from any
     member to any other.  Returns the component of each state (-1: none) and whether an action is inside one.
     """
-    inside = candidate.copy()
+    inside, action_of = candidate.copy(), owner(outcome_start)
     if not inside.any():
         return np.full(n_states, -1, dtype=np.int64), inside
-    action_of = owner(outcome_start)
     enter_start, enter = entering(successor, n_states)
     while True:
         # Following arcs back finds most actions that cannot be inside one, at far less cost than components.

@@ -76,7 +76,7 @@ class Rows:
     @cached_property
     def outcome_state(self) -> IntArray:
         """The state that each outcome starts from."""
-        return self.action_state[self.outcome_action]
+        return owner(self.arc_start)
 
     @cached_property
     def arc_start(self) -> IntArray:

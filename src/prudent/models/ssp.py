@@ -63,6 +63,7 @@ class SSP(Rows):
     state_names: Sequence[Hashable] | None = None  # (n_states,)  None: the state's number
     action_names: Sequence[Hashable] | None = None  # (n_actions,)  None: the action's number within its state
     name: str = "model"
+    notes: tuple[str, ...] = ()  # what a reader decided where its file was silent; plans and reports repeat it
     deviation: float = field(init=False, default=0.0)  # largest |sum of probabilities - 1| as given
 
     def __post_init__(self) -> None:

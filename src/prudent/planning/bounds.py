@@ -51,6 +51,11 @@ class Target:
         """Whether the user asked for anything."""
         return self.gap is not None or self.relative_gap is not None
 
+    @property
+    def exact(self) -> bool:
+        """Whether the user insists on the optimum."""
+        return self.said and not (self.gap or self.relative_gap)
+
     def width(self, size: float) -> float:
         """Return the largest gap allowed for a value of this size."""
         if not self.said:
@@ -73,7 +78,7 @@ class Target:
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
     """Return a solution's bounds in the user's units."""
     steps = 0.0
-    if prepared.scale.deviation > 0 and np.isfinite(solution.upper):
+    if np.isinf(prepared.scale.relative) and np.isfinite(solution.upper):
         steps = solution.steps
         if np.isnan(steps) and prepared.finite:
             steps = prepared.longest * float(prepared.plays.max(initial=1.0))
@@ -86,7 +91,9 @@ def bracket_below(prepared: Prepared, lower: float) -> float:
     """Convert a lower bound in levels to the user's units; see :func:`bracket`."""
     base, step, deviation = prepared.scale.in_units(0), prepared.scale.level_size, prepared.scale.deviation
     least = base + step * lower - 4 * UNIT * (abs(base) + step * lower)
-    if deviation > 0:
+    if np.isfinite(prepared.scale.relative):
+        least -= prepared.scale.relative * abs(least)
+    else:
         n = prepared.longest + 1
         least -= n * deviation
         if prepared.scale.slip == 0:
@@ -97,14 +104,19 @@ def bracket_below(prepared: Prepared, lower: float) -> float:
 def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha: float) -> Bracket:
     """Convert bounds in levels to the user's units, widened by the distance of the costs from the lattice.
 
-    Each cost may be off the lattice by ``deviation``, hence best luck by n deviations and each normalised cost by
+    Where no cost is negative, each total is off the lattice by no more than the ``relative`` distance of a cost, and so
+    is each CVaR.
+
+    Else each cost may be off the lattice by ``deviation``, hence best luck by n deviations and each normalised cost by
     2n + 1, where n is the most actions without meeting a state again.  Normalised costs are at least 0, the true ones
     too, so from below the error is a fraction of their size; it is 0 where costs were lowered by the slip when they
     were rounded down.  From above each of a run's expected ``steps`` adds one deviation, divided by alpha.
     """
     base, step = prepared.scale.in_units(0), prepared.scale.level_size
     least = bracket_below(prepared, lower)
-    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper) + prepared.scale.deviation * steps / alpha
+    most = base + step * upper + 4 * UNIT * (abs(base) + step * upper)
+    relative = prepared.scale.relative
+    most += relative * abs(most) if np.isfinite(relative) else prepared.scale.deviation * steps / alpha
     if not least <= most:
         raise Defect(f"{prepared.model.name}: a lower bound of {least!r} came out above an upper bound of {most!r}")
     # The size is that of the answer, counted from 0 or from best luck, and on a lattice at least one level.

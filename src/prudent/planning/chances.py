@@ -174,6 +174,7 @@ def chances(
         stage = job.refined(lambda prepared: attempt(job, prepared, _levels(prepared, wanted)), likely_step)
     chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
+    who = _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
     return Chances(
         model,
         wanted,
@@ -183,7 +184,7 @@ def chances(
         scale.level_size if scale.rounded else None,
         job.seconds,
         worst,
-        _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless),
+        (*model.notes, *stage.notes, *who),
     )
 
 

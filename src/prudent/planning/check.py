@@ -16,7 +16,7 @@ from prudent.models.rows import BoolArray, owner, starts
 from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.policies.distribution import check_alpha
-from prudent.runtime.limits import shown_bytes
+from prudent.runtime.limits import Limits, Stopped, shown_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["Report", "about_avoided", "check"]
@@ -55,7 +55,7 @@ class Report(Shown):
     pruned_states: int | None = None  # states that no plan visits
     pruned_actions: int | None = None  # actions of the other states that no plan plays
     forecast: Forecast | None = None  # about what solving it takes
-    notes: tuple[str, ...] = field(default=())  # what was pruned and why
+    notes: tuple[str, ...] = field(default=())  # what was decided in reading it, what was pruned and why
     problems: tuple[str, ...] = field(default=())  # what must be mended before the model can be solved
 
     @property
@@ -159,7 +159,13 @@ def _duration(seconds: float) -> str:
     return "under 0.1 s" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
-def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float | None = None) -> Report:
+def check(
+    model: SSP | str | PathLike[str],
+    *,
+    alpha: float = 0.05,
+    step: float | None = None,
+    time_limit: float | None = None,
+) -> Report:
     """Report what kind of model it is, all problems found, not only the first, and about what solving takes.
 
     Parameters
@@ -168,6 +174,8 @@ def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float 
         The problem, or the file it is in.
     alpha, step : float, optional
         What the estimates of memory, time and gap are for; see :func:`prudent.solve`.
+    time_limit : float, optional
+        Seconds, about, after which the estimates are left out, with a note.
 
     Examples
     --------
@@ -178,6 +186,7 @@ def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float 
     """
     alpha = check_alpha(alpha)
     step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    limits = Limits.of(None, time_limit)
     if not isinstance(model, SSP):
         try:
             model = load(model)
@@ -190,7 +199,9 @@ def check(model: SSP | str | PathLike[str], *, alpha: float = 0.05, step: float 
     try:
         prepared = prepare(model)
         known = _findings(prepared, "as finely as the gap asks for" if step is None else f"to multiples of {step:g}")
-        known["forecast"] = forecast(model, alpha, step)
+        known["forecast"] = forecast(model, alpha, step, limits)
+    except Stopped as stopped:
+        known["notes"] += (str(stopped),)
     except PrudentError as error:
         problems.append(str(error))
     arc = np.flatnonzero(model.probability > 0)
@@ -219,8 +230,7 @@ def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
         if not found[start]:
             found |= reachable(source, model.successor[arc], model.n_states, start)
     pruned = prepared.members.state_of < 0
-    avoided = prepared.avoided
-    notes = []
+    avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (
         (~found, "cannot be reached from the start"),
         (pruned & found, "can be reached, but no plan goes there: a run could get stuck"),

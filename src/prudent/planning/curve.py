@@ -93,7 +93,7 @@ class Curve(Shown):
     def notes(self) -> tuple[str, ...]:
         """What else the user should know, such as rounded costs."""
         rounded = self._explored.prepared.scale.notes
-        return (*rounded, GROUPED) if rounded else ()
+        return (*self.model.notes, *rounded, *([GROUPED] if rounded else []))
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:
@@ -221,7 +221,7 @@ class Curve(Shown):
 
     @cached_property
     def _steps(self) -> FloatArray:
-        if self._explored.prepared.scale.deviation == 0:
+        if np.isfinite(self._explored.prepared.scale.relative):
             return np.zeros(0)
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 
@@ -265,6 +265,7 @@ def curve(
     alpha_min: float = 0.01,
     step: float | None = None,
     memory: int | float | str | None = None,
+    time_limit: float | None = None,
     threads: int | None = None,
 ) -> Curve:
     """Return the optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
@@ -278,8 +279,9 @@ def curve(
     step : float, optional
         Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
         the bounds at ``alpha_min`` to be about a thousandth apart.
-    memory, threads : optional
-        The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
+    memory, time_limit, threads : optional
+        The most memory to use for tables, the most seconds, and how many threads; see :func:`prudent.solve`.  Running
+        out of time is an error.
 
     Examples
     --------
@@ -293,7 +295,9 @@ def curve(
     1.0000  1.9000  0  1.9000
     """
     check_model(model)
-    job = begin(model, check_alpha(alpha_min, "alpha_min"), step=step, memory=memory, threads=threads)
+    job = begin(
+        model, check_alpha(alpha_min, "alpha_min"), step=step, memory=memory, time_limit=time_limit, threads=threads
+    )
     with job.stopping():
         found = explored(job, f"the curve from alpha {job.alpha:g} on")
     return Curve(model, job.alpha, job.seconds, found)

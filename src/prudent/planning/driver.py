@@ -1,14 +1,16 @@
 """The driver that all verbs share: check, limits, clock, prepare, refine, stop.
 
 A verb calls :func:`begin`, which checks what all verbs take and starts the clock, and gives the :class:`Job` a function
-that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if costs have a common step or a step
-is given; else it rounds costs to finer and finer steps, until the bounds are as close as asked for.
+that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if a step is given, or if costs have
+a common step and memory and time suffice for that; else it rounds costs to finer and finer steps, until the bounds are
+as close as asked for.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -22,11 +24,11 @@ from prudent.methods.exact import Explored, explore
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
-from prudent.planning.refine import Found, Stage, finer_step, likely_step
+from prudent.planning.refine import COMMON, Found, Stage, finer_step, in_time, likely_step
 from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, Stopped, shown_bytes
+from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
 
 __all__ = ["Job", "begin", "explored", "plan_of", "stage_of"]
 
@@ -63,10 +65,59 @@ class Job:
         With ``one_question`` false the question depends on the step, and the last answer is returned.  With
         ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step does not help.
         """
+        with in_force(self.limits):
+            return self._refined(attempt, first_step, one_question=one_question, may_stall=may_stall)
+
+    def _refined(
+        self,
+        attempt: Callable[[Prepared], Stage[Found]],
+        first_step: Callable[[Prepared, float], float],
+        *,
+        one_question: bool,
+        may_stall: bool,
+    ) -> Stage[Found]:
         prepared = prepare(self.model, self.step)
-        if self.step is not None or not prepared.scale.rounded:
+        rounded = partial(self._rounded, attempt, one_question=one_question, may_stall=may_stall)
+        if self.step is not None or (self.target.exact and not prepared.scale.rounded):
             return attempt(prepared)
-        step, best, stopped = first_step(prepared, self.alpha), None, ""
+        if prepared.scale.rounded:
+            return rounded(first_step(prepared, self.alpha))
+        stage, refused, lacking = None, None, "time"
+        if in_time(prepared, self.alpha, self.limits):
+            lacking = "memory"
+            try:
+                stage = attempt(prepared)
+            except (TooLarge, Stopped) as error:
+                if getattr(error, "reason", lacking) != lacking:
+                    raise
+                refused = error
+            if stage is not None and (stage.stopped != lacking or self._close(stage)):
+                return stage
+        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
+        if step < COMMON * common:  # rounding to it saves nothing
+            if refused is not None:
+                raise refused
+            return attempt(prepared) if stage is None else stage
+        try:
+            best = rounded(step, stage, finest=common)
+        except TooLarge as error:
+            raise (refused or error) from None
+        if not best.prepared.scale.rounded:
+            return best
+        why = f"their common step, {common:g}, would take more {lacking} than is allowed: gap=0 (--gap 0) insists on it"
+        return replace(best, notes=(why,))
+
+    def _rounded(
+        self,
+        attempt: Callable[[Prepared], Stage[Found]],
+        step: float,
+        best: Stage[Found] | None = None,
+        *,
+        finest: float = 0.0,
+        one_question: bool,
+        may_stall: bool,
+    ) -> Stage[Found]:
+        """Attempt finer and finer steps from ``step`` on, down to ``finest``; ``best`` is what is known already."""
         while True:
             try:
                 stage = attempt(prepare(self.model, step))
@@ -78,12 +129,17 @@ class Job:
             stalled = may_stall and best is not None and stage.bracket.gap > STALLED * best.bracket.gap
             best = stage if best is None or not one_question else _better(best, stage)
             stopped = stage.stopped
-            if stopped or stalled or best.bracket.gap <= self.target.width(best.bracket.size):
+            endless = np.isinf(best.bracket.gap)  # which does not come from rounding
+            if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
                 break
-            step, stopped = finer_step(stage, self.target, self.limits)
+            step, stopped = finer_step(stage, self.target, self.limits, finest)
             if stopped:
                 break
-        return replace(best, stopped=stopped)
+        return replace(best, stopped=stopped or best.stopped)
+
+    def _close(self, stage: Stage[Any]) -> bool:
+        """Return whether a stage's bounds are as close as asked for; infinite ones never are."""
+        return bool(np.isfinite(stage.bracket.gap)) and stage.bracket.gap <= self.target.width(stage.bracket.size)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
         """Do work that keeps its place in the checkpoint, if there is one; remove the file once that is finished."""
@@ -183,7 +239,7 @@ def plan_of(
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
-        notes=(*solution.notes, *_notes(stage, limits, status)),
+        notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
     )
 
 
@@ -194,6 +250,7 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
         notes += [f"{note}, up for the plan, down for the lower bound" for note in prepared.scale.notes]
         if not math.isnan(stage.found.cvar):
             notes.append(GROUPED)
+        notes += stage.notes
     elif status == "within_gap" and not stopped and deviation > 0:
         notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
     if stopped == "memory" and limits is not None:

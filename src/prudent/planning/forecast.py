@@ -14,8 +14,11 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
 from prudent.planning.refine import likely_step
+from prudent.runtime.limits import Limits, go_on, in_force
 
 __all__ = ["Forecast", "forecast"]
+
+ESTIMATING = "an estimate of the solve"
 
 PER_OUTCOME = 250
 """Bytes for each outcome while a model is prepared, measured on a large one."""
@@ -44,12 +47,20 @@ class Forecast:
     gap: float  # between the bounds; 0 where costs are exact
 
 
-def forecast(model: SSP, alpha: float, step: float | None) -> Forecast:
+def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
     """Estimate what a solve takes with a given step, or with the one that ``solve`` would end up with."""
+    with in_force(limits):
+        return _forecast(model, alpha, step, limits)
+
+
+def _forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
+    go_on(limits, ESTIMATING)
     prepared = prepare(model, step)
     if prepared.scale.rounded and step is None:
         prepared = prepare(model, likely_step(prepared, alpha))
+    go_on(limits, ESTIMATING)
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    go_on(limits, ESTIMATING)
     levels = likely_levels(prepared, least, worst, alpha)
     aims = PLAN if prepared.scale.rounded else BOTH
     each = seconds_per_level(prepared, least, int(levels))

@@ -200,6 +200,7 @@ def frontier(
     most: int = 100,
     step: float | None = None,
     memory: int | float | str | None = None,
+    time_limit: float | None = None,
     threads: int | None = None,
 ) -> Frontier:
     """Return the supported points between the least expected cost and the least CVaR, with a policy for each.
@@ -217,8 +218,9 @@ def frontier(
         The most weights to try; ``gap`` says how much may have been missed.
     step : float, optional
         Round the costs to multiples of this; costs without a common step are rounded in any case.
-    memory, threads : optional
-        The most memory to use for tables, and how many threads; see :func:`prudent.solve`.
+    memory, time_limit, threads : optional
+        The most memory to use for tables, the most seconds, and how many threads; see :func:`prudent.solve`.  If time
+        runs out between two points, those found so far are returned.
 
     Examples
     --------
@@ -230,7 +232,7 @@ def frontier(
     alpha = check_alpha(alpha)
     tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
     whole_number("most", most, 1)
-    job = begin(model, alpha, step=step, memory=memory, threads=threads)
+    job = begin(model, alpha, step=step, memory=memory, time_limit=time_limit, threads=threads)
     with job.stopping():
         weighing = Weighing(explored(job, TASK), alpha, job.limits)
         prepared = weighing.prepared
@@ -256,6 +258,8 @@ def frontier(
         gap = _missed(found, weighing.lines)
         points = tuple(_point(weighing, point) for point in found)
     notes = tuple(f"{note}: CVaRs are estimates, plan(i) has their bounds" for note in prepared.scale.notes)
+    if weighing.stopped == "time":
+        notes += (f"stopped for the time limit of {time_limit:g} seconds: allow more (time_limit=, --time-limit)",)
     status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
     return Frontier(
         model=model,
@@ -267,7 +271,7 @@ def frontier(
         status="interrupted" if weighing.stopped == "interrupted" else status,
         step=prepared.scale.step,
         seconds=job.seconds,
-        notes=notes,
+        notes=(*model.notes, *notes),
     )
 
 

@@ -43,7 +43,7 @@ def solve_for(job: Job, objective: Objective) -> Plan:
         best = job.refined(attempt, likely_step, may_stall=True)
         policy, achieved = best.found
         stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.limits.began)
-        stage = replace(stage, seconds=job.seconds, stopped=best.stopped)
+        stage = replace(stage, seconds=job.seconds, stopped=best.stopped, notes=best.notes)
     plan = plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
     status = job.target.status(best.bracket, aims=True, interrupted=best.stopped == "interrupted")
     notes = plan.notes

@@ -1,5 +1,6 @@
 """Distributions of the total cost: histograms with the tail shaded, and cumulative ones."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,6 @@ from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
 from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, Axes, axes_for, hues, name_of, quiet, short
 from prudent.policies.distribution import Distribution, check_alpha
-from prudent.policies.evaluate import evaluate
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
@@ -25,6 +25,9 @@ PARTS = 12
 
 BEYOND = 1e-4
 """The most probability gathered in the last bar, if the picture would be mostly empty otherwise."""
+
+SIMULATED = " (simulated)"
+"""What is added to the name of a plan that is too large to be followed."""
 
 Result = Plan | Distribution | Runs
 
@@ -77,7 +80,7 @@ def distribution(
     Parameters
     ----------
     *results : Plan, Distribution or Runs
-        What to draw; a plan is evaluated.
+        What to draw; a plan is evaluated, or simulated if it is too large for that.
     alpha : float, optional
         The fraction of worst runs to shade.  By default a plan's own; for other results that of the first plan.
     labels : sequence of str, optional
@@ -208,7 +211,7 @@ def _shown(
         style, hatch = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)]
         looks = (INK, style, hatch, (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
         if isinstance(result, Plan):
-            shown.append(_Shown(evaluate(result.model, result.policy), alpha or result.alpha, name, *looks))
+            shown.append(_Shown(result.total_cost(), alpha or result.alpha, name, *looks))
         else:
             found = result.distribution if isinstance(result, Runs) else result
             shown.append(_Shown(found, alpha or usual, name, *looks))
@@ -216,16 +219,17 @@ def _shown(
 
 
 def _labels(results: tuple[Result, ...]) -> list[str]:
-    """Return a name for each result: none for a single one, and with alpha where two plans share a method."""
+    """Return a name for each result: none for a single exact one, and with alpha where two plans share a method."""
     methods = [result.method for result in results if isinstance(result, Plan)]
     alpha = ", \N{GREEK SMALL LETTER ALPHA} = {:g}" if len(set(methods)) < len(methods) else ""
 
     def label(result: Result) -> str:
         if isinstance(result, Plan):
-            return result.method + alpha.format(result.alpha)
+            return result.method + alpha.format(result.alpha) + (SIMULATED if math.isnan(result.var) else "")
         return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
 
-    return [label(result) for result in results] if len(results) > 1 else [""]
+    drawn = len(results) > 1 or (isinstance(results[0], Plan) and math.isnan(results[0].var))
+    return [label(result) for result in results] if drawn else [""]
 
 
 def _draw_bars(ax: Any, each: _Shown, edges: FloatArray, *, alone: bool) -> float:

@@ -13,7 +13,7 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
-from prudent.engine.values.bellman import all_arcs, costs_of, free_arcs, solve_bellman
+from prudent.engine.values.bellman import all_arcs, costs_of, evaluate_policy, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import most_levels
 from prudent.errors import TooLarge
@@ -24,7 +24,7 @@ from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.models.rows import FloatArray, owner
 from prudent.policies.distribution import Distribution
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = [
@@ -56,6 +56,8 @@ FEW = 2**24
 PAIRS = 2**23
 """The most pairs of state and level under way at once, if pairs are followed one by one."""
 
+FOLLOWING, EVALUATING = "following the policy", "evaluating the plan"
+
 STEPS = 2**26
 """The most steps from pair to pair: a second or two."""
 
@@ -77,14 +79,14 @@ def spent_budget(policy: BudgetPolicy) -> Expected:
     return least_expected_cost(restrict(policy.prepared, policy.without_budget))
 
 
-def backward(policy: BudgetPolicy, tail: Expected) -> Values:
+def backward(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> Values:
     """Evaluate a policy; ``tail`` is its expected cost once the budget is gone."""
-    return Values(*backward_from_each(policy, tail)[:, -1].tolist())
+    return Values(*backward_from_each(policy, tail, limits)[:, -1].tolist())
 
 
-def backward_from_each(policy: BudgetPolicy, tail: Expected) -> FloatArray:
+def backward_from_each(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> FloatArray:
     """Evaluate a policy begun with each budget up to its own: the fields of :class:`Values` as rows, (3, n_levels)."""
-    return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost)
+    return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost, limits)
 
 
 def expected_steps(policy: BudgetPolicy) -> FloatArray:
@@ -100,13 +102,18 @@ def expected_steps(policy: BudgetPolicy) -> FloatArray:
 def _steps_without_budget(policy: BudgetPolicy) -> FloatArray:
     """Return bounds on the expected number of actions from each state once the budget is gone."""
     prepared, choice = policy.prepared, policy.without_budget
-    return 1.01 * solve_bellman(all_arcs(prepared), prepared.plays, prepared.playing(choice), choice, finest=1e-3)
+    return 1.01 * evaluate_policy(all_arcs(prepared), prepared.plays, choice, finest=1e-3)
 
 
-def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
-    prepared, tiling = policy.prepared, tiling_of(policy.prepared)
+def _backward(
+    policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits | None = None
+) -> FloatArray:
+    prepared = policy.prepared
+    if policy.level == 0:
+        return base[:, [prepared.start]]
+    tiling = tiling_of(prepared)
     if tiling is not None and tiling.least == 0:
-        return _backward_in_tiles(policy, tiling, base, mean_cost)
+        return _backward_in_tiles(policy, tiling, base, mean_cost, limits)
     arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
     window = window_of(prepared, policy.level)
@@ -116,23 +123,27 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray) -> 
     numbers, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
     row = np.empty(prepared.n_states)
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
-    with Progress("evaluating the plan", total=policy.level, unit="levels") as progress:
+    with Progress(EVALUATING, total=policy.level, unit="levels") as progress:
         for first in range(1, policy.level + 1, rows):
+            go_on(limits, EVALUATING)
             last = min(first + rows, policy.level + 1)
             follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, numbers, chosen, row)
             progress.at(last)
     return found
 
 
-def _backward_in_tiles(policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray) -> FloatArray:
+def _backward_in_tiles(
+    policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray, limits: Limits | None
+) -> FloatArray:
     prepared, levels = policy.prepared, policy.level + 1
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
     known = known_of(tiling, base[0], base[2], without_safety(prepared), None, 1.0)
     window = Window(tiling, policy.level, plan=True)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
-    with Progress("evaluating the plan", total=levels, unit="levels") as progress:
+    with Progress(EVALUATING, total=levels, unit="levels") as progress:
         for first in range(1, levels, window.tile):
+            go_on(limits, EVALUATING)
             last = min(first + window.tile, levels)
             window.reach(first, last)
             values = window.values(policy.choice, first=first == 1, last=last == levels)
@@ -193,6 +204,7 @@ def forward(
     tolerance: float = MISSING,
     charged: bool = False,
     in_levels: bool = False,
+    limits: Limits | None = None,
 ) -> tuple[Distribution, float]:
     """Return the distribution of the total cost, and a bound on the expected number of actions, free moves included.
 
@@ -200,10 +212,11 @@ def forward(
     ``tail`` gives the expected cost of the part cut off; without it, that part counts as what it has spent.  Where
     costs are rounded, runs charged the same are grouped, at the mean of their true costs, or at what is ``charged``.
     Costs are in the user's units, or in levels, which keep more digits where best luck is far from 0.
+    Raise TooLarge where the ``limits`` do not allow the memory, Stopped where they ask to stop.
     """
     prepared = policy.prepared
     layers = 2 if prepared.scale.rounded and not charged else 1
-    total, levels, missing, mass, played = followed(policy, layers, most, tolerance)
+    total, levels, missing, mass, played = followed(policy, layers, most, tolerance, limits)
     window, steps = mass.shape[2], float(played @ prepared.plays)
     ended = np.flatnonzero(total[0, :levels])
     spent = levels + (np.arange(window) - levels) % window  # the level of each column of mass
@@ -232,9 +245,9 @@ def forward(
 
 
 def followed(
-    policy: BudgetPolicy, layers: int, most: int | None, tolerance: float
+    policy: BudgetPolicy, layers: int, most: int | None, tolerance: float, limits: Limits | None = None
 ) -> tuple[FloatArray, int, float, FloatArray, FloatArray]:
-    """Follow a policy forwards until little is under way, or for ``most`` levels.
+    """Follow a policy forwards until little is under way, or for ``most`` levels, within the limits.
 
     Returns the mass that ended by (layer, level), the number of levels, the probability still under way, that mass by
     (layer, state, level modulo the window), and the expected number of plays of each action.
@@ -251,7 +264,7 @@ def followed(
         raise TooLarge(
             f"following the policy takes room for {numbers:,} numbers; {NUMBERS:,} are the most: use prudent.simulate"
         )
-    Limits.of(None, None).check(8 * numbers, "following the policy", "use prudent.simulate")
+    (limits or Limits.of(None, None)).check(8 * numbers, FOLLOWING, "use prudent.simulate")
     arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)
     mass = np.zeros((layers, prepared.n_states, window))
@@ -263,8 +276,9 @@ def followed(
     played = np.zeros(prepared.n_actions)
     total, levels, missing = np.zeros((layers, 0)), 0, 1.0
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
-    with Progress("following the policy", unit="levels") as progress:
+    with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
+            go_on(limits, FOLLOWING)
             more = min(most - levels, max(levels, 1024), rows)
             total = np.append(total, np.zeros((layers, more)), axis=1)
             about = policy.choice, policy.level, tolerance, prepared.left_out

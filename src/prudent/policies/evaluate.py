@@ -19,6 +19,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.policies.chain import MISSING, backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = ["Policy", "evaluate", "restricted"]
@@ -29,7 +30,9 @@ PAIRS = 500_000
 Policy = BudgetPolicy | Mapping[Any, Hashable] | Callable[[Any, float], Hashable]
 
 
-def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distribution:
+def evaluate(
+    model: SSP, policy: Policy, *, tolerance: float = MISSING, time_limit: float | None = None
+) -> Distribution:
     """Return the exact distribution of the total cost of a policy.
 
     Parameters
@@ -41,6 +44,8 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
     tolerance : float
         On models with cycles a distribution has no end; it is cut when no more than this probability is
         still under way.  ``missing`` says how much was.
+    time_limit : float, optional
+        Seconds, about, after which it is an error that the distribution is not finished.
 
     Examples
     --------
@@ -53,16 +58,17 @@ def evaluate(model: SSP, policy: Policy, *, tolerance: float = MISSING) -> Distr
     check_model_and_policy(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
+    limits = Limits.of(None, time_limit)
     if isinstance(policy, BudgetPolicy):
-        return mixture([(share, _evaluate_budget(part, tolerance)) for share, part in policy.parts])
+        return mixture([(share, _evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
     if isinstance(policy, Mapping):
         prepared = prepare(restricted(model, policy))
-        return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance)
+        return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance, limits)
     prepared = prepare(model)
     once = bool((prepared.plays == 1).all()) and not prepared.avoided.any()  # no loop was dropped, no action left out
     if prepared.finite and once:
-        return _evaluate_finite(model, prepared, policy)
-    return _evaluate_function(model, prepared, policy, tolerance)
+        return _evaluate_finite(model, prepared, policy, limits)
+    return _evaluate_function(model, prepared, policy, tolerance, limits)
 
 
 def check_model_and_policy(model: SSP, policy: Policy) -> None:
@@ -91,12 +97,12 @@ def _takes_two(function: Callable[..., object]) -> bool:
     return True
 
 
-def _evaluate_budget(policy: BudgetPolicy, tolerance: float) -> Distribution:
+def _evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
     tail = spent_budget(policy)
-    result, _ = forward(policy, tail, tolerance=tolerance)
+    result, _ = forward(policy, tail, tolerance=tolerance, limits=limits)
     if policy.remembers:
         return result
-    return replace(result, mean=policy.prepared.scale.in_units(backward(policy, tail).mean))
+    return replace(result, mean=policy.prepared.scale.in_units(backward(policy, tail, limits).mean))
 
 
 def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
@@ -150,7 +156,7 @@ def _refuse_stuck(model: SSP, state: IntArray, source: IntArray, target: IntArra
 
 
 def _evaluate_function(
-    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], tolerance: float
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], tolerance: float, limits: Limits
 ) -> Distribution:
     """Follow the mass of a user's function forward through the totals, in rising order.
 
@@ -167,6 +173,7 @@ def _evaluate_function(
     ended: dict[int, FloatArray] = {}
     asked, gone, left = 0, 0.0, 1.0
     while queue and left > tolerance:
+        go_on(limits, "following the function")
         level = heapq.heappop(queue)
         arrived = waiting.pop(level)
         # Ask the policy in every state that runs can be in with this total, free moves included.
@@ -225,7 +232,9 @@ def _distribution(
     )
 
 
-def _evaluate_finite(model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable]) -> Distribution:
+def _evaluate_finite(
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], limits: Limits
+) -> Distribution:
     """Follow the mass of a user's function forward through a model without cycles, state by state."""
     arrived: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in range(model.n_states)]  # levels charged, mass
     for state, p in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
@@ -240,6 +249,7 @@ def _evaluate_finite(model: SSP, prepared: Prepared, policy: Callable[[Any, floa
         for done, state in enumerate(model_state[prepared.blocks[1][::-1]].tolist()):
             if state < 0 or not arrived[state]:  # the first chance step; a state that runs do not meet
                 continue
+            go_on(limits, "following the function")
             parts, arrived[state] = arrived[state], []
             if model.action_start[state] == model.action_start[state + 1]:
                 ended += parts

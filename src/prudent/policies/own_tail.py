@@ -11,6 +11,7 @@ from prudent.errors import TooLarge
 from prudent.policies.chain import MISSING, forward
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits
 
 __all__ = ["UNFOLLOWED", "OwnTail", "own_tail"]
 
@@ -26,23 +27,35 @@ class OwnTail:
     mean: float  # in levels
     upper: float  # upper bound on its CVaR, in levels
     steps: float  # upper bound on the expected number of actions
-    error: float  # the relative error allowed for in the upper bound
+    error: float  # what the upper bound allows for, relative to CVaR or to one level, whichever is more
     notes: tuple[str, ...] = ()
 
 
 def own_tail(
-    policy: BudgetPolicy, tail: Expected, most: float | None, alpha: float, tolerance: float = MISSING
+    policy: BudgetPolicy,
+    tail: Expected,
+    most: float | None,
+    alpha: float,
+    tolerance: float = MISSING,
+    *,
+    levels: int | None = None,
+    limits: Limits | None = None,
 ) -> OwnTail:
     """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
-    Stop earlier if at most ``tolerance`` of its runs are under way.  The error of sums grows with the length of runs.
+    Stop earlier if at most ``tolerance`` of its runs are under way, and after so many ``levels`` in any case.  The
+    error of sums grows with the length of runs.
     """
     prepared = policy.prepared
-    most = None if most is None else int(min(most, UNREACHED)) + 2
+    known = None if most is None else int(min(most, UNREACHED)) + 2
+    last = known if levels is None else min(levels, known or levels)
 
     def followed(charged: bool) -> tuple[Distribution, float]:
         each = [
-            (share, *forward(part, tail, most=most, tolerance=tolerance, charged=charged, in_levels=True))
+            (
+                share,
+                *forward(part, tail, most=last, tolerance=tolerance, charged=charged, in_levels=True, limits=limits),
+            )
             for share, part in policy.parts
         ]
         return mixture([(share, found) for share, found, _ in each]), sum(share * steps for share, _, steps in each)
@@ -52,12 +65,15 @@ def own_tail(
         charged = followed(charged=True)[0] if prepared.scale.rounded else found
     except TooLarge:
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
-    cut = charged.missing / alpha * float((tail.upper - tail.value).max())  # the error of the part that is cut off
-    error, cvar, level = path_rounding(prepared, tail.steps) + cut, charged.cvar(alpha), found.var(alpha)
-    upper = cvar * (1 + error) + max(1 - cvar, 0.0) * cut
-    if most is not None and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
-        return own_tail(policy, tail, None, alpha)
+    cut = 0.0  # the error of the part that is cut off, in levels
+    if charged.missing > 0:
+        cut = charged.missing / alpha * float((tail.upper - tail.value).max())
+    cvar, level = charged.cvar(alpha), found.var(alpha)
+    upper = cvar * (1 + path_rounding(prepared, tail.steps)) + cut
+    if last is not None and last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
+        return own_tail(policy, tail, None, alpha, levels=levels, limits=limits)
     if np.isinf(level):  # too many runs are still under way at the end
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))
+    error = np.inf if np.isinf(upper) else (upper - cvar) / max(cvar, 1.0)
     return OwnTail(var, min(found.cvar(alpha), upper), found.mean, upper, steps, error)

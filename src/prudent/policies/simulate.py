@@ -15,9 +15,12 @@ from prudent.models.ssp import SSP
 from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
 from prudent.policies.policy import BudgetPolicy, Walk
 from prudent.policies.runs import Path, Runs
-from prudent.runtime.limits import cores
+from prudent.runtime.limits import Limits, cores, go_on
+from prudent.runtime.progress import Progress
 
 __all__ = ["simulate"]
+
+SIMULATING = "simulating runs"
 
 CHUNK = 1024
 """Episodes that share one stream of random numbers; fixed, so that the number of threads changes nothing."""
@@ -32,6 +35,7 @@ def simulate(
     threads: int | None = None,
     paths: int = 0,
     max_steps: int = 1_000_000,
+    time_limit: float | None = None,
 ) -> Runs:
     """Simulate runs of a policy.
 
@@ -51,6 +55,8 @@ def simulate(
         How many runs to return step by step.
     max_steps : int
         The most actions of one run; a run that takes more is an error.
+    time_limit : float, optional
+        Seconds, about, after which it is an error that not all runs are finished.
 
     Examples
     --------
@@ -70,22 +76,23 @@ def simulate(
     ):
         whole_number(name, value, least)
     check_model_and_policy(model, policy)
+    limits = Limits.of(None, time_limit)
     if isinstance(policy, BudgetPolicy) and len(policy.parts) > 1:
-        return _simulate_drawn(policy, episodes, seed, threads, paths, max_steps)
+        return _simulate_drawn(policy, episodes, seed, threads, paths, max_steps, limits)
     if isinstance(policy, BudgetPolicy):
-        return _simulate_table(policy, episodes, seed, threads, paths, max_steps)
+        return _simulate_table(policy, episodes, seed, threads, paths, max_steps, limits)
     if isinstance(policy, Mapping):
         alone = restricted(model, policy)
         if find_lattice(alone.cost) is None:
-            return _simulate_function(model, lambda state, _: policy[state], episodes, seed, paths, max_steps)
+            return _simulate_function(model, lambda state, _: policy[state], episodes, seed, paths, max_steps, limits)
         chain = prepare(alone)
         by_state = BudgetPolicy.of_states(chain, chain.action_start[:-1])
-        return _simulate_table(by_state, episodes, seed, threads, paths, max_steps)
-    return _simulate_function(model, policy, episodes, seed, paths, max_steps)
+        return _simulate_table(by_state, episodes, seed, threads, paths, max_steps, limits)
+    return _simulate_function(model, policy, episodes, seed, paths, max_steps, limits)
 
 
 def _simulate_drawn(
-    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
+    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int, limits: Limits
 ) -> Runs:
     """Draw a policy for each run, then simulate all runs of each policy."""
     drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0]))).random(episodes)
@@ -96,7 +103,7 @@ def _simulate_drawn(
         if len(which) == 0:
             continue
         own = int(np.random.SeedSequence([seed, 1 + turn]).generate_state(1, np.uint64)[0])
-        runs = _simulate_table(part, len(which), own, threads, min(paths, len(which)), max_steps)
+        runs = _simulate_table(part, len(which), own, threads, min(paths, len(which)), max_steps, limits)
         costs[which] = runs.costs
         for i, path in zip(which.tolist(), runs.paths, strict=False):
             if i < len(shown):
@@ -109,20 +116,26 @@ def _endless(model: SSP, max_steps: int) -> PrudentError:
 
 
 def _simulate_table(
-    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int
+    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int, limits: Limits
 ) -> Runs:
     walk = policy.walk()
     total, paid = np.empty(episodes, dtype=np.int64), np.empty(episodes)
     streams = np.random.SeedSequence(seed).spawn(-(-episodes // CHUNK))
 
-    def run(chunk: int) -> bool:
+    def run(chunk: int) -> bool | None:
+        if limits.stop:
+            return None
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
         rng = np.random.Generator(np.random.PCG64(streams[chunk]))
         return bool(run_episodes(rng, *walk.arrays(), max_steps, total[part], paid[part]))  # type: ignore[call-arg]
 
-    with ThreadPoolExecutor(threads or cores()) as pool:
-        if not all(pool.map(run, range(len(streams)))):
-            raise _endless(policy.prepared.model, max_steps)
+    with ThreadPoolExecutor(threads or cores()) as pool, Progress(SIMULATING, total=episodes, unit="runs") as progress:
+        for chunk, ended in enumerate(pool.map(run, range(len(streams)))):
+            if ended is None:
+                go_on(limits, SIMULATING)
+            if not ended:
+                raise _endless(policy.prepared.model, max_steps)
+            progress.at(chunk * CHUNK)
     shown = tuple(policy.named(steps) for steps in _replayed(walk, streams, min(paths, episodes)))
     return Runs(policy.walked(total, paid), seed, shown)
 
@@ -143,7 +156,13 @@ def _replayed(walk: Walk, streams: list[np.random.SeedSequence], n: int) -> Iter
 
 
 def _simulate_function(
-    model: SSP, policy: Callable[[Any, float], Hashable], episodes: int, seed: int, paths: int, max_steps: int
+    model: SSP,
+    policy: Callable[[Any, float], Hashable],
+    episodes: int,
+    seed: int,
+    paths: int,
+    max_steps: int,
+    limits: Limits,
 ) -> Runs:
     """Advance all runs together, one action at a time; the function is asked once for each state and cost so far."""
     found = find_lattice(model.cost)
@@ -166,6 +185,7 @@ def _simulate_function(
     for _ in range(max_steps):
         if len(active) == 0:
             break
+        go_on(limits, SIMULATING)
         pairs = np.rec.fromarrays([state[active], spent[active]])
         unique, which = np.unique(pairs, return_inverse=True)
         action = np.array([ask(int(s), amount.item()) for s, amount in unique])[which]

@@ -9,7 +9,10 @@ from typing import Any
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Achieved
 from prudent.models.ssp import SSP
+from prudent.policies.distribution import Distribution
+from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
+from prudent.policies.simulate import simulate
 from prudent.results.decisions import Decision, Decisions, bands_of, decisions_of
 from prudent.results.explanation import Explainer, Explanation
 from prudent.results.markov_chain import chain_of
@@ -55,10 +58,12 @@ class Plan(Shown):
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
     ``expected`` belong to the returned policy and come from its exact evaluation.  If it is too large for that
     (``notes`` say so), ``var`` is nan, and so is ``cvar`` unless the sweep was finished on costs that were not rounded:
-    then it is the optimal CVaR.  If costs were rounded (``notes`` say so), ``expected`` is still exact, of the true
-    costs, while ``cvar`` and ``var`` count runs charged alike at their mean cost: ``cvar`` is at most the policy's own
-    and at least ``lower``, ``var`` an estimate; both may be far off if the step is coarse.  No policy of optimal CVaR
-    has an expected cost below ``expected_lower``; the returned one has the least if the status is ``optimal``.
+    then it is the optimal CVaR.  Under method ``expected`` both are also nan where they would take more than seconds.
+
+    If costs were rounded (``notes`` say so), ``expected`` is still exact, of the true costs, while ``cvar`` and ``var``
+    count runs charged alike at their mean cost: ``cvar`` is at most the policy's own and at least ``lower``, ``var`` an
+    estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
+    ``expected_lower``; the returned one has the least if the status is ``optimal``.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.
@@ -203,6 +208,12 @@ class Plan(Shown):
         (0.9, 0.9, 0.0)
         """
         return visits_of(self.policy)
+
+    def total_cost(self) -> Distribution:
+        """Return the distribution of the total cost: exact, or of simulated runs if VaR is unknown (internal)."""
+        if math.isnan(self.var):  # too large to be followed
+            return simulate(self.model, self.policy).distribution
+        return evaluate(self.model, self.policy)
 
     @cached_property
     def _explainer(self) -> Explainer:

@@ -4,6 +4,9 @@ import os
 import re
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
@@ -14,7 +17,18 @@ from numpy.typing import NDArray
 from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.runtime.clock import now
 
-__all__ = ["Keeper", "Limits", "Stopped", "available_memory", "cores", "in_bytes", "shown_bytes"]
+__all__ = [
+    "Keeper",
+    "Limits",
+    "Stopped",
+    "available_memory",
+    "cores",
+    "go_on",
+    "in_bytes",
+    "in_force",
+    "limits_in_force",
+    "shown_bytes",
+]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -118,6 +132,30 @@ class Limits:
         if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             self._before = None
+
+
+def go_on(limits: Limits | None, what: str) -> None:
+    """Raise Stopped if there are limits and they ask work that is of no use unfinished to stop; cheap in loops."""
+    if limits is not None and (why := limits.stop):
+        raise Stopped(why, what)
+
+
+_in_force: ContextVar[Limits | None] = ContextVar("limits in force", default=None)
+
+
+@contextmanager
+def in_force(limits: Limits) -> Iterator[None]:
+    """Let limits hold for all work inside, also where they are not passed on: in values that are computed once."""
+    token = _in_force.set(limits)
+    try:
+        yield
+    finally:
+        _in_force.reset(token)
+
+
+def limits_in_force() -> Limits | None:
+    """Return the limits that hold here, if any."""
+    return _in_force.get()
 
 
 def cores() -> int:

@@ -58,7 +58,9 @@ def test_results(report):
         assert row["lower"] <= row["cvar"] + 1e-9
         assert (row["paper_cvar"] is None) == (row["method"] == "exact")
         assert abs(row["simulated_cvar"] - row["cvar"]) <= 4 * row["simulated_cvar_se"] + 1e-9
-    assert {grid["ties"] for grid in content["deep_sea_treasure_grids"]} == {"first", "last"}
+    tried = [(grid["points"], grid["ties"], grid["floor"]) for grid in content["deep_sea_treasure_grids"]]
+    assert tried == [(30, "first", 0.0), (30, "last", 0.0), (30, "first", 1e-6)]
+    assert len({grid["game_value"] for grid in content["deep_sea_treasure_grids"]}) == 1  # that without a floor
     planned = {f"{d}, {m}, alpha {a:g}" for d in TWO.values() for m in METHODS for a in ALPHAS}
     built = {f"{domain}, building" for domain in TWO.values()}
     assert set(content["parts"]) == planned | built | {"Deep Sea Treasure, 30 points"}
@@ -75,9 +77,11 @@ def test_page_stands_alone(report):
     out, _ = report
     text = (out / "index.html").read_text()
     assert text.count("data:image/png;base64,") == 3
-    assert not re.findall(r"""(?:src|href)=["'](?!data:)""", text)  # nothing is fetched
+    assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", text)  # nothing is fetched
     for words in (
         "Where the paper's policies are not optimal",
+        "The rule at y = 0",
+        "30, first, 1e-06",
         "game value",
         "502.25",
         "91.34",

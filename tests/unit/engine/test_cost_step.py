@@ -29,6 +29,15 @@ def test_steps_are_found(costs, step, multiples):
     assert lattice.step == pytest.approx(step, rel=1e-15)
     assert whole.tolist() == multiples
     assert lattice.deviation <= 1e-15 * max(map(abs, costs))
+    if min(costs) < 0 and lattice.deviation > 0:
+        assert lattice.relative == np.inf
+    else:
+        assert lattice.relative <= 2.0**-48
+        exact = [k * Fraction(lattice.step).limit_denominator(1000) for k in multiples]
+        if step != np.pi / 3:  # else no fraction is meant
+            assert all(
+                abs(Fraction(c) - k) <= Fraction(lattice.relative) * k for c, k in zip(costs, exact, strict=True)
+            )
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ UNSURE = {
     "misspelt reward": (NAMED, 'R{"tim"}min=? [F "home"]', 'R{"time"}min=? [F "home"]'),
     "misspelt label": (NAMED, 'R{"time"}min=? [F "homes"]', 'R{"time"}min=? [F "home"]'),
     "no reward said": (NAMED, 'Rmin=? [F "home"]', 'R{"energy"}min=? [F "home"]'),
-    "the most": (NAMED, 'R{"time"}max=? [F "home"]', 'R{"time"}min=? [F "home"]'),
     "a bound": (NAMED, 'R{"time"}<9 [F "home"]', 'R{"time"}min=? [F "home"]'),
     "a chance": (NAMED, 'Pmax=? [F "home"]', 'R{"energy"}min=? [F "home"]'),
     "no label": (BARE + "rewards [go] true : 2; endrewards", 'Rmin=? [F "home"]', "Rmin=? [F x=1]"),

@@ -1,5 +1,7 @@
 """The paper's methods: the inner problem against a linear program, the propositions, the example."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -24,14 +26,14 @@ def random_inner_problem(rng):
     p = rng.dirichlet(np.ones(n))
     cost = rng.integers(0, 20, n).astype(float)
     zero = np.zeros(1, dtype=np.int64)
-    return Game(zero, np.array([0, n]), p, np.arange(n), cost, grid, slope)
+    value = np.concatenate([np.zeros((n, 1)), np.cumsum(slope * np.diff(grid), axis=1)], axis=1)
+    return Game(zero, np.array([0, n]), p, np.arange(n), cost, grid, value, slope, 0.0)
 
 
 def by_linear_program(game, y):
     """max sum p_k (G_k + c_k z_k), G_k below every tangent of F(s_k, .), sum p_k z_k = y."""
     n, points = game.slope.shape
-    f = np.concatenate([np.zeros((n, 1)), np.cumsum(game.slope * np.diff(game.grid), axis=1)], axis=1)
-    rows, limits = [], []
+    f, rows, limits = game.value, [], []
     for k in range(n):
         for j in range(points):
             row = np.zeros(2 * n)
@@ -63,7 +65,7 @@ def test_merging_slopes_solves_the_adversarys_linear_program(seed):
         assert value == pytest.approx(by_linear_program(game, y), rel=1e-9, abs=1e-9)
         assert game.probability @ z == pytest.approx(y, rel=1e-9)  # feasible, and worth what it says
         assert (z >= 0).all() and (z <= 1 + 1e-12).all()
-        f = [np.interp(z[k], game.grid, np.append(0, np.cumsum(game.slope[k] * np.diff(game.grid)))) for k in range(n)]
+        f = [np.interp(z[k], game.grid, game.value[k]) for k in range(n)]
         assert value == pytest.approx(game.probability @ (f + game.cost * z), rel=1e-9)
     merge(game, 0, used, out)
     assert out == pytest.approx([by_linear_program(game, y) for y in game.grid], rel=1e-9, abs=1e-9)
@@ -94,7 +96,7 @@ def test_game_values(name, points, alpha, value):
     method = prudent.CvarWC(points=points)
     prepared = prepare(model)
     solved_game = method.solve_game(prepared, Limits.of(None, None))
-    found = np.interp(alpha, solved_game.game.grid, solved_game.value[prepared.start]) / alpha
+    found = np.interp(alpha, solved_game.game.grid, solved_game.bound) / alpha
     assert prepared.scale.in_units(found) == pytest.approx(value, abs=6e-4)
 
 
@@ -176,10 +178,72 @@ def test_at_y_0_the_worst_case_is_played():
 def test_ties_of_the_worst_case_policy_matter():
     """Deep Sea Treasure at 0.02, 80 points: the reference figures (200,000 simulated runs)."""
     model = prudent.domains.deep_sea_treasure()
-    for ties, cvar, mean in (("first", 486.3, 381), ("last", 501.4, 398)):
+    for ties, cvar, mean in (("last", 486.3, 381), ("first", 501.4, 398)):
         plan = prudent.solve(model, 0.02, method=prudent.CvarWC(points=80, ties=ties))
         assert plan.cvar == pytest.approx(cvar, abs=1.0)
         assert plan.expected == pytest.approx(mean, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("method", "cvar", "mean"),
+    [
+        (prudent.CvarWC(floor=1e-6), 501.72, 402.31),
+        (prudent.CvarEV(floor=1e-6), 501.18, 351.46),
+        (prudent.CvarWC(floor=1e-7), None, 397.89),  # the floor matters,
+        (prudent.CvarWC(floor=1e-6, points=79), 502.75, 401.97),  # and so does the grid
+        (prudent.CvarWC(floor=1e-6, points=81), 497.13, 399.38),
+    ],
+    ids=str,
+)
+def test_the_papers_rule_at_grid_point_0(method, cvar, mean):
+    """Deep Sea Treasure at 0.02, evaluated exactly: the reference figures, to their last digit."""
+    model = prudent.domains.deep_sea_treasure()
+    plan = prudent.solve(model, 0.02, method=method)
+    assert cvar is None or plan.cvar == pytest.approx(cvar, abs=0.006)
+    assert plan.expected == pytest.approx(mean, abs=0.006)
+    without = prudent.solve(model, 0.02, method=replace(method, floor=0.0))
+    assert plan.lower == without.lower
+    assert plan.expected != without.expected
+
+
+def test_with_a_floor_outcomes_without_weight_count_and_the_bound_does_not_know():
+    """By hand: up to 1/2, F is 10 y in a and b; both hold 10 floor at y = 0, and the adversary weighs only one."""
+    table = {
+        "s": {"go": [(0.5, "a", 0), (0.5, "b", 0)]},
+        "a": {"on": [(0.5, "g", 10), (0.5, "g", 0)]},
+        "b": {"on": [(0.5, "g", 10), (0.5, "g", 0)]},
+    }
+    model, floor = prudent.build("s", table), 1e-3
+    method = prudent.CvarWC(grid=(0, 0.1, 0.25, 0.5, 1), floor=floor)
+    prepared = prepare(model)
+    solved_game = method.solve_game(prepared, Limits.of(None, None))
+    at_a_tenth = prepared.scale.level_size * solved_game.game.value[prepared.start][1]
+    assert at_a_tenth == pytest.approx(0.1 * 10 + 0.5 * 10 * floor, rel=1e-12)
+    plan = prudent.solve(model, 0.1, method=method)
+    assert plan.lower == pytest.approx(10, rel=1e-9) and plan.lower <= plan.cvar
+
+
+@settings(max_examples=examples(40))
+@given(cases(), ALPHAS, st.sampled_from([1e-6, 1e-3]))
+def test_bounds_hold_with_a_floor(case, alpha, floor):
+    optimum = solved(case, alpha).cvar
+    small = 1e-9 * max(1, abs(optimum))
+    options = {"points": 5, "floor": floor}
+    for method in (prudent.CvarWC(**options), prudent.CvarEV(**options, episodes=None, cost_steps=None)):
+        plan = prudent.solve(case.model, alpha, method=method)
+        assert plan.lower == prudent.solve(case.model, alpha, method=replace(method, floor=0.0)).lower
+        assert plan.lower <= optimum + small
+        assert optimum <= plan.cvar + small
+
+
+def test_a_domain_has_its_own_number_of_grid_points():
+    model = prudent.domains.deep_sea_treasure()
+    for method in (prudent.CvarWC, prudent.CvarEV):
+        usual, own = (prudent.solve(model, 0.1, method=made) for made in (method.name, method(points=80)))
+        assert usual.lower == own.lower != prudent.solve(model, 0.1, method=method(points=30)).lower
+    other = prudent.domains.betting_game(stages=4)
+    usual, own = (prudent.solve(other, 0.2, method=made) for made in ("cvar-wc", prudent.CvarWC(points=30)))
+    assert usual.lower == own.lower
 
 
 def test_where_the_worst_case_is_infinite_the_mean_is_played():
@@ -254,6 +318,12 @@ def test_options_are_checked():
     model = prudent.domains.figure_2()
     for method, message in [
         (prudent.CvarWC(points=1), "points is 1; the grid of y needs at least 2"),
+        (prudent.CvarWC(floor=-1e-6), "floor is -1e-06; it must be 0 or more, and below the first grid"),
+        (
+            prudent.CvarWC(floor=0.05, grid=(0, 0.05, 1)),
+            "floor is 0.05; it must be .* above 0, 0.05",
+        ),
+        (prudent.CvarEV(floor="1e-6"), "floor is '1e-6'; it must be"),
         (prudent.CvarWC(grid=(0, 0.5)), "grid must rise strictly from 0 to 1"),
         (prudent.CvarWC(ties="none"), "ties is 'none'; it must be 'first' or 'last'"),
         (prudent.CvarEV(cost_steps=0), "cost_steps is 0"),

@@ -8,7 +8,7 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.methods.cvar_ev import CvarEV
 from prudent.methods.cvar_wc import CvarWC
-from prudent.methods.registry import METHODS, Method, chosen, with_points
+from prudent.methods.registry import METHODS, Method, chosen, with_grid
 from prudent.runtime.limits import Limits
 
 MODEL = prudent.domains.figure_2()
@@ -83,7 +83,7 @@ def test_what_is_no_method_is_refused(method, hint):
         chosen(method)
 
 
-def test_points_are_for_the_papers_methods_alone():
-    assert with_points("cvar-wc", 5) == CvarWC(points=5)
-    assert with_points("cvar-ev", 5) == CvarEV(points=5)
-    assert [with_points(name, 5) for name in ("exact", "expected", "unheard-of")] == ["exact", "expected", "unheard-of"]
+def test_grids_are_for_the_papers_methods_alone():
+    assert with_grid("cvar-wc", 5) == CvarWC(points=5)
+    assert with_grid("cvar-ev", floor=1e-6) == CvarEV(floor=1e-6)
+    assert [with_grid(name, 5) for name in ("exact", "expected", "unheard-of")] == ["exact", "expected", "unheard-of"]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 import prudent
@@ -71,6 +73,11 @@ def test_both_and_an_initial_distribution():
     result = prudent.evaluate(both, lambda state, spent: {"a": "x", "b": "y", "pit": "give up"}[state[0]])
     assert result.values.tolist() == [1, 2, 11, 102]
     assert result.probabilities.tolist() == pytest.approx([0.25, 0.25, 0.25, 0.25])
+
+
+def test_notes_stay(cliff):
+    noted = replace(cliff, notes=("read from a file",))
+    assert prudent.amend(noted, dead_end_cost=1, horizon=2, horizon_cost=1).notes == ("read from a file",)
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,11 @@ def test_every_problem_of_a_file(tmp_path):
     assert len(prudent.check(path).problems) == 5
     path.write_text("{")
     assert "line 1, column 2" in prudent.check(path).problems[0]
+
+
+def test_more_steps_than_a_float_can_square():
+    """A chain of about 1e180 steps: forward with little chance, else back to the start."""
+    table = {i: {"go": [(0.001, i + 1 if i < 59 else "g", 1), (0.999, 0, 1)]} for i in range(60)}
+    report = prudent.check(prudent.build(0, table))
+    assert report.ok and report.worst_case == float("inf")
+    assert report.forecast.levels >= 2**61

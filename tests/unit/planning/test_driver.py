@@ -50,3 +50,70 @@ def test_a_limit_that_ends_a_finer_attempt_leaves_the_best_so_far():
     assert plan.status == "gap_not_reached"
     assert any("of memory would not do" in note for note in plan.notes)
     assert plan.objective.lower <= truth.objective.upper and truth.objective.lower <= plan.objective.upper
+
+
+def fine_model():
+    """Costs with four decimals: a common step, but one that takes 130,000 levels."""
+    costs = {"s": [(0.6, "t", 1.2345), (0.4, "t", 7.6543)], "t": [(0.3, "s", 2.7182), (0.7, "g", 3.1415)]}
+    return prudent.build("s", {state: {"go": each, "pay": [(1, "g", 60.0)]} for state, each in costs.items()})
+
+
+FINE = {
+    "cvar": {},
+    "var": {"objective": prudent.ValueAtRisk()},
+    "mean plus cvar": {"objective": prudent.MeanPlusCVaR(2.0)},
+    "limit": {"max_cvar": 1e3},
+}
+
+
+@pytest.mark.parametrize("limit", [{"memory": "1MB"}, {"time_limit": 600}])
+@pytest.mark.parametrize("asked", FINE.values(), ids=FINE)
+def test_a_common_step_that_takes_too_much_is_rounded(asked, limit, monkeypatch):
+    monkeypatch.setattr("prudent.planning.refine.seconds_per_level", lambda *_: 1.0)  # a second for each level
+    model = fine_model()
+    plan = prudent.solve(model, 0.3, **asked, **limit)
+    truth = prudent.solve(model, 0.3, **asked)
+    assert plan.policy.prepared.scale.rounded and not truth.policy.prepared.scale.rounded
+    assert plan.status in ("within_gap", "optimal")
+    assert plan.step > 1e-3
+    assert plan.lower <= truth.upper and truth.lower <= plan.upper
+    if plan.objective is not None:
+        assert plan.objective.lower <= truth.objective.upper and truth.objective.lower <= plan.objective.upper
+    lacking = "memory" if "memory" in limit else "time"
+    why = f"their common step, 0.0001, would take more {lacking} than is allowed: gap=0 (--gap 0) insists on it"
+    assert why in plan.notes
+
+
+def test_who_insists_on_the_optimum_hears_what_it_takes():
+    for asked in ({"gap": 0}, {"relative_gap": 0}, {"step": 1e-4}):
+        with pytest.raises(prudent.PrudentError, match=r"the tables would take .*; 1 MB are allowed: round costs to a"):
+            prudent.solve(fine_model(), 0.3, memory="1MB", **asked)
+
+
+def test_the_common_step_is_the_last_one():
+    """A gap that only the optimum meets leads there, if memory suffices for it but not for a guess that it might."""
+    model, asked = fine_model(), {"alpha": 0.3, "relative_gap": 1e-8}
+    truth = prudent.solve(model, **asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prudent.planning.driver.in_time", lambda *_: False)
+        plan = prudent.solve(model, **asked)
+    assert not plan.policy.prepared.scale.rounded
+    assert (plan.status, plan.step, plan.notes) == (truth.status, truth.step, truth.notes)
+    assert plan.cvar == truth.cvar
+
+
+def test_overviews_round_a_common_step_that_takes_too_much():
+    model = fine_model()
+    curve = prudent.curve(model, alpha_min=0.3, memory="1MB")
+    plan = prudent.solve(model, 0.3, memory="1MB")
+    assert curve.step > 1e-3 and curve.notes
+    assert curve.at(0.3).lower <= plan.upper and plan.lower <= curve.at(0.3).upper
+    assert prudent.frontier(model, 0.3, memory="1MB").step > 1e-3
+    found = prudent.chances(model, [5.0, 9.0], memory="1MB")
+    assert found.step > 1e-3 and (found.lower <= found.upper).all()
+
+
+def test_a_common_step_is_not_rounded_where_that_saves_nothing():
+    game = prudent.domains.betting_game()
+    plan = prudent.solve(game, 0.2, memory=2_190_000)  # stops at a level; steps of a whole euro are coarse already
+    assert (plan.status, plan.step) == ("gap_not_reached", prudent.solve(game, 0.2).step)

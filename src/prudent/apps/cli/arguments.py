@@ -16,7 +16,20 @@ if TYPE_CHECKING:
     from prudent.models.ssp import SSP
     from prudent.plot.canvas import Axes
 
-__all__ = ["ALPHA", "FILE", "MEMORY", "PLAN", "STEP", "THREADS", "Make", "keep_picture", "with_model", "with_plot"]
+__all__ = [
+    "ALPHA",
+    "FILE",
+    "MEMORY",
+    "PLAN",
+    "POINTS",
+    "STEP",
+    "THREADS",
+    "TIME_LIMIT",
+    "Make",
+    "keep_picture",
+    "with_model",
+    "with_plot",
+]
 
 Make: TypeAlias = "Callable[[], SSP]"
 """What verbs receive for MODEL: a function that makes it."""
@@ -24,10 +37,14 @@ Make: TypeAlias = "Callable[[], SSP]"
 FILE = click.Path(dir_okay=False)
 PLAN = click.argument("plan", type=FILE)
 ALPHA = click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+POINTS = click.option(
+    "--points", type=int, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
+)
 STEP = click.option("--step", type=float, help="Round the costs to multiples of this.")
 MEMORY = click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]"
 )
+TIME_LIMIT = click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this, if not finished.")
 THREADS = click.option(
     "--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]"
 )
@@ -50,7 +67,8 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         "--property",
         "asked",
         metavar="TEXT",
-        help='Which goals and costs a file means: R{"cost"}min=? [F "goal"], or the name of a property in it.',
+        help='Which goals and costs a file means: R{"cost"}min=? [F "goal"], or the name of a property in it, or '
+        "FILE.props:NAME for one in a file of properties.",
     )
     @click.option(
         "--const",
@@ -59,14 +77,18 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME=VALUE",
         help="Constants it leaves open: N=3,p=0.25; repeatable.",
     )
+    @click.option(
+        "--initial", metavar="STATE", help="Where to start.  [default: where the file does; draws among several]"
+    )
     @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
     @click.option("--horizon", type=int, help="End every run after so many actions.")
     @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
-    def wrapped(model: str, settings: Any, asked: str | None, constants: Any, **options: Any) -> Any:
+    def wrapped(model: str, settings: Any, **options: Any) -> Any:
+        shape = {name: options.pop(name) for name in ("asked", "constants", "initial")}
         changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
-        return verb(make=lambda: prudent.amend(_model(model, settings, asked, constants), **changes), **options)
+        return verb(make=lambda: prudent.amend(_model(model, settings, **shape), **changes), **options)
 
     return wrapped
 
@@ -94,10 +116,12 @@ def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
         click.echo(f"prudent: picture written to {plot}", err=True)
 
 
-def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...]) -> "SSP":
+def _model(
+    name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...], initial: str | None
+) -> "SSP":
     """Return the domain or the file that a MODEL argument means."""
     if name in DOMAINS:
-        for option, given in (("--property", asked), ("--const", constants)):
+        for option, given in (("--property", asked), ("--const", constants), ("--initial", initial)):
             if given not in (None, ()):
                 raise PrudentError(f"{option}: only files have these, and {name} is a domain; its options are --set")
         return make(name, settings)
@@ -105,7 +129,7 @@ def _model(name: str, settings: tuple[str, ...], asked: str | None, constants: t
         raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
     if not Path(name).exists() and not Path(name).suffix:
         return make(name, settings)
-    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None)
+    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None, initial=initial)
 
 
 def _constants(items: tuple[str, ...]) -> dict[str, str]:

@@ -12,10 +12,22 @@ from click.shell_completion import get_completion_class
 
 import prudent
 from prudent.apps.cli import overviews
-from prudent.apps.cli.arguments import ALPHA, FILE, PLAN, THREADS, Make, keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import (
+    ALPHA,
+    FILE,
+    PLAN,
+    POINTS,
+    THREADS,
+    TIME_LIMIT,
+    Make,
+    keep_picture,
+    with_model,
+    with_plot,
+)
 from prudent.domains.registry import DOMAINS
 from prudent.errors import ModelError, PrudentError
-from prudent.methods.registry import METHODS, with_points
+from prudent.methods.registry import METHODS, with_grid
+from prudent.runtime.progress import announce_if_long
 
 if TYPE_CHECKING:
     from prudent.methods.objectives import Objective
@@ -41,7 +53,7 @@ class Verbs(click.Group):
 ABOUT = f"""Plan for the bad tail first, then for the average.
 
 MODEL is a domain ({", ".join(DOMAINS)}) or a
-file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn).
+file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn, .drn.gz).
 
 \b
 Examples:
@@ -71,7 +83,7 @@ def main() -> None:
     shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
 )
 @click.pass_context
-@click.option("--gap", type=float, help="How far apart the bounds on what is sought may be.")
+@click.option("--gap", type=float, help="How far apart the bounds on what is sought may be; 0 insists on the optimum.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: 0.001]")
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
 @click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
@@ -94,7 +106,7 @@ def main() -> None:
     metavar="FILE",
     help="Keep the place of a long solve here; the same command goes on from it.",
 )
-@click.option("--points", type=int, default=30, show_default=True, help="Grid points of cvar-wc and cvar-ev.")
+@POINTS
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
 @click.option("--decisions-csv", type=FILE, metavar="FILE", help="Write that table (.csv).")
 @click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
@@ -104,7 +116,7 @@ def solve(
     make: Make,
     method: str,
     objective: str | None,
-    points: int,
+    points: int | None,
     decisions: bool,
     decisions_csv: str | None,
     save: str | None,
@@ -138,7 +150,7 @@ def solve(
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    plan = prudent.solve(make(), method=with_points(method, points), objective=_objective(objective), **asked)
+    plan = prudent.solve(make(), method=with_grid(method, points), objective=_objective(objective), **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)
@@ -164,11 +176,13 @@ def solve(
 @main.command()
 @with_model
 @PLAN
+@TIME_LIMIT
 @with_plot("the distribution")
-def evaluate(make: Make, plan: str, plot: str | None, as_json: bool) -> None:
+def evaluate(make: Make, plan: str, time_limit: float | None, plot: str | None, as_json: bool) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
-    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
+    --horizon.
 
     \b
     Example:
@@ -177,7 +191,7 @@ def evaluate(make: Make, plan: str, plot: str | None, as_json: bool) -> None:
     from prudent.apps.cli.terminal import print_distribution, print_json
 
     loaded = prudent.load_plan(plan, make())
-    result = prudent.evaluate(loaded.model, loaded.policy)
+    result = prudent.evaluate(loaded.model, loaded.policy, time_limit=time_limit)
     keep_picture(plot, lambda: prudent.plot.distribution(result, alpha=loaded.alpha))
     if as_json:
         print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
@@ -191,11 +205,13 @@ def evaluate(make: Make, plan: str, plot: str | None, as_json: bool) -> None:
 @click.option("--episodes", type=int, default=20_000, show_default=True, help="How many runs.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start.")
 @THREADS
+@TIME_LIMIT
 @click.option("--paths", type=int, default=0, help="Print so many runs step by step.")
 def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
 
-    Give the options that shape MODEL as solve had them: --set, --property, --const, --dead-end-cost, --horizon.
+    Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
+    --horizon.
 
     \b
     Examples:
@@ -216,6 +232,7 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
 @with_model
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="What the estimates of solve are for.")
 @click.option("--step", type=float, help="Estimate for costs rounded to multiples of this.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Leave out the estimates after this.")
 @click.pass_context
 def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> None:
     """Say what kind of model MODEL is and what solving it takes, or everything that is wrong with it.
@@ -231,7 +248,8 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
 
     model = ctx.params["model"]
     try:
-        report = prudent.check(make(), **asked)
+        with announce_if_long(f"{model} is being checked"):
+            report = prudent.check(make(), **asked)
     except ModelError as error:
         report = Report(model, problems=error.problems)
     except PrudentError as error:

@@ -6,9 +6,20 @@ from typing import Any
 import click
 
 import prudent
-from prudent.apps.cli.arguments import ALPHA, MEMORY, STEP, THREADS, Make, keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import (
+    ALPHA,
+    MEMORY,
+    POINTS,
+    STEP,
+    THREADS,
+    TIME_LIMIT,
+    Make,
+    keep_picture,
+    with_model,
+    with_plot,
+)
 from prudent.errors import PrudentError
-from prudent.methods.registry import METHODS, with_points
+from prudent.methods.registry import METHODS, with_grid
 from prudent.runtime.progress import announce_if_long
 
 __all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve"]
@@ -17,15 +28,18 @@ __all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve"]
 @click.command()
 @with_model
 @ALPHA
-@click.option("--points", type=int, default=30, show_default=True, help="Grid points of the paper's methods.")
+@POINTS
 @click.option("--methods", metavar="A,B,...", help=f"These alone, in this order.  [default: {','.join(METHODS)}]")
-def compare(make: Make, alpha: float, points: int, methods: str | None, as_json: bool) -> None:
+@click.option("--time-limit", type=float, metavar="SECONDS", help="The most for each method.")
+def compare(
+    make: Make, alpha: float, points: int | None, methods: str | None, time_limit: float | None, as_json: bool
+) -> None:
     """Solve MODEL with every method, side by side.
 
     \b
     Examples:
       prudent compare betting-game --alpha 0.2
-      prudent compare deep-sea-treasure --alpha 0.02 --points 80
+      prudent compare deep-sea-treasure --alpha 0.02 --points 600
       prudent compare inventory-control --alpha 0.1 --methods exact,expected
     """
     from prudent.apps.cli.terminal import print_comparison, print_json
@@ -39,7 +53,7 @@ def compare(make: Make, alpha: float, points: int, methods: str | None, as_json:
     plans = []
     for i, name in enumerate(chosen):
         with announce_if_long(f"{name} is at work, method {i + 1} of {len(chosen)}; --methods leaves some out"):
-            plans.append(prudent.solve(made, alpha, method=with_points(name, points)))
+            plans.append(prudent.solve(made, alpha, method=with_grid(name, points), time_limit=time_limit))
         if plans[-1].status == "interrupted":
             raise KeyboardInterrupt
     if as_json:
@@ -54,6 +68,7 @@ def compare(make: Make, alpha: float, points: int, methods: str | None, as_json:
 @click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
 @STEP
 @MEMORY
+@TIME_LIMIT
 @with_plot("the curve")
 def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
@@ -80,6 +95,7 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
 @click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
 @STEP
 @MEMORY
+@TIME_LIMIT
 @with_plot("the trade-off")
 def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the trade-off between expected cost and CVaR of MODEL.
@@ -103,7 +119,7 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
 @click.option("--worst", is_flag=True, help="The least chance, whatever one does, instead of the greatest.")
 @STEP
 @MEMORY
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Give up after this.")
+@TIME_LIMIT
 @THREADS
 def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
     """Print the greatest chance of a total cost of MODEL within each budget, or with --worst the least.

@@ -108,6 +108,7 @@ def print_comparison(plans: list[Plan]) -> None:
         "at least: each method's lower bound on the optimal CVaR",
         f"the optimal CVaR lies between {number(lower)} and {number(upper)}",
         *((GROUPED,) if any(p.policy.prepared.scale.rounded for p in plans) else ()),
+        *plans[0].model.notes,
     )
     head = ("", "CVaR", "VaR", "mean", "at least", "status", "seconds")
     show(Table(title, tuple(rows), "lrrrrlr", head=head, notes=notes))

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS, POINTS, SECONDS, TABLE_1
+from prudent.apps.paper.published import ALPHAS, DOMAINS, FLOOR, METHODS, SECONDS, TABLE_1
 from prudent.domains import deep_sea_treasure, registry
 from prudent.methods.cvar_ev import CvarEV
 from prudent.methods.cvar_wc import CvarWC
-from prudent.methods.registry import with_points
+from prudent.methods.registry import with_grid
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.planning.solve import solve
@@ -68,7 +68,7 @@ class Results:
     episodes: int
     traffic: bool  # whether Autonomous Navigation has the paper's own data
     rows: list[Row] = field(default_factory=list)
-    grids: list[dict[str, Any]] = field(default_factory=list)  # Deep Sea Treasure at 0.02 by grid and ties
+    grids: list[dict[str, Any]] = field(default_factory=list)  # Deep Sea Treasure at 0.02 by grid, ties and floor
     parts: dict[str, float] = field(default_factory=dict)  # seconds of each part, simulation included
     costs: dict[tuple[str, str, float], FloatArray] = field(default_factory=dict)  # simulated totals
 
@@ -87,9 +87,9 @@ class Results:
         }
 
 
-def solve_as_in_paper(model: SSP, domain: str, method: str, alpha: float) -> Plan:
-    """Solve with the options that the paper uses in this domain."""
-    return solve(model, alpha, method=with_points(method, POINTS.get(domain, 30)))
+def solve_as_in_paper(model: SSP, method: str, alpha: float) -> Plan:
+    """Solve with the options of the authors' program."""
+    return solve(model, alpha, method=with_grid(method, floor=FLOOR))
 
 
 def run_experiments(episodes: int, traffic: str | None, seed: int = 0) -> Results:
@@ -119,7 +119,7 @@ def _timed(results: Results, part: str) -> Iterator[None]:
 
 
 def _row(results: Results, model: SSP, domain: str, method: str, alpha: float, seed: int) -> Row:
-    plan = solve_as_in_paper(model, domain, method, alpha)
+    plan = solve_as_in_paper(model, method, alpha)
     runs = simulate(model, plan.policy, episodes=results.episodes, seed=seed)
     results.costs[domain, method, alpha] = runs.costs
     own = domain != "autonomous-navigation" or results.traffic
@@ -143,9 +143,9 @@ def _row(results: Results, model: SSP, domain: str, method: str, alpha: float, s
 
 def _grid_study(model: SSP, points: int) -> list[dict[str, Any]]:
     found = []
-    for ties in ("first", "last"):
-        plans = [solve(model, 0.02, method=method(points=points, ties=ties)) for method in (CvarWC, CvarEV)]
+    for ties, floor in (("first", 0.0), ("last", 0.0), ("first", FLOOR)):
+        options: dict[str, Any] = {"points": points, "ties": ties, "floor": floor}
+        plans = [solve(model, 0.02, method=method(**options)) for method in (CvarWC, CvarEV)]
         careful, bold = ({"cvar": plan.cvar, "expected": plan.expected} for plan in plans)
-        about = {"points": points, "ties": ties, "game_value": plans[0].lower}
-        found.append({**about, "cvar_wc": careful, "cvar_ev": bold})
+        found.append({**options, "game_value": plans[0].lower, "cvar_wc": careful, "cvar_ev": bold})
     return found

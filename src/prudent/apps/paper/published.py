@@ -2,7 +2,7 @@
 
 from prudent.domains import registry
 
-__all__ = ["ALPHAS", "DOMAINS", "METHODS", "POINTS", "SECONDS", "TABLE_1", "Cell"]
+__all__ = ["ALPHAS", "DOMAINS", "FLOOR", "METHODS", "SECONDS", "TABLE_1", "Cell"]
 
 Cell = tuple[float, float, float, float]
 """CVaR, its standard error, expected cost, its standard error."""
@@ -22,8 +22,8 @@ DOMAINS = {
 }
 """The titles of the paper's domains."""
 
-POINTS = {"deep-sea-treasure": 80}
-"""Grid points of y where they are not 30."""
+FLOOR = 1e-6
+"""The y whose value the authors' program keeps at the point y = 0 of its grid."""
 
 TABLE_1: dict[tuple[str, str, float], Cell] = {
     ("inventory-control", "cvar-wc", 0.02): (386.49, 0.23, 286.18, 0.50),

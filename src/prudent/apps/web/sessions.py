@@ -10,7 +10,7 @@ from prudent.domains.registry import make
 from prudent.engine.cost_step import find_lattice
 from prudent.errors import PrudentError
 from prudent.io.formats import parse
-from prudent.methods.registry import METHODS, with_points
+from prudent.methods.registry import METHODS
 from prudent.models.ssp import SSP
 from prudent.planning.curve import Curve
 from prudent.policies.distribution import Distribution
@@ -28,7 +28,6 @@ YARDSTICK, MEAN = "exact", "expected"
 WHILE = 0.25
 """The most seconds that a solve may take to be waited for while the slider moves."""
 
-POINTS = 30  # grid points of the paper's methods, as by command
 PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
 PIECES = 24  # other results of one model: distributions, routes
 FILES = ("traffic",)  # parameters that are paths: requests open no files
@@ -90,7 +89,7 @@ class Session:
         return self.plans.get((plan.method, plan.alpha, True)) is plan
 
     def _solve(self, alpha: float, method: str) -> Plan:
-        plan = prudent.solve(self.model, alpha, method=with_points(method, POINTS), **self.options)
+        plan = prudent.solve(self.model, alpha, method=method, **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
         if method == YARDSTICK:
@@ -98,11 +97,9 @@ class Session:
         return plan
 
     def distribution(self, alpha: float, method: str) -> Distribution:
-        """Return the exact distribution of a plan's total cost; that of least mean is the same for every alpha."""
+        """Return the distribution of a plan's total cost; that of least mean is the same for every alpha."""
         key = ("distribution", method, alpha if METHODS[method].for_alpha else None)
-        return self.kept.get_or_make(
-            key, lambda: prudent.evaluate(self.model, self.plan(alpha, method, sure=False).policy)
-        )
+        return self.kept.get_or_make(key, lambda: self.plan(alpha, method, sure=False).total_cost())
 
 
 def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:

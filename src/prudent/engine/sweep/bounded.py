@@ -14,7 +14,7 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, TIE, Swept
 from prudent.engine.values.bellman import UNIT
-from prudent.engine.values.expected_cost import least_expected_cost, proper_choice, surely_expected
+from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
 from prudent.models.rows import FloatArray
@@ -100,7 +100,7 @@ def surely_above(
         worst = without_safety(down)
     base = Base(low, low, low)
     swept = budget_sweep(
-        down, base, proper_choice(down), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
+        down, base, down.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
     )
     return swept.low[1:], swept.stopped
 

@@ -15,13 +15,13 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
 from prudent.engine.sweep.task import BOTH, EXCESS, PLAN, Task
-from prudent.engine.values.bellman import all_arcs, solve_bellman
+from prudent.engine.values.bellman import all_arcs, evaluate_policy
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import shown_bytes
 
-__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "sweep_bytes"]
+__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "sweep_bytes", "work_per_level"]
 
 PER_LEVEL = 120
 """Bytes for each level, for the values of the start and what is computed from them."""
@@ -35,6 +35,9 @@ SAMPLE = 10_000_000
 ENOUGH = 100_000
 """The most levels that are swept to time them."""
 
+MORE, BEYOND = "allow more (memory=, --memory)", 10**14
+"""The advice to allow more memory, and the bytes that no machine has."""
+
 
 def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False) -> int:
     """Return the memory that a sweep of so many levels takes, without the model's."""
@@ -45,19 +48,25 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
 
 
 def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
-    """Return advice for a sweep that wants more memory than there is: a larger step that fits, if one is found."""
+    """Return advice for a sweep that wants more memory than there is: a larger step that fits, if one is found.
+
+    To allow more is advice only if a machine may have it.
+    """
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
     step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
     while step < largest:
         step, coarser = min(nice_step(max(coarser, 1.5) * step), largest), 4.0
         need = _bytes_at(prepared, step, alpha, most, keep)
         if need <= memory:
-            return (
-                f"round costs to a larger step (step=, --step; {step:g} would fit), which gives bounds instead of the "
-                "optimum, or allow more (memory=, --memory)"
-            )
+            larger = f"round costs to a larger step (step=, --step; {step:g} would fit)"
+            return f"{larger}, which gives bounds instead of the optimum{'' if wanted > BEYOND else f', or {MORE}'}"
     even = f"; even with costs rounded to {step:g} they take about {shown_bytes(need)}" if need else ""
-    return f"allow more (memory=, --memory){even}"
+    if (need or wanted) <= BEYOND:
+        return f"{MORE}{even}"
+    return (
+        f"no machine has that much{even}; ask for the mean alone (method='expected', --method expected), or end runs "
+        "after so many actions (horizon=) with prudent.amend, or --horizon"
+    )
 
 
 def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> int:
@@ -77,15 +86,20 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     The sweep ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of
     least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
     """
-    played = prepared.playing(least.choice)
     cost = prepared.scale.unrounded(prepared.fine)
     square = prepared.probability * cost * (cost + 2 * least.value[prepared.successor])
     k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
-    second = solve_bellman(all_arcs(prepared), k, played, least.choice.copy(), finest=1e-3)
+    second = evaluate_policy(all_arcs(prepared), k, least.choice, finest=1e-3)
     mean = float(least.value[prepared.start])
-    spread = float(np.sqrt(max(float(second[prepared.start]) - mean**2, 0.0)))
+    spread = float(np.sqrt(max(float(second[prepared.start]) - mean * mean, 0.0)))
     cantelli = mean + spread * float(np.sqrt((1 - alpha) / alpha))
     return float(min(worst.at(prepared.start), mean / alpha, cantelli, UNREACHED - 1) + 1)
+
+
+def work_per_level(prepared: Prepared) -> float:
+    """Return the work of one level, counted in outcomes; a cycle of free outcomes is solved by elimination."""
+    size = np.diff(prepared.free_blocks[0])
+    return float(max(len(prepared.cost), 1) + (size[size > 1].astype(np.float64) ** 3).sum() / 3)
 
 
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:

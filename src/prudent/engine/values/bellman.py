@@ -7,17 +7,18 @@ import numpy as np
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
 from prudent.errors import TooLarge
-from prudent.kernels.blocks import Arcs, solve_blocks
-from prudent.kernels.counting import chance_from
+from prudent.kernels.blocks import Arcs, evaluate_blocks, solve_blocks
+from prudent.kernels.counting import chance_from, sorted_by
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
-from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 
 __all__ = [
     "UNIT",
     "all_arcs",
     "block_rounding",
     "costs_of",
+    "evaluate_policy",
     "free_arcs",
     "large_blocks",
     "longest_stay",
@@ -26,7 +27,7 @@ __all__ = [
     "solve_bellman",
 ]
 
-DENSE = 256
+DENSE = 64
 """Blocks up to this size are solved by dense elimination in the kernel, larger ones by :class:`LargeBlock`."""
 
 LARGEST_FREE = 4096
@@ -45,7 +46,12 @@ def free_arcs(prepared: Prepared) -> Arcs:
 
 @once
 def _all(prepared: Prepared) -> Arcs:
-    return _arcs(prepared, prepared.blocks, prepared.outcome_start[1:].copy())
+    blocks = prepared.blocks
+    if not prepared.acyclic:  # then the order inside a block matters: nearest to a goal first
+        block_start, _, block_of = blocks
+        order = np.argsort(prepared.distance, kind="stable")
+        blocks = block_start, order[sorted_by(block_of[order], block_start)], block_of
+    return _arcs(prepared, blocks, prepared.outcome_start[1:].copy())
 
 
 @once
@@ -60,9 +66,9 @@ def _free(prepared: Prepared) -> Arcs:
 
 
 def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
-    block_start, block_state, block_of = blocks
-    rank = np.empty(prepared.n_states, dtype=np.int64)
-    rank[block_state] = np.arange(prepared.n_states) - block_start[block_of[block_state]]
+    block_start, block_state, _ = blocks
+    rank = np.empty(prepared.n_states, dtype=np.int32)
+    rank[block_state] = np.arange(prepared.n_states, dtype=np.int32)
     return Arcs(
         block_start=block_start,
         block_state=block_state,
@@ -128,8 +134,7 @@ def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
     """
     if (np.diff(arcs.block_start) == 1).all():
         return np.full(prepared.n_states, np.inf)  # no block uses it
-    everything, one = np.ones(prepared.n_actions, dtype=bool), np.ones(prepared.n_actions)
-    steps = solve_bellman(arcs, one, everything, arcs.action_start[:-1].copy(), sense=-1.0)
+    steps = solve_bellman(arcs, np.ones(prepared.n_actions), arcs.action_start[:-1].copy(), sense=-1.0)
     inner = np.arange(len(prepared.cost)) < arcs.inner_stop[prepared.outcome_action]
     state, action = prepared.outcome_state[inner], prepared.outcome_action[inner]
     fall = prepared.probability[inner] * (steps[state] - steps[prepared.successor[inner]])
@@ -143,25 +148,40 @@ def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
 def solve_bellman(
     arcs: Arcs,
     k: FloatArray,
-    allowed: BoolArray,
     choice: IntArray,
     *,
     sense: float = 1.0,
+    share: float = 0.0,
     large: Iterable[LargeBlock] | None = None,
     finest: float = FINE,
 ) -> FloatArray:
     """Solve Bellman's equations for action costs ``k``; return the values, and improve a proper ``choice`` in place.
 
-    The residuals of blocks that do not fit into the dense matrix are brought down to ``finest``, relative to the sums
-    they come from; ``large`` lists those blocks if the caller has them already.
+    ``sense`` 1 minimises, -1 maximises.  Gains up to ``share`` of an action's own cost do not count.  The residuals of
+    blocks that do not fit into the dense matrix are brought down to ``finest``, relative to the sums they come from;
+    ``large`` lists those blocks if the caller has them already.
     """
+    value, allowed = np.zeros(len(arcs.rank)), np.ones(len(k), dtype=bool)
+    done = 0
+    for block in large_blocks(arcs) if large is None else large:
+        solve_blocks(arcs, done, block.number, k, allowed, sense, share, choice, value)
+        block.solve(k, sense, share, choice, value, finest)
+        done = block.number + 1
+    solve_blocks(arcs, done, len(arcs.block_start) - 1, k, allowed, sense, share, choice, value)
+    return value
+
+
+def evaluate_policy(
+    arcs: Arcs, k: FloatArray, choice: IntArray, *, large: Iterable[LargeBlock] | None = None, finest: float = FINE
+) -> FloatArray:
+    """Return the expected totals of action costs ``k``, which may have either sign, of a proper policy."""
     value = np.zeros(len(arcs.rank))
     done = 0
     for block in large_blocks(arcs) if large is None else large:
-        solve_blocks(arcs, done, block.number, k, allowed, sense, choice, value)
-        block.solve(k, allowed, sense, choice, value, finest)
+        evaluate_blocks(arcs, done, block.number, k, choice, value)
+        block.evaluate(k, choice, value, finest)
         done = block.number + 1
-    solve_blocks(arcs, done, len(arcs.block_start) - 1, k, allowed, sense, choice, value)
+    evaluate_blocks(arcs, done, len(arcs.block_start) - 1, k, choice, value)
     return value
 
 

@@ -4,46 +4,70 @@
 
 Components are solved in order, successors first: a single state directly, a larger component by policy iteration.
 Each policy is evaluated by elimination or, in large components, as :mod:`prudent.engine.values.large_components`
-says.  Iteration stops when no choice improves; a small last change is not taken for a small error.
+says.  A policy is changed only where that surely improves values, so no policy comes back, and the one returned is
+never worse than another one seen.
 
 If a loop is hardly ever left, a float has too few digits for the value: rounding it once changes the apparent gain
-of a single step, and a run takes very many steps.  So values are refined into sums of two floats, until the residual
-of each equation is within the rounding error of its own terms.  Then the choices are judged again.
+of a single step, and a run takes very many steps.  Where that matters, values are refined into sums of two floats,
+until the residual of each equation is within the rounding error of its own terms.  Then the choices are judged again.
 
-The error is bounded afterwards, from the residual r of the refined V in each action, rounding included:
+Bounds are found afterwards.  Let g(a) be the gap of an action, what it costs beyond V of its state s,
 
-* above: let e be the expected total of r along a run of the chosen policy.  V + 2 e is checked to be a
-  supersolution of that policy, i.e. at least ``sum p (c + .)``, hence above its true cost;
-* below: let e be the largest such total over policies of *nearly optimal* actions.  V - 2 e is checked to be a
-  subsolution, i.e. at most ``sum p (c + .)`` for every action, hence below the cost of every policy that
-  reaches a goal.  This e is finite: an end component of optimal actions would have zero cost, and those are
-  collapsed.
+    g(a) = sum p (c + V(s')) - V(s),          known up to the rounding error r(a),
 
-The factor 2 covers the rounding errors of e and its rough solution.  Both errors are relative: where V is 0, they
-are 0.  The checks hold however the numbers were computed; bad numbers only make the bounds wide.  In an acyclic
-model, one pass adds up both totals instead, rounding up at every step; there the lower bound counts every action.
+and let Y >= 0 be a function of the state, 0 at goals; f(a) = Y(s) - sum p Y(s') is its expected fall.
+
+*Claim.*  If  d f(a) >= r(a) - g(a)  for all actions and  d f(a) >= r(a) + g(a)  for those chosen, where the factor d
+is positive and f(a) > 0 for those chosen, then V - d Y is at most the cost of every policy that reaches a goal, and
+V + d Y is at least the cost of the chosen policy.
+
+*Proof.*  By the first condition L = V - d Y satisfies  L(s) <= sum p (c + L(s'))  for all actions.  Along a run of a
+policy that reaches a goal, repeat that: L(s) is at most the expected cost of n steps plus the expectation of L after
+them, which tends to 0.  The second makes V + d Y at least  sum p (c + .)  for the chosen actions: it is at least the
+expected cost of n steps plus the expectation of V + d Y after them.  That tends to 0 as well: since Y falls by a
+fixed amount at least in each step, and is never negative, the policy reaches a goal with probability 1.
+
+Two functions serve as Y:
+
+* the expected cost V itself, plus best luck (see :mod:`prudent.engine.prepare`), so that Y is the cost before
+  normalising.  It falls by the expected cost of the action.  Nothing else need be computed, and bounds are relative
+  to the cost: mostly 1e-14 apart;
+* where some actions are free or loops are hardly ever left, the largest expected total of errors, r(a) - g(a) / 4, of
+  any policy.  Again Bellman's equations, but only roughly: gains below a quarter of an action's own error do not
+  count.  It is finite, because an end component has gaps as large as its costs on average, and those without costs
+  are collapsed.
+
+The conditions are checked in floats, rounding included, so the bounds hold however the numbers were computed; bad
+numbers only make them wide.  In an acyclic model one pass adds up both errors instead, rounding up at every step.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared, once
-from prudent.engine.values.bellman import all_arcs, large_blocks, rounding, solve_bellman
+from prudent.engine.values.bellman import all_arcs, evaluate_policy, large_blocks, rounding, solve_bellman
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
-from prudent.kernels.blocks import Arcs, action_gaps, take_better
+from prudent.kernels.blocks import Arcs, action_gaps, improved, take_better
 from prudent.kernels.sweep import Base
-from prudent.models.graph import end_components, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
-__all__ = ["Expected", "least_expected_cost", "proper_choice", "surely_expected"]
+__all__ = ["Expected", "least_expected_cost", "surely_expected"]
 
 ROUGHLY = 1e-3
 """The relative residual to which corrections and totals of errors are solved."""
 
 REFINEMENTS = 100
 """The most rounds of correcting the values and then improving the policy."""
+
+CLOSE = 4e-13
+"""Bounds relative to the cost are taken if they are this close; otherwise values are refined."""
+
+QUARTER = 0.25
+"""Gains below this share of an action's own error do not count in totals of errors."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +78,12 @@ class Expected:
     lower: FloatArray  # (n_states,)  lower bound on the least expected cost
     upper: FloatArray  # (n_states,)  upper bound on the expected cost of the choice
     choice: IntArray  # (n_states,)  the action played
-    steps: FloatArray  # (n_states,)  expected number of steps under the choice
+    count: Callable[[], FloatArray]
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """The expected number of steps under the choice, from every state."""
+        return self.count()
 
     @property
     def base(self) -> Base:
@@ -64,13 +93,17 @@ class Expected:
 
 @dataclass(frozen=True)
 class _Refined:
-    """Values as sums of two floats, and each action's gap: what it costs beyond the value of its state."""
+    """Values as sums of two floats, and each action's gap: what it costs beyond the value of its state.
+
+    Costs may also be errors to be added up, of either sign.
+    """
+
+    k: FloatArray  # (n_actions,)  the action costs
 
     high: FloatArray  # (n_states,)
     low: FloatArray  # (n_states,)
     gap: FloatArray  # (n_actions,)
     error: FloatArray  # (n_actions,)  the rounding error of the gap
-    size: FloatArray  # (n_actions,)  the sum of the absolute terms of the gap
 
     def plus(self, change: FloatArray, *, up: bool) -> FloatArray:
         """Return the values plus a change, as floats rounded up or down."""
@@ -90,15 +123,6 @@ def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
     return least_expected_cost(replace(prepared, fine=prepared.scale.surely(prepared.fine))).lower
 
 
-def proper_choice(prepared: Prepared) -> IntArray:
-    """Choose in each state an action that may move closer to a goal: such a policy reaches one with probability 1."""
-    hop = towards(prepared.outcome_state, prepared.successor, prepared.n_states, prepared.is_goal)
-    good = np.flatnonzero(hop[prepared.outcome_state] == prepared.successor)
-    choice = prepared.action_start[:-1].copy()
-    choice[prepared.outcome_state[good[::-1]]] = prepared.outcome_action[good[::-1]]
-    return choice
-
-
 class _Equations:
     """Bellman's equations of a prepared model, and the arrays for solving them."""
 
@@ -110,50 +134,78 @@ class _Equations:
         self.unit: FloatArray = rounding(prepared)
 
     def least(self) -> Expected:
-        everything = np.ones(self.prepared.n_actions, dtype=bool)
-        acyclic = self.prepared.acyclic  # then every policy is proper, so any first choice will do
-        choice = self.prepared.action_start[:-1].copy() if acyclic else proper_choice(self.prepared)
-        value = solve_bellman(self.arcs, self.prepared.mean_cost, everything, choice, large=self.large)
-        refined = self._refine(value, choice)
-        if acyclic:
+        prepared = self.prepared
+        if prepared.acyclic:  # then every policy is proper, so any first choice will do
+            choice = prepared.action_start[:-1].copy()
+            refined = self._refine(self._solved(choice), choice)
             lower, upper, steps = self._ahead(refined, choice)
-        else:
-            lower, upper = self._subsolution(refined, choice), self._supersolution(refined, choice)
-            steps = self._policy(np.ones(self.prepared.n_actions), choice, 1e-6)
-        return Expected(value=np.clip(refined.high, lower, upper), lower=lower, upper=upper, choice=choice, steps=steps)
+            return self._expected(refined, lower, upper, choice, lambda: steps)
+        choice = prepared.proper_choice()
+        refined = self._solved(choice)
+        total, factor = self._relative(refined, choice)
+        if not factor <= CLOSE:
+            refined = self._refine(refined, choice)
+            total, factor = self._relative(refined, choice)
+        if not factor <= CLOSE:
+            errors = self._errors(refined, choice)
+            other = self._factor(refined, choice, errors)
+            if other < np.inf and not factor * total.high[prepared.start] < other * errors.high[prepared.start]:
+                total, factor = errors, other
+        lower, upper = np.zeros(prepared.n_states), np.where(self.acting, np.inf, 0.0)
+        if factor < np.inf:
+            error = factor * total.plus(np.zeros(prepared.n_states), up=True) * (1 + CLOSE)
+            lower, upper = np.maximum(refined.plus(-error, up=False), 0.0), refined.plus(error, up=True)
+        return self._expected(refined, lower, upper, choice, lambda: self._policy(np.ones(prepared.n_actions), choice))
 
-    def _policy(self, k: FloatArray, choice: IntArray, finest: float) -> FloatArray:
-        """Return a policy's expected totals of action costs ``k``, which may have either sign."""
-        return solve_bellman(
-            self.arcs, k, self.prepared.playing(choice), choice.copy(), large=self.large, finest=finest
-        )
+    def _expected(
+        self,
+        refined: "_Refined",
+        lower: FloatArray,
+        upper: FloatArray,
+        choice: IntArray,
+        count: Callable[[], FloatArray],
+    ) -> Expected:
+        return Expected(np.clip(refined.high, lower, upper), lower, upper, choice, count)
 
-    def _at(self, high: FloatArray, low: FloatArray) -> _Refined:
-        gap, size = action_gaps(self.arcs, self.prepared.action_state, self.prepared.mean_cost, high, low)
-        return _Refined(high, low, gap, self.unit * size, size)
+    def _solved(self, choice: IntArray) -> "_Refined":
+        k = self.prepared.mean_cost
+        return self._at(k, solve_bellman(self.arcs, k, choice, large=self.large))
 
-    def _refine(self, value: FloatArray, choice: IntArray) -> _Refined:
+    def _policy(self, k: FloatArray, choice: IntArray) -> FloatArray:
+        """Return a policy's expected totals of action costs ``k``, which may have either sign, roughly."""
+        return evaluate_policy(self.arcs, k, choice, large=self.large, finest=ROUGHLY)
+
+    def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
+        low = np.zeros_like(high) if low is None else low
+        gap, size = action_gaps(self.arcs, self.prepared.action_state, k, high, low)
+        return _Refined(k, high, low, gap, self.unit * size)
+
+    def _refine(self, now: _Refined, choice: IntArray) -> _Refined:
         """Correct the values until their residuals are within rounding error; improve ``choice`` in place."""
-        now, kept, before = self._at(value, np.zeros_like(value)), None, np.inf
+        now = self._corrected(now, choice)
         for _ in range(REFINEMENTS):
-            played = choice[self.acting]
+            other = choice.copy()
+            if not take_better(self.arcs, now.gap, now.error, other):
+                break
+            new = self._corrected(now, other)
+            if not improved(now.high, (new.high - now.high) + (new.low - now.low), 1.0):
+                break
+            now, choice[:] = new, other
+        return now
+
+    def _corrected(self, now: _Refined, choice: IntArray) -> _Refined:
+        """Add to the values what the residuals of a policy add up to, as long as that makes these smaller."""
+        played, before = choice[self.acting], np.inf
+        for _ in range(REFINEMENTS):
             lack = np.abs(now.gap[played])
             far = float(np.divide(lack, now.error[played], out=np.zeros_like(lack), where=lack > 0).max(initial=0.0))
-            if far <= 1:
-                kept, kept_choice = now, choice.copy()
-                if not take_better(self.arcs, now.gap, 2 * now.error, choice):
-                    return now
-            elif not far < before / 2:
+            if far <= 1 or not far < before / 2:
                 break
-            before = np.inf if far <= 1 else far
-            change = self._policy(now.gap, choice, ROUGHLY)
+            change = self._policy(now.gap, choice)
             if not np.isfinite(change).all():
                 break
-            now = self._at(*_two_sum(now.high, now.low + change))
-        if kept is None:
-            return now
-        choice[:] = kept_choice
-        return kept
+            now, before = self._at(now.k, *_two_sum(now.high, now.low + change)), far
+        return now
 
     def _ahead(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return both bounds and the expected steps, in one pass over an acyclic model."""
@@ -163,49 +215,40 @@ class _Equations:
         )
         return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True), steps
 
-    def _may_stay(self, usable: BoolArray) -> bool:
-        """Return whether some of these actions can be played for ever: then totals need not be finite."""
-        arcs = self.prepared
-        _, inside = end_components(arcs.action_state, arcs.outcome_start, arcs.successor, arcs.n_states, usable)
-        return bool(inside.any())
+    def _relative(self, refined: _Refined, choice: IntArray) -> tuple[_Refined, float]:
+        """Return the costs before normalising, and the factor with which they serve as Y."""
+        scale, state_of = self.prepared.scale, self.prepared.members.state_of
+        luck = np.zeros(self.prepared.n_states)
+        luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
+        luck[self.prepared.start] = scale.start_luck / scale.stride
+        cost = refined.high + luck if (luck >= 0).all() else refined.high
+        total = self._at(np.zeros(self.prepared.n_actions), cost)
+        return total, self._factor(refined, choice, total)
 
-    def _total(self, needed: FloatArray, usable: BoolArray, choice: IntArray, sense: float) -> FloatArray | None:
-        """Return totals such that each action lowers the expected total by at least half of what it needs, or None.
+    def _errors(self, refined: _Refined, choice: IntArray) -> _Refined:
+        """Return the largest expected total of errors of any policy, roughly."""
+        error = refined.error - QUARTER * refined.gap
+        less = refined.gap < 0
+        less[choice[self.acting]] = True
+        error[less] = refined.error[less] + np.abs(refined.gap[less])
+        largest = choice.copy()
+        total = solve_bellman(self.arcs, error, largest, sense=-1.0, share=QUARTER, large=self.large, finest=ROUGHLY)
+        return self._corrected(self._at(error, total), largest)
 
-        The totals have rounding errors too, so they are sums of two floats.  As long as actions fall short, they
-        become usable and their shortfall is added to the totals.  The totals are returned rounded up.
-        """
-        total, low, short = np.zeros(self.prepared.n_states), np.zeros(self.prepared.n_states), needed
-        none, choice = np.zeros_like(needed), choice.copy()
-        for _ in range(10):
-            late = (short > 0) & ~usable
-            usable = usable | late
-            if (short is needed or late.any()) and self._may_stay(usable):
-                return None
-            more = solve_bellman(
-                self.arcs, np.maximum(short, 0.0), usable, choice, sense=sense, large=self.large, finest=ROUGHLY
-            )
-            if not (np.isfinite(more).all() and (more >= 0).all()):
-                return None
-            total, low = _two_sum(total, low + more)
-            rise, size = action_gaps(self.arcs, self.prepared.action_state, none, total, low)
-            short = needed + 2 * (rise + self.unit * size)
-            if (short <= 0).all():
-                return _added(total, low, up=True)
-        return None
-
-    def _supersolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
-        played = self.prepared.playing(choice)
-        total = self._total(np.where(played, refined.gap + refined.error, -np.inf), played, choice, 1.0)
-        return np.where(self.acting, np.inf, 0.0) if total is None else refined.plus(2 * total, up=True)
-
-    def _subsolution(self, refined: _Refined, choice: IntArray) -> FloatArray:
-        near = self.prepared.playing(choice)
-        for theta in 1e-3 / 30.0 ** np.arange(8):
-            total = self._total(refined.error - refined.gap, near | (refined.gap <= theta * refined.size), choice, -1.0)
-            if total is not None:
-                return np.maximum(refined.plus(-2 * total, up=False), 0.0)
-        return np.zeros(self.prepared.n_states)
+    def _factor(self, refined: _Refined, choice: IntArray, total: _Refined) -> float:
+        """Return the least factor for which the claim holds with ``total`` as Y, rounded up; or infinity."""
+        if not (np.isfinite(total.high).all() and (total.high >= 0).all()):
+            return np.inf
+        needed = refined.error - refined.gap
+        chosen = choice[self.acting]
+        needed[chosen] = refined.error[chosen] + np.abs(refined.gap[chosen])
+        fall = total.k - total.gap - total.error
+        short, rises = needed > 0, fall < 0
+        if (fall[short] <= 0).any():
+            return np.inf
+        least = float((needed[short] / fall[short]).max(initial=0.0)) * (1 + CLOSE)
+        most = float((needed[rises] / fall[rises]).min(initial=np.inf)) * (1 - CLOSE)
+        return least if least <= most else np.inf
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

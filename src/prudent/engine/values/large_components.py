@@ -1,63 +1,90 @@
-"""Policy evaluation in a large block, for which dense elimination is too expensive.
+"""Policy iteration in a large component, for which dense elimination is too expensive.
 
-The equations ``x = rhs + P x`` of one policy, each divided by its diagonal, are solved in one of two ways:
+Policies are improved by a few passes of value iteration, then evaluated.  The equations ``x = rhs + P x`` of one
+policy, each divided by its diagonal, are solved in one of two ways:
 
-* *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass in ascending order of value.  A few dozen products
-  suffice if the block mixes quickly, however slowly it is left (that is one isolated mode, which Krylov methods
-  handle), or if the policy mostly moves towards lower values;
-* *directly*, for blocks that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are factorised:
-  with states in Cuthill-McKee order the factors fit into a band.  A thin band is solved by elimination without
+* *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen
+  products suffice if the component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
+  methods handle), or if the policy mostly moves towards the goal;
+* *directly*, for components that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are
+  factorised: with states by distance to a goal, or in Cuthill-McKee order, the factors fit into a band, and the arcs
+  of a few states that most others lead to into a border.  If both are thin, they are solved by elimination without
   subtractions, accurate in every entry whatever the probabilities, even if the way out leads through higher values.
-  A wider band, or one with a few states that most others lead to, is solved by SuperLU, with less memory and work.
+  Wider ones are solved by SuperLU, with less memory and work.
 
 Iteration comes first, with bounded effort, unless the direct way is as quick.  If neither succeeds, GMRES runs for
 longer, and its result is used as it is.  Each result is judged by its residual, which is summed from differences of
-values, and refined until the residual is within rounding error.  Callers that need a bound check it themselves.
+values, and refined until the residual is as small as asked for.  Callers that need a bound check it themselves.
 """
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
-from scipy.sparse.csgraph import breadth_first_order, reverse_cuthill_mckee
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
-from prudent.kernels.blocks import ROUNDS, Arcs, solve_block
+from prudent.kernels.blocks import ROUNDS, Arcs, improved
+from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.rows import (
     Rows,
     apply_rows,
+    begin_iteration,
+    component_rows,
+    constants,
     eliminate_rows,
+    hubs_of,
+    improve_rows,
     iterate_rows,
-    policy_constants,
     policy_rows,
+    relax_rows,
     residual_rows,
     substitute_rows,
     sweep_rows,
 )
-from prudent.models.rows import BoolArray, FloatArray, IntArray, owner
+from prudent.kernels.search import least_ahead
+from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.runtime.limits import go_on, limits_in_force
+from prudent.runtime.progress import Progress
 
 __all__ = ["FINE", "UNIT", "LargeBlock"]
 
 UNIT = float(np.finfo(float).eps) / 2
 """Half a unit in the last place of 1: the relative error of one operation."""
 
-ROUGH, FINE = 1e-5, 1e-14
-"""The residuals to reach, relative to their sums: while policies still change much, and in the end."""
+ROUGH, FINER, CLOSE, FINE = 2.0**-4, 2.0**-3, 2.0**-20, 2.0**-46
+"""The residual to reach at first, relative to its sums; what it is reduced by from policy to policy, while many choices
+change and when few do; and in the end."""
 
 GOOD = 1e-9
 """The residual below which no other way of solving is tried."""
 
+PASSES, FEW = 20, 0.01
+"""Passes of value iteration between two evaluations: at most so many, while changes fall and are not few yet."""
+
+FIRST, EACH, QUIET = 60, 3, 2
+"""Passes before the first evaluation: at most so many, with choices made anew in each third of them, until that has
+changed none for two times."""
+
 PRODUCTS = 60
 """Steps of BiCGSTAB (two products each) before a factorisation is considered."""
+
+ARCS = 10**7
+"""The most arcs in the steps of BiCGSTAB between two looks at the clock: a tenth of a second or two."""
 
 KRYLOV, RESTARTS = 40, 50
 """The products, and vectors kept, between two restarts of GMRES; and the number of restarts."""
 
-SMALL, THIN = 20_000, 5e6
-"""The most states of a block, and operations inside its band, for which factorising is as quick and comes first."""
+THIN = 5e6
+"""The most operations inside the band for which factorising is as quick, and comes first."""
 
 ENTRIES, WORK, BANDED = 1e8, 1e11, 2e9
 """The most entries and operations of a factorisation inside its band; the most operations of our own elimination."""
+
+PER_SECOND = 1e9
+"""The operations of a factorisation in a second, rather too few than too many: it cannot be stopped."""
+
+WORKING = "finding the least expected cost"
 
 
 Step = Callable[[FloatArray, float], FloatArray]
@@ -71,85 +98,116 @@ class LargeBlock:
         self.arcs, self.number = arcs, block
         self.first, self.last = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
         self.state = arcs.block_state[self.first : self.last]
+        self.part = component_rows(arcs, self.first, self.last)
+        self.first_action = arcs.action_start[self.state] - self.part.action_start[:-1]
         self.chosen = np.full(len(self.state), -1)
         self.factor: Step | None = None
         self.direct = False  # whether the last policy was factorised
-        self.wide = False  # whether the band of a policy was too wide for factorising to come first
+        self.passes = 0
 
     def solve(
-        self, k: FloatArray, allowed: BoolArray, sense: float, choice: IntArray, value: FloatArray, finest: float
+        self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
     ) -> None:
         """Improve a proper ``choice`` in place by policy iteration, and fill in its values.
 
-        Ends when no gain exceeds the accuracy of the evaluation, or when the sum of the values no longer improves.  A
-        policy that cannot be evaluated (after rounding errors, it may never leave the block) is undone.
+        Ends when no gain exceeds the accuracy of the evaluation, or when values no longer improve: the policy returned
+        is never worse than one seen before, as far as their evaluations tell.
         """
-        tolerance = max(ROUGH, finest)
-        kept, kept_value, total = choice[self.state], value[self.state], np.inf
-        for turn in range(ROUNDS):
-            excess, lack = self.evaluate(k, choice, value, tolerance)
-            now = sense * float(value[self.state].sum())
-            if turn > 0 and not (excess <= max(10 * tolerance, GOOD) and now < total + ROUGH * abs(total)):
-                choice[self.state], value[self.state] = kept, kept_value
-                if tolerance <= finest:
-                    return
-                tolerance = finest
-                continue
-            if tolerance <= finest and now >= total - FINE * abs(total):
-                return
-            kept, kept_value, total = choice[self.state], value[self.state], now
-            if solve_block(self.arcs, self.first, self.last, k, allowed, sense, choice, value, False, 2 * lack):
-                if tolerance <= finest:
-                    return
-                tolerance, total = finest, np.inf
+        with Progress(WORKING, unit="passes") as self.progress:
+            self._solve(k, sense, share, choice, value, finest)
 
-    def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, tolerance: float) -> tuple[float, float]:
-        """Fill in the values of a policy; ``value`` enters with a first guess.
+    def _solve(
+        self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
+    ) -> None:
+        constant = constants(self.part, k, value)
+        chosen, x, tolerance = choice[self.state] - self.first_action, value[self.state], max(ROUGH, finest)
+        if sense > 0 and self._relaxed(constant, chosen, x):
+            tolerance = finest
+        noise = self._evaluate(constant, chosen, x, tolerance)
+        for _ in range(ROUNDS):
+            kept, kept_x = chosen.copy(), x.copy()
+            better = changes = improve_rows(self.part, constant, share, sense, chosen, x, 2 * noise, False, False)
+            if better == 0 and tolerance <= finest:
+                break
+            for turn in range(PASSES if better > 0 else 0):
+                before = changes
+                changes = improve_rows(self.part, constant, share, sense, chosen, x, 0.0, True, turn % 2 == 0)
+                self._pause()
+                if turn > 0 and not FEW * len(x) < changes < before / 2:
+                    break
+            finer = 0.0 if better == 0 else CLOSE if better <= FEW * len(x) else FINER
+            tolerance = max(finer * tolerance, finest)
+            noise = self._evaluate(constant, chosen, x, tolerance)
+            if (chosen != kept).any() and not improved(kept_x, x - kept_x, sense):
+                chosen, x = kept, kept_x
+                if tolerance <= finest:
+                    break
+                noise = self._evaluate(constant, chosen, x, tolerance)
+        choice[self.state], value[self.state] = chosen + self.first_action, x
 
-        Returns the part of the residual beyond rounding error, relative to its sums, and the largest residual.
-        """
-        self._take(choice, value)
-        rhs = policy_constants(self.arcs, self.first, self.last, self.order, k, choice, value) / self.rows.away
-        x = value[self.state[self.order]]
+    def _relaxed(self, constant: FloatArray, chosen: IntArray, x: FloatArray) -> bool:
+        """Replace the policy, in place, by what value iteration finds in a few passes, if that is proper."""
+        found, value, few, quiet = chosen.copy(), np.zeros(len(x)), len(x), 0
+        for turn in range(FIRST):
+            anew = turn <= EACH or turn % EACH == 0
+            changes = relax_rows(self.part, constant, found, value, turn % 2 == 1, anew)
+            self._pause()
+            if anew:
+                quiet = quiet + 1 if changes == 0 else 0
+                if quiet == QUIET or (turn > EACH and changes > few):
+                    break
+                few = max(0.8 * changes, 10.0)
+        rows = policy_rows(self.part, found)
+        steps = np.where(rows.leave > 0, 0, UNREACHED)
+        proper = bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
+        if proper:
+            chosen[:], x[:] = found, value
+        return proper
+
+    def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, finest: float) -> None:
+        """Fill in the values of a policy; ``value`` enters with a first guess."""
+        constant = constants(self.part, k, value)
+        x = value[self.state]
+        with Progress(WORKING, unit="passes") as self.progress:
+            self._evaluate(constant, choice[self.state] - self.first_action, x, finest)
+        value[self.state] = x
+
+    def _evaluate(self, constant: FloatArray, chosen: IntArray, x: FloatArray, tolerance: float) -> float:
+        """Bring the residual of a policy down to ``tolerance``, relative to its sums; return the largest residual."""
+        if (chosen != self.chosen).any():
+            self.chosen, self.factor = chosen.copy(), None
+            self.rows = policy_rows(self.part, chosen)
+        rhs = constant[chosen]
         lack, excess, largest = residual_rows(self.rows, rhs, x, 4 * UNIT)
         for step in self._ways():
             for _ in range(8):
                 if excess <= tolerance:
                     break
-                new = x + step(lack, max(1e-9, 0.01 * tolerance / excess))
+                new = x + step(lack, max(1e-9, 0.1 * tolerance / excess))
                 new_lack, new_excess, new_largest = residual_rows(self.rows, rhs, new, 4 * UNIT)
                 falls = new_excess < 0.5 * excess  # also false if the step gave nan
                 if new_excess < excess:
-                    x, lack, excess, largest = new, new_lack, new_excess, new_largest
+                    x[:], lack, excess, largest = new, new_lack, new_excess, new_largest
                 if not falls:
                     break
             if excess <= max(tolerance, GOOD):
                 break
-        value[self.state[self.order]] = x
-        return excess, largest
+        return float(largest)
 
-    def _take(self, choice: IntArray, value: FloatArray) -> None:
-        """Set up the equations of a policy, states in ascending order of their current values."""
-        chosen = choice[self.state]
-        if (chosen == self.chosen).all():
-            return
-        self.chosen, self.factor = chosen, None
-        here = value[self.state]
-        self.order = np.argsort(here, kind="stable")
-        self.rows = policy_rows(self.arcs, self.first, self.last, self.order, choice)
-        if not here.any():  # no values yet: order by the number of steps out of the block
-            self.order = self.order[_outwards(self.rows)]
-            self.rows = policy_rows(self.arcs, self.first, self.last, self.order, choice)
+    def _pause(self) -> None:
+        """Look at the clock, and show progress."""
+        go_on(limits_in_force(), WORKING)
+        self.passes += 1
+        self.progress.at(self.passes)
 
     def _ways(self) -> Iterator[Step]:
         """Yield the ways to solve the equations, in the order in which to try them."""
-        step = None
-        if self.direct or (len(self.state) <= SMALL and not self.wide):
-            step = self._factorised(WORK if self.direct else THIN)
-            self.wide = step is None
+        limits = limits_in_force()
+        work = WORK if limits is None else min(WORK, PER_SECOND * limits.left)
+        step = self._factorised(work if self.direct else THIN, ordered=not self.direct)
         if step is None:
             yield self._iterate
-            step = self._factorised(WORK)
+            step = self._factorised(work)
         self.direct = step is not None
         if step is not None:
             yield step
@@ -157,44 +215,56 @@ class LargeBlock:
 
     def _iterate(self, lack: FloatArray, fraction: float) -> FloatArray:
         scale = np.abs(lack).max()  # so that no square underflows
-        return np.asarray(scale * iterate_rows(self.rows, lack / scale, fraction, PRODUCTS))
+        iteration = begin_iteration(self.rows, lack / scale, fraction)
+        steps = max(min(int(ARCS / (1 + len(self.rows.column))), PRODUCTS), 1)
+        for _ in range(-(-PRODUCTS // steps)):
+            self._pause()
+            if iterate_rows(self.rows, iteration, steps):
+                break
+        return np.asarray(scale * iteration.x)
 
     def _iterate_long(self, lack: FloatArray, fraction: float) -> FloatArray:
-        shape, scale = (len(lack), len(lack)), np.abs(lack).max()
-        product = LinearOperator(shape, matvec=lambda x: apply_rows(self.rows, x), dtype=np.float64)
-        sweep = LinearOperator(shape, matvec=lambda x: sweep_rows(self.rows, x), dtype=np.float64)
+        scale = np.abs(lack).max()
+        product, sweep = self._operator(apply_rows), self._operator(sweep_rows)
         with np.errstate(all="ignore"):  # it may break down; the residual shows that
             found, _ = gmres(product, lack / scale, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=RESTARTS, M=sweep)
         return np.asarray(scale * found)
 
-    def _factorised(self, most: float) -> Step | None:
-        """Factorise the equations if that takes at most ``most`` operations; else return None."""
+    def _operator(self, kernel: Callable[[Rows, FloatArray, FloatArray], None]) -> LinearOperator:
+        def product(x: FloatArray) -> FloatArray:
+            self._pause()
+            result = np.empty(len(x))
+            kernel(self.rows, x, result)
+            return result
+
+        return LinearOperator((len(self.state), len(self.state)), matvec=product, dtype=np.float64)
+
+    def _factorised(self, most: float, *, ordered: bool = False) -> Step | None:
+        """Factorise the equations if that takes at most ``most`` operations; else return None.
+
+        With ``ordered``, states stay in the order in which they are.
+        """
         if self.factor is None:
-            self.factor = _factor(self.rows, most)
+            self.factor = _factor(self.rows, most, ordered)
         return self.factor
 
 
-def _outwards(rows: Rows) -> IntArray:
-    """Return the states in the order of a breadth-first search backwards from outside the block."""
+def _factor(rows: Rows, most: float, ordered: bool = False) -> Step | None:
     size = len(rows.leave)
-    leaving = np.flatnonzero(rows.leave > 0)
-    source, target = np.append(rows.column, np.full(len(leaving), size)), np.append(owner(rows.start), leaving)
-    back = csr_array((np.ones(len(source)), (source, target)), shape=(size + 1, size + 1))
-    order: IntArray = breadth_first_order(back, size, return_predecessors=False)[1:].astype(np.int64)
-    return order if len(order) == size else np.arange(size)
-
-
-def _factor(rows: Rows, most: float) -> Step | None:
-    size = len(rows.leave)
-    start = rows.start.astype(np.int32)  # the type that SuperLU needs
-    moves = csr_array((rows.chance, rows.column, start), shape=(size, size))
-    rank, width, n_hubs = _band(moves)
+    hub, width = hubs_of(rows)
+    n_hubs = int(hub.sum())
+    rank, moves = np.empty(size, dtype=np.int64), None
+    order = np.append(np.flatnonzero(hub), np.flatnonzero(~hub))
+    if not ordered:
+        moves = csr_array((rows.chance, rows.column, rows.start.astype(np.int32)), shape=(size, size))
+        order, width = _shorter(moves, hub)
     full = width + n_hubs
     if size * full > ENTRIES or size * full**2 > most:
         return None
-    if n_hubs == 0 and size * width**2 <= BANDED:
-        band, stay = eliminate_rows(rows, rank, width)
-        return lambda lack, _: np.asarray(substitute_rows(band, stay, rank, width, lack))
+    rank[order] = np.arange(size)
+    if moves is None or size * full**2 <= BANDED:
+        factors = eliminate_rows(rows, rank, width, n_hubs)
+        return lambda lack, _: np.asarray(substitute_rows(factors, rank, width, lack))
     try:
         factor = splu((eye_array(size) - moves).tocsc())
     except RuntimeError:  # numerically singular
@@ -202,17 +272,15 @@ def _factor(rows: Rows, most: float) -> Step | None:
     return lambda lack, _: np.asarray(factor.solve(lack))
 
 
-def _band(moves: csr_array) -> tuple[IntArray, int, int]:
-    """Return the ranks of states in an order with short arcs, the length of the longest arc, and the number of hubs.
+def _shorter(moves: csr_array, hub: BoolArray) -> tuple[IntArray, int]:
+    """Return the states in an order with short arcs, hubs first, and the length of the longest arc between others.
 
-    Hubs are states with very many arcs, which are left out: put last, each widens the band of the factors by one.
+    Arcs of hubs do not count: eliminated last, each hub widens the band of the factors by one.
     """
-    both = (moves + moves.T).tocsr()
-    hub = np.diff(both.indptr) > max(64, 4 * int(len(both.indptr) ** 0.5))
-    rest = both[~hub][:, ~hub].tocsr()
-    order = reverse_cuthill_mckee(rest, symmetric_mode=True)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    rest = (moves + moves.T)[~hub][:, ~hub].tocsr()
+    others = reverse_cuthill_mckee(rest, symmetric_mode=True)
+    rank = np.empty(len(others), dtype=np.int64)
+    rank[others] = np.arange(len(others))
     arcs = rest.tocoo()
     width = int(np.abs(rank[arcs.row] - rank[arcs.col]).max(initial=0))
-    return rank, width, int(hub.sum())
+    return np.append(np.flatnonzero(hub), np.flatnonzero(~hub)[others]), width

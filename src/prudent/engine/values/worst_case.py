@@ -13,7 +13,6 @@ import numpy as np
 from prudent.engine.prepared import Prepared, once, restrict
 from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, worst_case
-from prudent.models.graph import entering
 from prudent.models.rows import IntArray
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_worst_case", "worst_case_of"]
@@ -40,7 +39,6 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
         worst_ahead(prepared.blocks[1], *rows, value, action_value)
         return WorstCase(value, action_value)
-    enter_start, enter = entering(prepared.successor, prepared.n_states)
     worst_case(
         prepared.action_start,
         prepared.outcome_start,
@@ -48,8 +46,7 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         prepared.outcome_action,
         prepared.successor,
         prepared.cost,
-        enter_start,
-        enter,
+        *prepared.entering,
         *prepared.free_blocks,
         value,
     )

@@ -16,13 +16,10 @@ checked as well.
 """
 
 import gc
-import gzip
 import math
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from io import BytesIO
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -31,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError, naming, printable
-from prudent.io.inflate import refuse_bomb
+from prudent.io.inflate import gunzipped
 from prudent.io.json.document import checked, document, shown, utf8
 from prudent.io.json.write import FORMAT, VERSION
 from prudent.models.rows import offsets, starts
@@ -54,22 +51,11 @@ OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 def parse(raw: bytes, path: Path) -> SSP:
     """Return the model in a file's bytes; refuse anything that is not exactly one model."""
     with naming(path):
-        text = utf8(_gunzipped(raw) if path.name.lower().endswith(".gz") else raw, "surrogatepass")
+        packed = path.name.lower().endswith(".gz")
+        plain = gunzipped(raw, "inflate it first and give the .json file") if packed else raw
+        text = utf8(plain, "surrogatepass")
         with _uncollected():
             return _model(document(text, _count_fields), path.name.split(".")[0])
-
-
-def _gunzipped(raw: bytes) -> bytearray:
-    """Return the content of a gzipped file, inflated up to the limit."""
-    try:
-        content = bytearray()
-        with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
-            while piece := file.read(2**20):
-                content += piece
-                refuse_bomb(len(content), len(raw), "inflate it first and give the .json file")
-        return content
-    except (OSError, EOFError, zlib.error) as error:
-        raise PrudentError(f"cannot be read: {error}") from None
 
 
 @contextmanager

@@ -1,16 +1,19 @@
-"""Values for the constants that a PRISM or JANI file leaves open."""
+"""Values for the constants that a PRISM or JANI file leaves open: those that what is asked for depends on."""
 
+import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from prudent.errors import PrudentError
+from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["define"]
+__all__ = ["WORD", "Kind", "define", "value_text"]
 
 DIGITS = 400
 """How many digits a value may have before or after its point; floating-point numbers have fewer."""
@@ -18,13 +21,34 @@ DIGITS = 400
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)")
 """A number as text, as the file would have it, or a fraction."""
 
+PARTS = re.compile(
+    r"^(?:const|formula)(?: \w+)? (?P<name>\w+)(?: = (?P<value>[^\n]*))?;$"
+    r'|^rewards(?: "(?P<reward>[^"]*)")?\n(?P<paid>.*?)^endrewards$'
+    r'|^label "(?P<label>[^"]*)" = (?P<states>[^\n]*);$',
+    re.MULTILINE | re.DOTALL,
+)
+"""What Storm prints of a PRISM program that only counts where it is named; it prints each on lines of its own."""
+
+WORD = re.compile(r"[^\W\d]\w*")
+"""A name in an expression."""
+
+
+class Kind(NamedTuple):
+    """The type of a constant, as Storm describes it."""
+
+    is_boolean: bool
+    is_integer: bool
+
 
 def define(
-    stormpy: Any, described: Any, properties: Sequence[Any], constants: Mapping[str, Any], place: str
-) -> tuple[Any, Sequence[Any]]:
-    """Return a model and its properties with values for all constants; refuse missing and superfluous ones."""
-    if not isinstance(constants, Mapping):
-        raise PrudentError(f"{place}: constants is {constants!r}; it must be {{name: value}}")
+    stormpy: Any, described: Any, asked: Any, reward: str | None, constants: Mapping[str, Any], path: Path
+) -> tuple[Any, Any]:
+    """Return a model and a property of it with values for all constants; refuse missing and superfluous ones.
+
+    Constants on which neither the model's behaviour nor the property nor its reward depends may be left out; Storm
+    wants a value all the same, and any will do.
+    """
+    place = str(path)
     known = {each.name: each for each in described.constants}
     undefined = [name for name, each in known.items() if not each.defined]
     for name in constants:
@@ -35,16 +59,81 @@ def define(
             raise PrudentError(
                 f"{place}: constant {name} is given, but the file says {known[name].definition}; leave it out"
             )
+    if not undefined:
+        return described, asked
     missing = [name for name in undefined if name not in constants]
-    if missing:
+    used = _used_names(described, path, str(asked.get_raw_formula()), reward) if missing else set()
+    if missing := [name for name in missing if name in used]:
         shown = ", ".join(f'"{name}": ...' for name in missing)
         options = " ".join(f"--const {name}=..." for name in missing)
         raise PrudentError(f"{place}: leaves {', '.join(missing)} open; give constants={{{shown}}} ({options})")
-    if not constants:
-        return described, properties
-    values = {name: _value(stormpy, known[name].type, name, value, place) for name, value in constants.items()}
-    defined, instantiated = stormpy.instantiate_constants(described, values, list(properties))
-    return defined, instantiated
+    chosen = {name: "true" if known[name].type.is_boolean else 1 for name in undefined} | dict(constants)
+    values = {name: _value(stormpy, known[name].type, name, value, place) for name, value in chosen.items()}
+    defined, instantiated = stormpy.instantiate_constants(described, values, [asked])
+    return defined, instantiated[0]
+
+
+def _used_names(described: Any, path: Path, asked: str, reward: str | None) -> set[str]:
+    """Return the names that a model's behaviour, a property and a reward structure depend on."""
+    if hasattr(described, "global_variables"):
+        always, defined = _jani_names(path)
+    else:
+        always, defined = _prism_names(str(described), reward)
+    found, new = set[str](), always | _words(asked)
+    while new:
+        found |= new
+        new = set[str]().union(*(defined.get(name, ()) for name in new)) - found
+    return found
+
+
+def _prism_names(text: str, reward: str | None) -> tuple[set[str], dict[str, set[str]]]:
+    """Return the names in a program's behaviour and in a reward structure, and those in each definition and label."""
+    defined: dict[str, set[str]] = {}
+    always = _words(PARTS.sub("", text))
+    for part in PARTS.finditer(text):
+        if part["paid"] is None:
+            name = part["label"] if part["name"] is None else part["name"]
+            defined.setdefault(name, set()).update(_words(part["states"] or part["value"] or ""))
+        elif (part["reward"] or "") == reward:
+            always |= _words(part["paid"])
+    return always, defined
+
+
+def _jani_names(path: Path) -> tuple[set[str], dict[str, set[str]]]:
+    """Return the names in a model's behaviour, and those in each constant and in what transient variables become."""
+    document = json.loads(read_bytes(path))
+    variables = [each for part in (document, *document["automata"]) for each in part.get("variables", ())]
+    transient = {each["name"] for each in variables if each.get("transient")}
+    defined: dict[str, set[str]] = {}
+    always: set[str] = set()
+
+    def walk(node: Any, into: set[str]) -> None:
+        if isinstance(node, str):
+            into |= _words(node)
+        elif isinstance(node, list):
+            for each in node:
+                walk(each, into)
+        elif isinstance(node, dict):
+            set_here = node.get("name" if node.get("transient") else "ref")
+            if isinstance(set_here, str) and set_here in transient:
+                into = defined.setdefault(set_here, set())
+            for name, each in node.items():
+                if name not in ("ref", "name"):  # these are no uses
+                    walk(each, into)
+
+    for constant in document.get("constants", ()):
+        walk(constant.get("value"), defined.setdefault(constant["name"], set()))
+    walk({name: part for name, part in document.items() if name not in ("constants", "properties")}, always)
+    return always, defined
+
+
+def _words(text: str) -> set[str]:
+    return set(WORD.findall(text))
+
+
+def value_text(stormpy: Any, kind: Kind, name: str, value: Any, place: str) -> str:
+    """Return a value as a property has it."""
+    return str(_value(stormpy, kind, name, value, place)).lower()
 
 
 def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:

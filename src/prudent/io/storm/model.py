@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError
+from prudent.errors import ModelError, PrudentError, printable
+from prudent.io.initial import Initial, drawn, started
+from prudent.io.properties import NEGATED, traps
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import SIZES, Arrays
 from prudent.io.umb.names import state_names
 from prudent.io.umb.read import Graph
-from prudent.models.rows import BoolArray, FloatArray
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 from prudent.runtime.optional import needed
@@ -50,6 +52,9 @@ class Question:
     reward: str | None  # the reward structure, "" for one without a name; None: each step costs 1
     of_states: bool = True  # whether its state rewards count
     of_actions: bool = True  # whether its action and transition rewards count
+    most: bool = False  # whether they are maximised
+    over: str = ""  # how the values of several initial states become one, if not by their mean
+    text: str = ""  # the property, as messages have it
 
 
 @contextmanager
@@ -86,7 +91,14 @@ def _said(error: Exception) -> str:
     return " ".join(line for line in lines if line not in ("", "^"))
 
 
-def convert(model: Any, question: Question, place: str, name: str, hidden: Sequence[str] = ()) -> SSP:
+def convert(
+    model: Any,
+    question: Question,
+    place: str,
+    name: str,
+    hidden: Sequence[str] = (),
+    initial: Initial | None = None,
+) -> SSP:
     """Return a sparse DTMC or MDP as an SSP, with some variables left out of state names; call it while listening."""
     refuse_unfit(model, place)
     truth = needed("stormpy", "storm").model_checking(model, question.goal, only_initial_states=False)
@@ -94,11 +106,16 @@ def convert(model: Any, question: Question, place: str, name: str, hidden: Seque
     is_goal[np.fromiter(truth.get_truth_values_vector(), dtype=np.int64)] = True
     if not is_goal.any():
         raise PrudentError(f"{place}: there is no goal: no state satisfies {question.goal}")
-    first = list(model.initial_states)
-    if len(first) != 1:
+    first = np.array(list(model.initial_states), dtype=np.int64)
+    if len(first) == 0:
+        raise PrudentError(f"{place}: has no initial state; it must have at least one")
+    if len(first) > 1 and initial is None and question.over:
         raise PrudentError(
-            f"{place}: has {len(first)} initial states; it must have one, which may lead to others by chance"
+            f"{place}: property {printable(question.text)} asks for the {question.over} over {len(first):,} initial "
+            "states, and plans are for one, or for one that is drawn: choose it with initial= (--initial), or leave "
+            "the filter out"
         )
+    start, notes = drawn(first, initial)
     arrays = _arrays(model, hidden)
     graph = Graph(arrays)
     names = state_names(arrays, graph.n_states, graph.n_states)
@@ -109,7 +126,28 @@ def convert(model: Any, question: Question, place: str, name: str, hidden: Seque
     of_state, of_action, of_outcome = _costs(question, arrays, graph)
     _refuse_means(model, is_goal, of_action, names, place)
     cost = of_state[graph.outcome_state] + of_action[graph.outcome_action] + of_outcome
-    return graph.model(~is_goal, cost, (np.array(first), np.ones(1)), names, name)
+    if question.most:
+        cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
+    found = graph.model(~is_goal, cost, start, names, name, notes)
+    found = started(found, initial, f"{place}: ")
+    if question.most and len(stuck := traps(found)):
+        raise PrudentError(_endless(model, found, stuck, question, place))
+    return found
+
+
+def _endless(model: Any, found: SSP, stuck: IntArray, question: Question, place: str) -> str:
+    """Return why the most until a goal is not defined if runs can get stuck, and which goal would mend it."""
+    missed, goals = set(stuck.tolist()), set(np.flatnonzero(found.is_goal).tolist())
+    labels = {label: set(model.labeling.get_states(label)) for label in sorted(model.labeling.get_labels())}
+    fitting = [f'"{label}"' for label, states in labels.items() if missed <= states <= missed | goals]
+    if found.state_names is not None:
+        fitting.append(f"({str(found.state(stuck[0])).replace(', ', ' & ')})")
+    offer = f"[F {question.goal} | {fitting[0]}]" if fitting else "give such states a label, and name it after F"
+    return (
+        f"{place}: property {printable(question.text)} asks for the most until a goal, which is without end for "
+        f"runs that never reach one, as from state {found.state(stuck[0])!r}; where runs end there, make that a goal, "
+        f"too: {offer}"
+    )
 
 
 def refuse_unfit(model: Any, place: str) -> None:

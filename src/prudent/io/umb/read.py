@@ -14,14 +14,17 @@ A file may come from anybody.  Reading it takes time and memory in proportion to
 size of its content, at most 200 times the file plus 16 MiB.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError, naming
+from prudent.io.initial import Initial, Start, drawn, started
 from prudent.io.json.document import checked, shown
-from prudent.io.properties import COST, GOAL, reward_property
+from prudent.io.properties import COST, GOAL, NEGATED, reward_property, traps
+from prudent.io.properties_file import named_file
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import action_names, state_names
@@ -34,15 +37,25 @@ __all__ = ["Graph", "parse"]
 VERSIONS = (0, 1)
 """Versions of the format that are read; 0 is what one library writes for 1."""
 
-Start = tuple[IntArray, FloatArray]
-"""The states where runs start, and their probabilities."""
 
-
-def parse(raw: bytes, path: Path, property: str | None = None) -> SSP:
+def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial | None = None) -> SSP:
     """Return the model in a file's bytes; refuse anything that is not exactly one model."""
-    reward, label = (None, GOAL) if property is None else reward_property(property)
+    reward, label, most = (None, GOAL, False) if property is None else reward_property(_alone(property))
     with naming(path):
-        return _model(Arrays(unpacked(raw)), reward, label, path.name.split(".")[0])
+        return _model(Arrays(unpacked(raw)), reward, label, path.name.split(".")[0], most, initial)
+
+
+def _alone(property: str) -> str:
+    """Return a property, taken out of its file if it is in one."""
+
+    def fits(text: str) -> bool:
+        with suppress(PrudentError):
+            reward_property(text)
+            return True
+        return False
+
+    found = named_file(property)
+    return property if found is None else found[0].chosen(found[1], {}, fits)
 
 
 class Graph(Rows):
@@ -61,7 +74,15 @@ class Graph(Rows):
         self.action_start = arrays.starts("state-to-choices.bin", n_states, n_choices)
         self.successor = arrays.numbers_below("branch-to-target.bin", n_branches, n_states)
 
-    def model(self, acting: BoolArray, cost: FloatArray, start: Start, names: list[str] | None, name: str) -> SSP:
+    def model(
+        self,
+        acting: BoolArray,
+        cost: FloatArray,
+        start: Start,
+        names: list[str] | None,
+        name: str,
+        notes: tuple[str, ...] = (),
+    ) -> SSP:
         """Return the model of the first ``len(acting)`` states; those that do not act are goals."""
         kept = np.append(acting, np.zeros(self.n_states - len(acting), dtype=bool))[self.action_state]
         taken = kept[self.outcome_action]
@@ -78,10 +99,13 @@ class Graph(Rows):
             state_names=names,
             action_names=None if actions is None else [actions[c] for c in np.flatnonzero(kept).tolist()],
             name=name,
+            notes=notes,
         )
 
 
-def _model(arrays: Arrays, reward: str | None, label: str, name: str) -> SSP:
+def _model(
+    arrays: Arrays, reward: str | None, label: str, name: str, most: bool = False, initial: Initial | None = None
+) -> SSP:
     _check_system(arrays)
     graph = Graph(arrays)
     n_states = n_real = graph.n_states
@@ -90,17 +114,25 @@ def _model(arrays: Arrays, reward: str | None, label: str, name: str) -> SSP:
         s = int(n_choices.argmax())
         raise PrudentError(f"state-to-choices.bin: state {s} has {n_choices[s]} choices; #players is 0")
     goal, cost = _labelled(arrays, label, n_states), _costs(arrays, reward, graph)
-    start = _initial(arrays, graph.system, n_states), np.ones(1)
+    start, notes = drawn(_initial(arrays, graph.system, n_states), initial)
     if AUXILIARY in arrays.index["annotations"]["aps"]:
         auxiliary = _labelled(arrays, AUXILIARY, n_states)
         if (auxiliary & goal).any() or cost[auxiliary[graph.outcome_state]].any():
             raise _strange(auxiliary)
         n_real -= int(auxiliary.sum())
-        start, graph.successor = _passed_on(auxiliary, n_real, int(start[0][0]), graph)
+        start, graph.successor = _passed_on(auxiliary, n_real, start, graph)
     acting = ~goal[:n_real]
     for s in np.flatnonzero(acting & (n_choices[:n_real] == 0))[:1]:
         raise PrudentError(f"state-to-choices.bin: state {s} has no choices, and not the label {label!r} of a goal")
-    return graph.model(acting, cost, start, state_names(arrays, n_real, n_states), name)
+    if most:
+        cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
+    model = started(graph.model(acting, cost, start, state_names(arrays, n_real, n_states), name, notes), initial)
+    for s in traps(model)[:1] if most else ():
+        raise PrudentError(
+            f"the most until a goal is without end for runs that never reach one, as from state {model.state(s)!r}; "
+            f"where they end there, give such states the label {label!r}, too"
+        )
+    return model
 
 
 def _check_system(arrays: Arrays) -> None:
@@ -154,18 +186,19 @@ def _costs(arrays: Arrays, reward: str | None, graph: Graph) -> FloatArray:
 def _initial(arrays: Arrays, system: dict[str, Any], n_states: int) -> IntArray:
     initial = np.flatnonzero(arrays.bits("state-is-initial.bin", n_states))
     declared = arrays.count(system, "#initial-states")
-    if len(initial) != declared or declared != 1:
+    if len(initial) != declared or declared == 0:
+        wanted = "these must be the same, and at least 1"
         raise PrudentError(
-            f"state-is-initial.bin: {len(initial):,} states are initial, and #initial-states is {declared}; there must "
-            "be one, since UMB gives no probabilities of several: add a state that leads to each with its own"
+            f"state-is-initial.bin: {len(initial):,} states are initial, and #initial-states is {declared}; {wanted}"
         )
     return initial
 
 
-def _passed_on(auxiliary: BoolArray, n_real: int, first: int, graph: Graph) -> tuple[Start, IntArray]:
+def _passed_on(auxiliary: BoolArray, n_real: int, start: Start, graph: Graph) -> tuple[Start, IntArray]:
     """Return where runs start, and the successor of every outcome, skipping auxiliary states."""
     if not auxiliary[n_real:].all() or (np.diff(graph.action_start)[n_real:] != 1).any():
         raise _strange(auxiliary)
+    first = int(start[0][0])
     begin, end = graph.arc_start[n_real:-1], graph.arc_start[n_real + 1 :]
     target, chance = graph.successor, graph.probability
     passing = np.arange(n_real, graph.n_states) != first
@@ -173,8 +206,7 @@ def _passed_on(auxiliary: BoolArray, n_real: int, first: int, graph: Graph) -> t
         raise _strange(auxiliary)
     through = np.arange(graph.n_states)
     through[n_real:][passing] = target[begin[passing]]
-    start = np.array([first]), np.ones(1)
-    if first >= n_real:
+    if len(start[0]) == 1 and first >= n_real:
         mine = slice(int(begin[first - n_real]), int(end[first - n_real]))
         start = target[mine], chance[mine]
     successor = through[target]

@@ -1,5 +1,6 @@
 """What files through Storm become, and what is refused, with the words that say why."""
 
+import gzip
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -112,7 +113,17 @@ REFUSED = {
     "a variable": (CLOSED, {"constants": {"x": 2}}, "constant x is given, but there is none .*leaves none open"),
     "defined": (CLOSED, {"constants": {"N": 2}}, "constant N is given, but the file says 3; leave it out"),
     "no mapping": (OPEN, {"constants": ["N"]}, r"constants is \['N'\]; it must be \{name: value\}"),
-    "max": (CLOSED, {"property": 'R{"cost"}max=? [F "goal"]'}, "asks for the most; plans minimise"),
+    "max": (
+        DTMC.format(STEP.replace("(s'=2); [] s=2", "true; [] s=2"), "s=0 : 1;"),
+        {"property": 'R{"cost"}max=? [F "goal"]'},
+        r"asks for the most until a goal, .* as from state 's=1'; where runs end there, make that a goal, too: "
+        r"\[F \"goal\" \| \(s=1\)\]$",
+    ),
+    "max, a label": (
+        DTMC.format(STEP.replace("(s'=2); [] s=2", "true; [] s=2"), "s=0 : 1;") + 'label "lost" = s=1;',
+        {"property": 'R{"cost"}max=? [F s=2 | "lost" & s=2]'},
+        r"a goal, too: \[F .* \| \"lost\"\]$",
+    ),
     "bound": (CLOSED, {"property": 'R{"cost"}<=5 [F "goal"]'}, "asks whether a bound holds"),
     "chance": (
         CLOSED,
@@ -186,10 +197,20 @@ REFUSED = {
         {},
         "Storm: Unable to treat transition rewards. Let what",
     ),
-    "starts": (
-        CLOSED.replace(" init 0", "").replace(" init false", "") + "init true endinit",
+    "no start": (
+        CLOSED.replace(" init 0", "").replace(" init false", "") + "init false endinit",
         {},
-        "has 8 initial states",
+        "does not have a single initial",
+    ),
+    "no such start": (
+        CLOSED,
+        {"initial": "x=0, late=false"},
+        r"initial= \(--initial\): .*did you mean 'late=false, x=0'\?; the file starts in 'late=false, x=0'$",
+    ),
+    "worst start": (
+        CLOSED.replace(" init 0", "").replace(" init false", "") + "init true endinit",
+        {"property": 'filter(max, R{"cost"}min=? [F "goal"], "init")'},
+        r"asks for the maximum over 8 initial states, .* choose it with initial= \(--initial\), or leave the filter",
     ),
     "continuous": (
         'ctmc module m s : [0..1]; [] s=0 -> 2 : (s\'=1); endmodule rewards s=0 : 1; endrewards label "goal" = s=1;',
@@ -271,3 +292,185 @@ def test_a_file_that_claims_to_be_huge(file, size):
     path = file(text.replace("@nr_states\n4", f"@nr_states\n{size}"), "huge.drn")
     with pytest.raises(PrudentError, match=r"huge.drn: declares \d+ states, more than its 4\d\d bytes can hold"):
         prudent.load(path)
+
+
+START = """module m
+  x : [0..4]; y : bool;
+  [on] x<4 -> 0.5 : (x'=x+1) + 0.5 : (x'=4);
+  [leap] x<4 & y -> (x'=4);
+endmodule
+rewards "cost" [on] true : 2; [leap] true : 3; endrewards
+label "goal" = x=4;
+init x<3 endinit
+"""
+
+
+def storms_values(path, text):
+    """What Storm's exact engine finds for a property, for each initial state."""
+    program = stormpy.parse_prism_program(path)
+    asked = stormpy.parse_properties(text, program)
+    built = stormpy.build_model[stormpy.Rational](program, asked)
+    found = stormpy.model_checking(built, asked[0])
+    return [float(found.get_value(s)) for s in built.initial_states]
+
+
+@pytest.mark.parametrize("suffix", [".prism", ".drn", ".drn.gz", ".umb"])
+def test_several_initial_states_are_drawn_with_equal_chances(file, suffix):
+    path = file("mdp " + START)
+    values = storms_values(path, 'R{"cost"}min=? [F "goal"]')
+    assert len(set(values)) > 2
+    if suffix != ".prism":
+        built = stormpy.build_model(stormpy.parse_prism_program(path))
+        other = path.with_suffix(suffix.removesuffix(".gz"))
+        (stormpy.io.export_to_drn if ".drn" in suffix else stormpy.io.export_to_umb)(built, other)
+        path = other
+    if suffix.endswith(".gz"):
+        path = path.with_suffix(suffix)
+        path.write_bytes(gzip.compress(other.read_bytes()))
+    plan = prudent.solve(prudent.load(path), 0.5, method="expected")
+    assert plan.expected == pytest.approx(sum(values) / 6, rel=1e-12)
+    assert "6 initial states and no chances, so each is drawn with 1/6" in plan.notes[0]
+    name = plan.model.state(int(plan.model.initial_state[-1]))
+    alone = prudent.solve(prudent.load(path, initial=name), 0.5, method="expected")
+    assert (alone.expected, alone.notes) == (pytest.approx(values[-1], rel=1e-12), ())
+
+
+def test_a_filter_for_the_mean_is_that_of_equal_chances(file):
+    path = file("mdp " + START)
+    plain = prudent.load(path)
+    assert (
+        prudent.load(path, property='filter(avg, R{"cost"}min=? [F "goal"], "init")').fingerprint == plain.fingerprint
+    )
+    asked = 'filter(max, R{"cost"}min=? [F "goal"], "init")'
+    assert prudent.load(path, property=asked, initial="y=true, x=0").n_states == plain.n_states
+
+
+def test_a_file_that_does_not_say_what_it_is_has_an_mdp(file):
+    said, unsaid = prudent.load(file("mdp " + START)), prudent.load(file("// no kind\n" + START))
+    assert said.fingerprint == unsaid.fingerprint
+    with pytest.raises(
+        PrudentError, match=r'model.prism: Storm: Parsing error at 5:1: expecting ";", here: endmodule$'
+    ):
+        prudent.load(file(START.replace("(x'=4);\nend", "(x'=4)\nend")))
+    with pytest.raises(PrudentError, match=r"Storm: Parsing error at 1:1: expecting <model type>, here: odd module m$"):
+        prudent.load(file("odd " + START))
+
+
+GAINS = """mdp
+module m
+  x : [0..3] init 0;
+  [sure] x<3 -> (x'=x+1);
+  [bold] x<3 -> 0.5 : (x'=x+1) + 0.5 : (x'=3);
+endmodule
+rewards "gain" [sure] true : 1; [bold] true : 3; endrewards
+label "goal" = x=3;
+"""
+
+
+def test_the_most_is_what_storm_finds(file):
+    path, asked = file(GAINS), 'R{"gain"}max=? [F "goal"]'
+    plan = prudent.solve(prudent.load(path, property=asked), 1.0)
+    assert [-plan.expected] == pytest.approx(storms_values(path, asked), rel=1e-12)
+    assert "negated rewards" in plan.notes[0]
+    assert prudent.solve(plan.model, 0.01).cvar == -5  # the surest way to gain
+    steps = prudent.solve(prudent.load(path, property='Tmax=? [F "goal"]'), 1.0)
+    assert steps.expected == -3
+
+
+def test_gains_without_end_are_refused_where_they_are_planned_for(file):
+    loop = DTMC.format(STEP.replace("(s'=1)", "(s'=0)"), "s=0 : 1;")
+    model = prudent.load(file(loop), property='R{"cost"}max=? [F "goal"]')
+    with pytest.raises(
+        PrudentError, match=r"the cycle .* or --horizon; the property asks for the most, so costs are neg"
+    ):
+        prudent.solve(model, 0.5)
+    assert prudent.solve(prudent.amend(model, horizon=4, horizon_cost=0), 0.5).status == "optimal"
+
+
+UNUSED = """mdp
+const int N; const double price; const double share = price/2; const bool late; const int far;
+formula paid = share+1;
+module m
+  x : [0..N] init 0;
+  [on] x<N -> (x'=x+1);
+endmodule
+rewards "cost" [on] true : 2; endrewards
+rewards "other" [on] x>1 : paid; endrewards
+label "goal" = x=N;
+label "odd" = late & x=far;
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "needed"),
+    [
+        (None, ["N"]),
+        ('R{"cost"}min=? [F "goal"]', ["N"]),
+        ('R{"other"}min=? [F "goal"]', ["N", "price"]),
+        ('Tmin=? [F "odd"]', ["N", "late", "far"]),
+        ("Tmin=? [F x=far]", ["N", "far"]),
+    ],
+)
+def test_constants_are_needed_where_they_are_used(file, asked, needed):
+    value = {"N": 3, "price": 4, "late": True, "far": 2}
+    path, given = file(UNUSED), {name: value[name] for name in needed}
+    assert prudent.load(path, property=asked, constants=given).fingerprint == (
+        prudent.load(path, property=asked, constants=value).fingerprint
+    )
+    for name in needed:
+        with pytest.raises(PrudentError, match=rf"leaves {name} open; give constants"):
+            prudent.load(path, property=asked, constants={each: given[each] for each in needed if each != name})
+
+
+PROPS = """const int k;
+const double half = 0.5;
+label "there" = x=k;
+"chance": Pmax=? [ F<=far "there" ]
+"cost": R{"cost"}min=? [ F "there" ]
+"many": multi(R{"cost"}min=? [ F x=1 ], Pmax=? [ F x=2 ])
+"steps": Tmin=? [ F x>=k*half ]
+"""
+
+
+def test_a_property_by_its_name_in_a_file(file):
+    path, props = file(UNUSED), file(PROPS, "walk.props")
+    plain = prudent.load(path, property='R{"cost"}min=? [F x=2]', constants={"N": 3})
+    found = prudent.load(path, property=f"{props}:cost", constants={"N": 3, "k": "2"})
+    assert found.fingerprint == plain.fingerprint
+    assert prudent.load(path, property=f"{props}:steps", constants={"N": 3, "k": 4}).n_states == 3
+    for asked, constants, words in (
+        (":cost", {"N": 3}, r"walk.props: property cost leaves k open; give constants"),
+        (":cost", {"N": 3, "k": 0.5}, r"model.prism: constant k is 0.5; it must be a whole number"),
+        (":coast", {"N": 3}, r"walk.props: there is no property 'coast'; its properties are chance for Pmax"),
+        (":chance", {"N": 3, "k": 2}, r"model.prism: property P.* cannot be planned for|asks for the chance"),
+        (
+            "",
+            {"N": 3, "k": 2},
+            r"walk.props: several of its properties ask for .*; its properties are cost for .*steps for",
+        ),
+    ):
+        with pytest.raises(PrudentError, match=words):
+            prudent.load(path, property=f"{props}{asked}", constants=constants)
+    props.write_text(PROPS.replace('"steps"', '// "steps"'))
+    assert prudent.load(path, property=str(props), constants={"N": 3, "k": 2}).fingerprint == plain.fingerprint
+
+
+def test_a_gzipped_file_is_written_and_read_again_and_a_damaged_one_is_named(tmp_path):
+    for name in ("model.drn", "model.drn.gz"):
+        prudent.save(prudent.domains.figure_2(), tmp_path / name)
+    assert gzip.decompress((tmp_path / "model.drn.gz").read_bytes()) == (tmp_path / "model.drn").read_bytes()
+    plain, packed = (prudent.load(tmp_path / name) for name in ("model.drn", "model.drn.gz"))
+    assert (plain.fingerprint, plain.name) == (packed.fingerprint, packed.name)
+    text = (tmp_path / "model.drn").read_text()
+    for content, words in (
+        (b"nothing", r"model.drn.gz: cannot be read: Not a gzipped file"),
+        (gzip.compress(text.replace("@model", "@odd").encode()), r"model.drn.gz: Storm: "),
+        (
+            gzip.compress(text.replace("@nr_states\n", "@nr_states\n9999").encode()),
+            r"model.drn.gz: declares 9999\d+ states",
+        ),
+    ):
+        (tmp_path / "model.drn.gz").write_bytes(content)
+        with pytest.raises(PrudentError, match=words) as refused:
+            prudent.load(tmp_path / "model.drn.gz")
+        assert "/prudent-" not in str(refused.value)

@@ -7,7 +7,7 @@ import pytest
 import prudent
 from prudent import PrudentError
 
-pytest.importorskip("stormpy")
+stormpy = pytest.importorskip("stormpy")
 
 
 @pytest.fixture
@@ -93,7 +93,8 @@ def test_outcomes_of_an_action_that_cost_differently_are_refused_in_jani(file):
 
 def test_of_several_properties_one_must_be_given(file):
     path = file(jani(ALIKE, more=[{"op": "Emax"}]))
-    assert prudent.load(path).n_states == 3  # one of the two asks for the least
+    assert (prudent.load(path).cost >= 0).all()  # one of the two asks for the least
+    assert (prudent.load(path, property="p1").cost <= 0).all()
     path = file(jani(ALIKE, more=[{"exp": 1, "accumulate": ["steps"]}]))
     with pytest.raises(
         PrudentError,
@@ -132,3 +133,68 @@ def test_the_usual_names_do_not_stand_in_for_a_property_that_accumulates_nothing
 def test_not_json(file):
     with pytest.raises(PrudentError, match=r"row.jani: Storm: "):
         prudent.load(file("{"))
+
+
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_the_only_reward_needs_no_name(file, op):
+    document = json.loads(jani(ALIKE))
+    document["properties"] = []
+    path = file(json.dumps(document))
+    named, unnamed = (prudent.load(path, property=f"R{name}{op}=? [F s=2]") for name in ('{"cost"}', ""))
+    assert named.fingerprint == unnamed.fingerprint
+    for asked in (f'filter(max, R{op}=? [F s=2], "init")', f"const int k = 2; R{op} = ? [F s=k]"):
+        assert prudent.load(path, property=asked).fingerprint == named.fingerprint
+    assert prudent.solve(unnamed, 1.0).expected == (6.5 if op == "min" else -6.5)
+
+
+@pytest.mark.parametrize(
+    ("exp", "accumulate", "expected"),
+    [
+        (3, ("steps",), 3.75),
+        (2.5, ("exit", "steps"), 6.25),
+        ({"op": "*", "left": "K", "right": 2}, ("steps",), 7.5),
+        ({"op": "*", "left": 2, "right": "cost"}, ("exit",), 3.5),
+        ({"op": "+", "left": "s", "right": 1}, ("exit",), 1.5),
+    ],
+)
+def test_a_reward_may_be_an_expression_where_outcomes_are_alike(file, exp, accumulate, expected):
+    """These are Storm's own numbers."""
+    document = json.loads(jani(ALIKE, exp=exp, accumulate=accumulate))
+    document["constants"] = [{"name": "K", "type": "int"}]
+    path, constants = file(json.dumps(document)), {"K": 3}
+    model = prudent.load(path, constants=constants)
+    assert prudent.solve(model, 1.0).expected == pytest.approx(expected, rel=1e-12)
+    described, properties = stormpy.parse_jani_model(path)
+    described, properties = stormpy.instantiate_constants(described, constants, properties)
+    built = stormpy.build_model[stormpy.Rational](described, properties)
+    found = stormpy.model_checking(built, properties[0])
+    assert float(found.get_value(built.initial_states[0])) == expected
+
+
+def test_other_expressions_are_refused(file):
+    path = file(jani(ALIKE, exp={"op": "*", "left": 2, "right": "cost"}))
+    with pytest.raises(
+        PrudentError, match=r"row.jani: property R.*: its reward is an expression, .* let a transient var"
+    ):
+        prudent.load(path)
+
+
+def test_constants_of_jani_are_needed_where_they_are_used(file):
+    document = json.loads(jani(ALIKE, more=[{"op": "Pmax", "exp": {"op": "F", "exp": "T"}}]))
+    del document["properties"][1]["expression"]["values"]["accumulate"]
+    document["constants"] = [{"name": name, "type": "int"} for name in ("A", "B", "C")]
+    document["constants"].append({"name": "T", "type": "bool"})
+    document["constants"].append({"name": "D", "type": "int", "value": {"op": "+", "left": "C", "right": 1}})
+    document["variables"].append({"name": "toll", "type": "real", "transient": True, "initial-value": 0})
+    edge = document["automata"][0]["edges"][0]
+    edge["destinations"][0]["assignments"].append({"ref": "toll", "value": "D"})
+    edge["destinations"][1]["assignments"].append({"ref": "toll", "value": "D"})
+    edge["guard"]["exp"] = {"op": "=", "left": "s", "right": {"op": "-", "left": "A", "right": "A"}}
+    path = file(json.dumps(document))
+    assert prudent.solve(prudent.load(path, constants={"A": 1}), 1.0).expected == 6.5
+    with pytest.raises(PrudentError, match="leaves A open"):
+        prudent.load(path)
+    toll = 'R{"toll"}min=? [F s=2]'
+    with pytest.raises(PrudentError, match="leaves C open"):
+        prudent.load(path, property=toll, constants={"A": 1})
+    assert prudent.solve(prudent.load(path, property=toll, constants={"A": 1, "C": 4}), 1.0).expected == 5

@@ -142,12 +142,55 @@ def test_properties_choose_costs_and_goals(tmp_path):
         prudent.load(tmp_path / "m.json", property='Rmin=? [F "goal"]')
 
 
-@pytest.mark.parametrize(
-    "text", ["", 'Rmax=? [F "goal"]', 'Pmin=? [F "goal"]', 'R{"a"}min=? [F x=1]', "Rmin=? [C<=3]", None, 7]
-)
+@pytest.mark.parametrize("text", ["", 'Pmin=? [F "goal"]', 'R{"a"}min=? [F x=1]', "Rmin=? [C<=3]", None, 7])
 def test_properties_of_another_shape_are_refused(text):
     with pytest.raises(prudent.PrudentError, match="it must have the shape"):
         reward_property(text)
+
+
+def test_several_initial_states_are_drawn_with_equal_chances_or_one_is_chosen(tmp_path):
+    index, members = by_hand()
+    index["transition-system"]["#initial-states"] = 2
+    members["state-is-initial.bin"] = whole(3)
+    model = load(tmp_path, index, members)
+    assert (model.initial_state.tolist(), model.initial_probability.tolist()) == ([0, 1], [0.5, 0.5])
+    assert model.notes == prudent.solve(model, 0.5).notes == prudent.check(model).notes
+    assert "2 initial states and no chances, so each is drawn with 1/2; initial= (--initial) chooses" in model.notes[0]
+    for asked, start in ((0, [0]), (1, [1]), ("1", [1]), ({1: 0.25, 0: 0.75}, [1, 0])):
+        chosen = load(tmp_path, index, members, initial=asked)
+        assert (chosen.initial_state.tolist(), chosen.notes) == (start, ())
+    for asked in (5, "x", [0], {2: 0.5, 9: 0.5}):
+        with pytest.raises(
+            prudent.PrudentError, match=r"initial= \(--initial\): state .* is not a state .*starts in 0, 1$"
+        ):
+            load(tmp_path, index, members, initial=asked)
+    with pytest.raises(prudent.PrudentError, match=r"\.umb: initial probabilities sum to 0.5"):
+        load(tmp_path, index, members, initial={0: 0.5})
+    with pytest.raises(prudent.PrudentError, match=r"m.json: a .json file itself says where runs start"):
+        prudent.load(tmp_path / "m.json", initial="s")
+
+
+def test_the_most_is_asked_of_negated_costs(tmp_path):
+    index, members = by_hand()
+    least, most = (load(tmp_path, index, members, property=f'R{op}=? [F "goal"]') for op in ("min", "max"))
+    assert most.cost.tolist() == (0.0 - least.cost).tolist()
+    assert most.notes == (
+        "the property asks for the most, so costs are negated rewards: a cost of -5 is a reward of 5",
+    )
+    assert prudent.solve(most, 1.0).expected < -prudent.solve(least, 1.0).expected  # which takes the other way
+    members["branch-to-target.bin"] = whole(1, 2, 2, 1, 1)  # where nothing leads out of t
+    with pytest.raises(prudent.PrudentError, match=r"never reach one, as from state 1; .* the label 'goal', too"):
+        load(tmp_path, index, members, property='Rmax=? [F "goal"]')
+
+
+def test_a_property_may_be_in_a_file_of_properties(tmp_path):
+    index, members = by_hand()
+    (tmp_path / "m.props").write_text('"p": Pmax=? [F "x"]\n"r": R{"time"}min=? [F "goal"]\n')
+    plain = load(tmp_path, index, members, property='R{"time"}min=? [F "goal"]')
+    for name in ("", ":r"):
+        assert load(tmp_path, index, members, property=f"{tmp_path}/m.props{name}").fingerprint == plain.fingerprint
+    with pytest.raises(prudent.PrudentError, match="it must have the shape"):
+        load(tmp_path, index, members, property=f"{tmp_path}/m.props:p")
 
 
 def test_rational_probabilities_become_the_nearest_doubles(tmp_path):

@@ -98,7 +98,7 @@ BAD = [
     (put("branch-to-target.bin", whole(1, 2, 3, 2, 1)), "entry 2 is 3; it must be below 3"),
     (put("branch-to-target.bin", whole(1, 2, 2**64 - 1, 2, 1)), "entry 2 is 18446744073709551615"),
     (put("state-is-initial.bin", whole(8)), "bits beyond the last of 3"),
-    (put("state-is-initial.bin", whole(3)), "2 states are initial.*UMB gives no probabilities"),
+    (put("state-is-initial.bin", whole(3)), "2 states are initial, and #initial-states is 1; these must be the same"),
     (put("state-is-initial.bin", None), "0 states are initial"),
     (put("annotations/aps/goal/states/values.bin", whole(0)), "no choices|no goal"),
     (put("annotations/rewards/r0/branches/values.bin", real(np.inf, 0, 0, 0, 0)), "an outcome of cost inf"),

@@ -43,12 +43,22 @@ export function card({ name, title: called, what: looksFor }) {
 export function emptyCard(method) {
   const place = $(`plan-${method}`);
   place.classList.add("stale");
+  delete place.dataset.alpha;
   for (const value of place.querySelectorAll("dd")) { value.textContent = "…"; delete value.dataset.value; }
   place.querySelector(".badge").textContent = "";
   place.querySelector(".badge").className = "badge";
   place.querySelector(".against").textContent = "";
   place.querySelector(".wait").textContent = "";
   waiting(place.querySelector(".chart"), methodNamed(method).slow ? "computed in the background…" : "…");
+}
+
+// What went wrong stands where the picture would be; nothing is waited for any more.
+export function failedCard(method, message) {
+  emptyCard(method);
+  const place = $(`plan-${method}`);
+  place.classList.remove("stale");
+  for (const value of place.querySelectorAll("dd")) value.textContent = "–";
+  waiting(place.querySelector(".chart"), message);
 }
 
 export function showNumbers(method, answers) {

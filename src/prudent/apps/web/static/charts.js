@@ -113,7 +113,7 @@ export function frontier(place, content, answers) {
   }];
   for (const { name: method, title, symbol } of known.methods) {
     const answer = answers[method];
-    if (!answer || answer.plan.cvar === null) continue;
+    if (!answer || answer.plan.cvar === null || answer.plan.alpha !== content.alpha) continue;
     traces.push({
       type: "scatter", mode: "markers", name: title, x: [answer.plan.expected], y: [answer.plan.cvar],
       marker: { symbol, size: method === known.yardstick ? 17 : 11, color: colour(method), line: { color: colour("ink"), width: 1.5 } }, hovertemplate: `${title}<br>mean %{x:.6g}<br>CVaR %{y:.6g}<extra></extra>`,

@@ -1,7 +1,7 @@
 // The page: what is chosen is asked for, what is answered is drawn.
 
 import { address, ask, giveUp, later, patiently } from "./api.js";
-import { card, emptyCard, showNumbers } from "./cards.js";
+import { card, emptyCard, failedCard, showNumbers } from "./cards.js";
 import * as charts from "./charts.js";
 import * as maps from "./maps.js";
 import * as play from "./play.js";
@@ -95,7 +95,7 @@ async function upload(file) {
   problem(null);
   try {
     const found = await patiently(`api/models?${new URLSearchParams({ name: file.name })}`, { method: "POST", body: file });
-    Object.assign(state, { model: found.model, name: found.name, set: [], left: null, layer: null });
+    Object.assign(state, { model: found.model, name: found.check.model, set: [], left: null, layer: null });
     showControls();
     newModel();
   } catch (error) { problem(error); }
@@ -117,6 +117,7 @@ async function newAlpha(fresh = false) {
   showDownloads();
   for (const { name } of known.methods) { giveUp(name); $(`plan-${name}`).classList.add("stale"); }
   for (const channel of ["frontier", "map", "play"]) giveUp(channel);
+  $("frontier").classList.add("stale"); // until it is that of the new alpha
   for (const button of ["step", "all"]) $(button).disabled = true; // until there is a run of the new plan
   try {
     const exact = await ask(known.yardstick, "solve", { alpha: state.alpha, method: known.yardstick });
@@ -143,9 +144,9 @@ async function askMethod(method, mine, more = {}) {
     if (answer && mine === turn) took(method, answer);
   } catch (error) {
     if (mine !== turn) return;
-    const wait = $(`plan-${method}`).querySelector(".wait");
-    wait.className = "wait";
-    wait.textContent = error.message;
+    if (answers[method]?.plan.alpha === Number(state.alpha)) return; // numbers from the sweep are there already
+    delete answers[method];
+    failedCard(method, error.message);
   }
 }
 
@@ -195,8 +196,14 @@ async function askFrontier(mine) {
     trade = { ...found, alpha };
     const slight = found.gap <= 1e-3 * Math.abs(found.points[0].expected);
     $("gap").textContent = slight ? "no plan lies below the line" : `no plan's mean is below the line by more than ${Number(found.gap.toPrecision(2))}`;
+    $("frontier").classList.remove("stale");
     charts.frontier($("frontier"), trade, answers);
-  } catch (error) { if (mine === turn) { trade = null; charts.waiting($("frontier"), error.message); } }
+  } catch (error) {
+    if (mine !== turn) return;
+    trade = null;
+    $("frontier").classList.remove("stale");
+    charts.waiting($("frontier"), error.message);
+  }
 }
 
 async function askAbout() {

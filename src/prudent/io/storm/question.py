@@ -1,0 +1,234 @@
+"""What a property asks of a model that Storm reads: which goals, which costs, the least or the most."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from prudent.errors import PrudentError, printable
+from prudent.io.properties import COST, GOAL, Names
+from prudent.io.properties_file import named_file
+from prudent.io.storm.constants import WORD, Kind, value_text
+from prudent.io.storm.model import OVERLAP, Question, listening
+
+__all__ = [
+    "OUTSIDE",
+    "chosen",
+    "means_are_harmless",
+    "named_question",
+    "names_of",
+    "out_of_file",
+    "question_of",
+    "transient_names",
+]
+
+OUTSIDE = "out_of_bounds"
+"""Storm's label for the state where runs go if a variable leaves its bounds; it exists only if one does."""
+
+STORMS_OWN = ("init", "deadlock", OUTSIDE, OVERLAP)
+"""Labels that Storm makes."""
+
+FILTER = re.compile(r"Obtain (?:the )?(.*?) of the '(.*)'-states with values described by ", re.DOTALL)
+"""How Storm writes a property's filter: a function of the values of some states."""
+
+MEAN = ("values", "average")
+ONE_VALUE = (*MEAN, "minumum", "minimum", "maximum", "sum")
+"""Filters that are all the same for one state, the first also for one that is drawn; one is misspelt, as in Storm."""
+
+COUNTED = re.compile(r"F \[([a-z, ]*)\]")
+"""How Storm writes which rewards a property of JANI counts, where these are not all; [] where the file does not say."""
+
+BUDGET = re.compile(r'P(?:max)?=\? \[true U(?:rew\{"[^"]*"\})?<=(\S+) ')
+"""How Storm writes the question for the greatest chance of a goal within a budget."""
+
+UNNAMED = re.compile(r'(?<![\w"])R(?=\s*(?:min|max)?\s*=\s*\?)')
+"""The operator of a property that names no reward structure."""
+
+
+def means_are_harmless(question: Question, names: Names, described: Any, place: str) -> bool:
+    """Return whether Storm may take means over the outcomes of an action: if these do not count, or are all alike.
+
+    It does so for every reward of JANI that is an expression.
+    """
+    if question.reward is None or not question.of_actions:
+        return True
+    if question.reward in names.rewards:
+        return False
+    if set(WORD.findall(question.reward)) <= {each.name for each in described.constants}:
+        return True
+    raise PrudentError(
+        f"{place}: property {printable(question.text)}: its reward is an expression, and Storm would take the mean "
+        "over the outcomes of an action; let a transient variable have that value, and name it"
+    )
+
+
+def out_of_file(
+    stormpy: Any, property: Any, constants: Mapping[str, Any], names: Names, place: str, described: Any = None
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return a property, taken out of its file if it is in one, and the constants that are left for the model."""
+
+    def fits(text: str) -> bool:
+        with suppress(PrudentError):
+            named_question(_parsed(stormpy, text, names, place, described), names, place)
+            return True
+        return False
+
+    found = named_file(property)
+    if found is None:
+        return property, constants
+    file, name = found
+    kinds = {each: Kind(kind == "bool", kind == "int") for each, kind in file.kind.items() if each in constants}
+    value = {each: value_text(stormpy, kind, each, constants[each], place) for each, kind in kinds.items()}
+    known = {each.name for each in getattr(described, "constants", ())}
+    left = {each: given for each, given in constants.items() if each not in kinds or each in known}
+    return file.chosen(name, value, fits), left
+
+
+def chosen(
+    stormpy: Any, property: Any, properties: Sequence[Any], names: Names, place: str, described: Any = None
+) -> Any:
+    """Return the property that is asked for: one of the file's own by its name or because it fits, or a text."""
+    called = [each for each in properties if each.get_name() == property]
+    own = _fitting(properties, names, place) if property is None else called
+    if len(own) == 1:
+        return own[0]
+    asked = _parsed(stormpy, _usual(names, place, own) if property is None else property, names, place, described)
+    named_question(asked, names, place)
+    return asked
+
+
+def _parsed(stormpy: Any, text: Any, names: Names, place: str, described: Any = None) -> Any:
+    """Return the one property in a text, in the language of PRISM's properties."""
+    if not isinstance(text, str):
+        raise PrudentError(f"{place}: property is {text!r}; it must be text; {names.offer()}")
+    at, said = f"{place}: property {printable(text)}", text
+    if hasattr(described, "global_variables") and len(names.rewards) == 1:  # which Storm would not find by itself
+        said = UNNAMED.sub(f'R{{"{names.rewards[0]}"}}', text, count=1)
+    try:
+        with listening(at):
+            found = stormpy.parse_properties(said, described)
+    except PrudentError as error:
+        raise PrudentError(f"{str(error).rstrip('.')}; {names.offer(text)}") from None
+    known = {each.name for each in getattr(described, "constants", ())}
+    if len(found) != 1 or {each.name for each in found[0].get_undefined_constants()} - known:
+        what = f"holds {len(found)} properties" if len(found) != 1 else "leaves a constant undefined"
+        raise PrudentError(f"{at} {what}; {names.offer(text)}")
+    return found[0]
+
+
+def named_question(asked: Any, names: Names, place: str) -> Question:
+    """Return what a property asks for; refuse unknown names and list the known ones, as Storm would not."""
+    question, text = question_of(asked, names, place), str(asked.get_raw_formula())
+    for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
+        what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
+        if name not in known:
+            at = f"{place}: property {printable(text)}"
+            raise PrudentError(f'{at}: there is no {what} "{printable(name)}"; {names.offer(text)}')
+    return question
+
+
+def question_of(asked: Any, names: Names, place: str) -> Question:
+    """Return what a property asks for; refuse any but a total cost, or reward, until a goal."""
+    formula = asked.get_raw_formula()
+    path: Any = getattr(formula, "subformula", None)
+    kind = type(formula).__name__
+    at, offer = f"{place}: property {printable(str(formula))}", names.offer(str(formula))
+    if found := BUDGET.match(str(formula)):
+        budget = found[1] if found[1].isdecimal() else "BUDGET"
+        raise PrudentError(
+            f"{at} asks for the chance to stay within a budget: read the model with a property for its costs, then "
+            f"prudent.chances answers for every budget, and objective=prudent.Exceedance({budget}) "
+            f"(--objective exceed:{budget}) plans for this one; {offer}"
+        )
+    if kind not in ("RewardOperatorFormula", "TimeOperatorFormula") or type(path).__name__ != "EventuallyFormula":
+        raise PrudentError(f"{at} cannot be planned for; {offer}")
+    filtered = FILTER.match(str(asked).removeprefix(f"({asked.get_name()}): "))
+    if filtered and not (filtered[1] in ONE_VALUE and filtered[2] == '"init"'):
+        what = f"{filtered[1]} of {printable(filtered[2])}"
+        raise PrudentError(f"{at} has a filter, {what}; plans are for the initial state: leave the filter out; {offer}")
+    if formula.has_bound:
+        raise PrudentError(f"{at} asks whether a bound holds; ask for the least value, with =? in its place; {offer}")
+    found = COUNTED.match(str(path))
+    allowed = {"steps"} if kind == "TimeOperatorFormula" else {"steps", "exit"}
+    counted = set(re.findall(r"\w+", found[1])) if found else allowed
+    if not counted:
+        wanted = ", ".join(f'"{each}"' for each in sorted(allowed, reverse=True))
+        raise PrudentError(
+            f"{at}, called {printable(asked.get_name())}, accumulates nothing on the way to its goal; write "
+            f'"accumulate": [{wanted}] into it'
+        )
+    if not counted <= allowed:
+        wanted = " and ".join(sorted(allowed))
+        raise PrudentError(f"{at} accumulates over {' and '.join(sorted(counted))}; it must over {wanted}")
+    reward = None
+    if kind == "RewardOperatorFormula":
+        if formula.has_reward_model_name():
+            reward = formula.reward_name
+        elif len(names.rewards) == 1 or "" in names.rewards:
+            reward = "" if "" in names.rewards else names.rewards[0]
+        else:
+            raise PrudentError(f'{at} names no reward structure, as R{{"name"}} does; {offer}')
+    return Question(
+        path.subformula,
+        reward,
+        of_states="exit" in counted,
+        of_actions="steps" in counted,
+        most=formula.has_optimality_type and formula.optimality_type.name == "MAXIMIZE",
+        over=filtered[1].replace("minumum", "minimum") if filtered and filtered[1] not in MEAN else "",
+        text=str(formula),
+    )
+
+
+def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
+    """Return the properties that can be planned for: of the least, if there are any, else of the most.
+
+    If there are none, refuse one that only fails to accumulate.
+    """
+    least, most = list[Any](), list[Any]()
+    for each in properties:
+        with suppress(PrudentError):
+            (most if question_of(each, names, place).most else least).append(each)
+    fitting = least or most
+    for each in [] if fitting else properties:
+        if "min=? [F []" in str(each.get_raw_formula()):
+            question_of(each, names, place)
+    return fitting
+
+
+def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
+    """Return the property to take where none is given."""
+    rewards = names.rewards
+    if GOAL in names.labels and (COST in rewards or "" in rewards or len(rewards) == 1):
+        return f'R{{"{COST}"}}min=? [F "{GOAL}"]' if COST in rewards else f'Rmin=? [F "{GOAL}"]'
+    if fitting:
+        shown = ", ".join(f"{printable(each.get_name())} for {printable(each.get_raw_formula())}" for each in fitting)
+        found = f"several of its properties fit; give the name of one: {shown}"
+    elif GOAL in names.labels:
+        found = f'no reward structure is called "{COST}"'
+    else:
+        found = f'there is no label "{GOAL}"'
+    raise PrudentError(
+        f"{place}: say which goals and costs are meant, with property= (--property): {found}; {names.offer()}"
+    )
+
+
+def names_of(model: Any) -> Names:
+    """Return the names in a program, a JANI model or a built model."""
+    if hasattr(model, "global_variables"):
+        kind = {each.name: each.expression_variable for each in model.global_variables}
+        transient = transient_names(model)
+        labels = [name for name in transient if kind[name].has_boolean_type()]
+        lasting = [name for name in kind if kind[name].has_integer_type() and name not in transient]
+        return Names(labels, [name for name in transient if name not in labels], (lasting or [""])[0])
+    if hasattr(model, "labeling"):
+        labels = sorted(model.labeling.get_labels())
+        return Names([each for each in labels if each not in STORMS_OWN] or labels, sorted(model.reward_models))
+    variables = [each.name for module in model.modules for each in module.integer_variables]
+    variables += [each.name for each in model.global_integer_variables]
+    labels, rewards = ([each.name for each in found] for found in (model.labels, model.reward_models))
+    return Names(labels, rewards, (variables or [""])[0])
+
+
+def transient_names(model: Any) -> list[str]:
+    """Return the variables of a JANI model that are no part of its states: rewards and labels."""
+    return [each.name for each in getattr(model, "global_variables", ()) if each.is_transient]
