@@ -63,9 +63,9 @@ def storm_model(model: prudent.SSP):
     return stormpy.models.SparseMdp[float](parts)
 
 
-def reaches_within(storm, budget: int) -> float:
-    """Storm's greatest probability of reaching a goal at a cost of at most this."""
-    formula = stormpy.parse_property(f'Pmax=? [F{{"cost"}}<={budget} "goal"]')
+def reaches_within(storm, budget: int, operator: str = "Pmax") -> float:
+    """Storm's greatest, or least, probability of reaching a goal at a cost of at most this."""
+    formula = stormpy.parse_property(f'{operator}=? [F{{"cost"}}<={budget} "goal"]')
     result = stormpy.model_checking(storm, formula, only_initial_states=True)
     return float(result.get_value(storm.initial_states[0]))
 

@@ -51,6 +51,8 @@ def test_json_is_to_dict(model, plan):
         (("curve",), prudent.curve(model).to_dict()),
         (("curve", "--alphas", "0.3,0.1"), prudent.curve(model).to_dict([0.3, 0.1])),
         (("frontier", "--alpha", 0.2), prudent.frontier(model, 0.2).to_dict()),
+        (("chances", "--budgets", "90,80.5"), prudent.chances(model, [90, 80.5]).to_dict()),
+        (("chances", "--budgets", "95", "--worst"), prudent.chances(model, [95], worst=True).to_dict()),
         (("check",), prudent.check(model).to_dict()),
     ]
     for (verb, *arguments), content in wanted:

@@ -156,7 +156,7 @@ def test_completion_offers_domains():
     assert "betting-game" in done.stdout
 
 
-@pytest.mark.parametrize("verb", [[], ["solve"], ["evaluate"], ["simulate"], ["check"], ["completion"]])
+@pytest.mark.parametrize("verb", [[], ["solve"], ["evaluate"], ["simulate"], ["check"], ["chances"], ["completion"]])
 def test_help_has_examples(verb):
     shown = run(*verb, "--help")
     assert "Example" in shown
@@ -198,6 +198,18 @@ def test_frontier():
         pytest.approx((4.06, 10)),
     ]
     assert "mean paid for one less of CVaR" in run("frontier", "figure-2", "--alpha", 0.1)
+
+
+def test_chances():
+    answer = json.loads(run("chances", "figure-2", "--budgets", "9,1", "--json"))
+    assert [point["budget"] for point in answer["points"]] == [9, 1]
+    assert [point["chance"] for point in answer["points"]] == pytest.approx([0.9, 0.855])
+    assert all(point["lower"] <= point["chance"] <= point["upper"] for point in answer["points"])
+    assert "greatest chance" in run("chances", "figure-2", "--budgets", "9")
+    assert "least chance" in run("chances", "figure-2", "--budgets", "9", "--worst")
+    result = CliRunner().invoke(main, ["chances", "figure-2", "--budgets", "1,x"])
+    assert result.exit_code == 2
+    assert "--budgets 'x': must be numbers with commas between them" in result.stderr
 
 
 def test_slack_and_limit():

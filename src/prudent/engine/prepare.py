@@ -25,7 +25,6 @@ from prudent.engine.cost_scale import CostScale, multiple
 from prudent.engine.cost_step import COARSEST, Lattice, find_lattice, fine_lattice, usual_step
 from prudent.engine.prepared import PASSES, Members, Prepared
 from prudent.errors import PrudentError, as_number
-from prudent.kernels import compile_for_cycles
 from prudent.kernels.acyclic import luck_ahead
 from prudent.kernels.counting import (
     above_luck,
@@ -93,7 +92,6 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
-    compile_for_cycles()
     flat = _opened(model)
     flat, pruned_to, ordered = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)

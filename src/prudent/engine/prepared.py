@@ -173,6 +173,14 @@ class Prepared(Rows):
         played[choice[~self.is_goal]] = True
         return played
 
+    @property
+    def avoided(self) -> BoolArray:
+        """Which of the model's actions, in states that plans visit, none plays: a run could get stuck after them."""
+        used = np.zeros(self.model.n_actions, dtype=bool)
+        used[self.model_action[self.model_action >= 0]] = True
+        used[self.members.inner_action] = True
+        return np.asarray(~used & (self.members.state_of >= 0)[self.model.action_state])
+
     @cached_property
     def left_out(self) -> FloatArray:
         """What rounding left out of each outcome's cost, in levels."""

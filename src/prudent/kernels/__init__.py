@@ -7,12 +7,24 @@ source are removed when the package is imported.
 """
 
 import contextlib
-from functools import cache
+import time
+from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 
-import numpy as np
+from numba.core.event import Event, Listener, register
 
-__all__ = ["compile_for_cycles", "compiled_before", "drop_stale"]
+__all__ = ["Compiler", "compiler", "drop_stale"]
+
+PURPOSES = {
+    "graphs": "models with cycles",
+    "sweep": "models with cycles",
+    "game": "the paper's methods",
+    "episodes": "simulated runs",
+}
+"""What the kernels of a module are for; those of all others are for planning."""
+
+LOCK, COMPILE = "numba:compiler_lock", "numba:compile"
 
 
 def drop_stale(folder: Path) -> None:
@@ -27,28 +39,55 @@ def drop_stale(folder: Path) -> None:
 drop_stale(Path(__file__).parent)
 
 
-def compiled_before() -> bool:
-    """Return whether numba's cache holds the present version of the largest kernel."""
-    from prudent.kernels.tiles import settle
+class Compiler(Listener):
+    """How long numba has compiled, or read what it had compiled before, so far; and who is told when it compiles.
 
-    line = settle.py_func.__code__.co_firstlineno
-    return any(Path(str(settle.stats.cache_path)).glob(f"tiles.settle-{line}.*.nbi"))
-
-
-@cache
-def compile_for_cycles() -> None:
-    """Compile the kernels that only models with cycles need, or read them from the cache, on a model of one goal.
-
-    The model that warms up the other kernels, before any clock runs, has no cycles.
+    Numba says when it takes the lock that it compiles under, and when it begins to compile a function.
     """
-    from prudent.kernels.graphs import almost_sure, best_luck, sorted_by, staying, worst_case
-    from prudent.kernels.search import next_hops
 
-    start, none, no_action, goal = np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0, bool), np.ones(1, bool)
-    enter = start, sorted_by(none, start)
-    almost_sure(start, none, none, *enter, goal.copy(), no_action)
-    best_luck(goal, none, none, *enter, none, np.zeros(1, np.int64), np.zeros(1, np.int64))
-    staying(none, none, *enter, no_action)
-    next_hops(*enter, goal)
-    blocks = np.arange(2), start[:1], start[:1]
-    worst_case(start, start[:1], none, none, none, none, *enter, *blocks, np.zeros(1, np.int64))
+    def __init__(self) -> None:
+        self.tell: Callable[[str], None] = lambda message: None
+        self._told: set[str] = set()
+        self._guard, self._depth, self._since, self._before = Lock(), 0, 0.0, 0.0
+        self._inside = 0  # how many functions are being compiled, each for the one before
+        for kind in (LOCK, COMPILE):
+            register(kind, self)
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far, all threads together."""
+        with self._guard:
+            return self._before + (time.perf_counter() - self._since if self._depth else 0.0)
+
+    def on_start(self, event: Event) -> None:
+        """Start the clock, or tell what is compiled."""
+        if event.kind == COMPILE:
+            self._inside += 1
+            if self._inside == 1:
+                self._announce(event.data["dispatcher"].py_func.__module__)
+            return
+        with self._guard:
+            if self._depth == 0:
+                self._since = time.perf_counter()
+            self._depth += 1
+
+    def on_end(self, event: Event) -> None:
+        """Stop the clock."""
+        if event.kind == COMPILE:
+            self._inside -= 1
+            return
+        with self._guard:
+            self._depth -= 1
+            if self._depth == 0:
+                self._before += time.perf_counter() - self._since
+
+    def _announce(self, module: str) -> None:
+        """Tell what the kernels of a module are for, once."""
+        package, _, name = module.rpartition(".")
+        purpose = PURPOSES.get(name, "planning")
+        if package == __name__ and purpose not in self._told:
+            self._told.add(purpose)
+            self.tell(f"compiling kernels for {purpose}, once; this may take a minute")
+
+
+compiler = Compiler()

@@ -8,6 +8,17 @@ SHORT = 32
 
 
 @njit(cache=True)
+def sorted_by(row, row_start):
+    """Return the items sorted by row, in their own order within a row; rows begin at ``row_start``."""
+    next_item = row_start.copy()
+    order = np.empty(len(row), dtype=np.int64)
+    for i in range(len(row)):
+        order[next_item[row[i]]] = i
+        next_item[row[i]] += 1
+    return order
+
+
+@njit(cache=True)
 def whole_numbers(value, most):
     """Return the values as integers, and whether all are integers of size at most ``most``."""
     whole = np.empty(len(value), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Searches in the graph of a model: which states can reach a goal, at what best and what worst cost.
+"""Searches in the graph of a model with cycles: which states can reach a goal, at what best and what worst cost.
 
 ``enter_start`` and ``enter`` list, for each state, the outcomes that lead to it.
 """
@@ -10,17 +10,6 @@ from numba import njit
 
 UNREACHED = 2**62
 """Stands for an infinite cost in integer arrays."""
-
-
-@njit(cache=True)
-def sorted_by(row, row_start):
-    """Return the items sorted by row, in their own order within a row; rows begin at ``row_start``."""
-    next_item = row_start.copy()
-    order = np.empty(len(row), dtype=np.int64)
-    for i in range(len(row)):
-        order[next_item[row[i]]] = i
-        next_item[row[i]] += 1
-    return order
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ budget of 0 is not exceeded yet, and with value 1 once the budget is exceeded.  
 sweep; the least VaR at alpha is the least w with P(start, w) <= alpha.
 
 *Guarantee.*  As for CVaR: the sweep also carries a lower bound on P, and costs without a common step are rounded up for
-the plan and down for the bound.
+the plan and down for the bound.  Where P is below 1e-300, the bounds are 0 and 1e-300.
 """
 
 from dataclasses import dataclass
@@ -31,9 +31,12 @@ from prudent.policies.distribution import FORGIVEN
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["Exceeding", "exceeding"]
+__all__ = ["TINY", "Exceeding", "exceeding", "surely_below"]
 
 CHANCE = Terms(accrual=0.0, slope=0.0)
+
+TINY = 1e-300
+"""Probabilities below this are not told apart: floats have too few digits for them, or none."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +60,41 @@ class Exceeding:
         return int(np.argmax(found)), int(np.argmax(sure))
 
 
-def exceeding(prepared: Prepared, most: int, limits: Limits, tie: float = TIE) -> Exceeding:
-    """Sweep the budgets from 0 to ``most``; chances within the relative tolerance ``tie`` count as equal."""
+def exceeding(
+    prepared: Prepared, most: int, limits: Limits, tie: float = TIE, *, least: float | None = None
+) -> Exceeding:
+    """Sweep the budgets from 0 to ``most``, or until the probability is at most ``least``, if that is given.
+
+    Probabilities within the relative tolerance ``tie`` count as equal.
+    """
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     value = np.minimum(worst.value + 1, UNREACHED)
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the mean
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
     base = Base(one, one, expected.value)
-    swept = bounded_sweep(prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0, tie=tie)
+    until = None if least is None else lambda chance: chance <= least
+    swept = bounded_sweep(
+        prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0, tie=tie, until=until
+    )
     if swept.stopped:
         raise Stopped(swept.stopped, "sweeping the budgets")
     chance = swept.excess[1:]
     low = swept.low if prepared.scale.rounded else swept.low[1:]  # a bound from rounded costs comes without row 0
-    # Each level may add the error of one sum for every state that is passed at no cost.
-    depth = np.arange(2, len(chance) + 2) * (1 + np.diff(prepared.free_blocks[0]).size)
-    high = np.minimum(chance * (1 + depth * float(rounding(prepared).max(initial=0.0))), 1.0)
+    sure = np.arange(len(chance)) >= worst.value[prepared.start]  # some plan never exceeds these: exactly 0
+    high = np.where(sure, chance, np.minimum(surely_below(prepared, chance), 1.0))
     low = np.append(low, np.zeros(max(len(chance) - len(low), 0)))[: len(chance)]  # 0 beyond the worst case
+    low = np.where(low < TINY, 0.0, low)
     return Exceeding(prepared, expected, chance, low, high, swept.choice)
+
+
+def surely_below(prepared: Prepared, chance: FloatArray) -> FloatArray:
+    """Return upper bounds on what a sweep computed for each budget from 0 up, without its rounding errors."""
+    levels = np.arange(2, len(chance) + 2)
+    # Each level may add the error of one sum for every state that is passed at no cost.
+    depth = levels * (1 + np.diff(prepared.free_blocks[0]).size)
+    high = chance * (1 + depth * float(rounding(prepared).max(initial=0.0)))
+    # What is not 0 is at least the probability of a path, and so many steps are enough for one.
+    steps = prepared.longest if prepared.finite else levels * prepared.n_states
+    smallest = steps * np.log(float(prepared.probability.min(initial=1.0)))
+    return np.where((chance < TINY) & (smallest < np.log(TINY)), TINY, high)

@@ -13,7 +13,10 @@ from prudent.models.graph import towards
 from prudent.models.rows import IntArray, offsets, ranges, starts
 from prudent.models.ssp import SSP, check_model
 
-__all__ = ["amend"]
+__all__ = ["amend", "is_amended"]
+
+STUCK, LATE = "stuck", "late"
+"""The names of the goals that are added, with primes where the model has such names."""
 
 FINITE = ("a finite number", math.isfinite)
 
@@ -82,7 +85,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
         cost=np.concatenate([model.cost[outcome], np.full(len(trap), price)])[by_row],
         initial_state=model.initial_state,
         initial_probability=model.initial_probability,
-        state_names=[*states, _fresh("stuck", states)],
+        state_names=[*states, _fresh(STUCK, states)],
         action_names=[names[i] for i in order],
         name=model.name,
         notes=model.notes,
@@ -92,7 +95,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
 def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     goals = np.flatnonzero(model.is_goal)
     states, actions = model.names
-    names: list[Hashable] = [*(states[s] for s in goals.tolist()), _fresh("late", states)]
+    names: list[Hashable] = [*(states[s] for s in goals.tolist()), _fresh(LATE, states)]
     late = len(goals)
     fixed = np.full(model.n_states, -1)
     fixed[goals] = np.arange(len(goals))
@@ -134,6 +137,12 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         name=model.name,
         notes=model.notes,
     )
+
+
+def is_amended(model: SSP, state: int) -> bool:
+    """Return whether a state is, by its name, one of the goals that :func:`amend` adds."""
+    name = model.state(state)
+    return bool(model.is_goal[state]) and isinstance(name, str) and name.rstrip("'") in (STUCK, LATE)
 
 
 def _fresh(name: str, taken: Sequence[Hashable]) -> str:

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from prudent.kernels.graphs import sorted_by, staying
+from prudent.kernels.counting import sorted_by
+from prudent.kernels.graphs import staying
 from prudent.kernels.search import in_order, next_hops, reached, strong_components
 from prudent.models.rows import BoolArray, IntArray, owner, starts
 

@@ -1,31 +1,42 @@
-"""The greatest chance of staying within a budget, for many budgets at once.
+"""The greatest or the least chance of staying within a budget, for many budgets at once.
 
-Model checkers ask for it one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]``; here one sweep answers for all
-budgets (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count: where risking a
-trap does better, a model checker's number is larger.  Each budget has a best plan of its own:
+Model checkers ask for them one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``; here one
+sweep answers for all budgets.
+
+*Greatest* (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count: where risking a
+trap does better, a model checker's number is larger, and a note says so.  Each budget has a best plan of its own:
 ``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
+
+*Least* (:mod:`prudent.methods.least_chance`).  Whatever one does, the chance is no smaller.  All policies count, those
+that never finish, too.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
 from prudent.methods.exceedance import exceeding
-from prudent.models.rows import FloatArray
+from prudent.methods.least_chance import finishing, with_arrivals
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP, check_model
+from prudent.planning.check import about_avoided
 from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, likely_step
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain, small
 
 __all__ = ["Chances", "chances"]
 
 TAIL = 0.1
 """The alpha for which a step is chosen if costs have no common step and the user gives none."""
+
+NOTHING = 2.0**-60
+"""A chance of exceeding a budget that makes no difference to 1 minus it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,11 +54,13 @@ class Chances(Shown):
 
     model: SSP
     budgets: FloatArray
-    chance: FloatArray  # the greatest chance found of a total cost within the budget
-    lower: FloatArray  # bounds on the greatest chance of all plans
+    chance: FloatArray  # the greatest or least chance found of a total cost within the budget
+    lower: FloatArray  # bounds on the greatest or least chance of all plans
     upper: FloatArray
     step: float | None  # what costs were rounded to, if they were
     seconds: float
+    worst: bool = False  # whether these are least chances
+    notes: tuple[str, ...] = ()  # which plans count, where that matters
 
     @property
     def gap(self) -> float:
@@ -55,16 +68,18 @@ class Chances(Shown):
         return float((self.upper - self.lower).max(initial=0.0))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers for JSON.
+        """Return the numbers as ``prudent chances --json`` prints them.
 
         Examples
         --------
         >>> import prudent
-        >>> prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()["chance"]
+        >>> [point["chance"] for point in prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()["points"]]
         [0.855, 0.9]
         """
-        names = ("budgets", "chance", "lower", "upper", "gap", "step", "seconds")
-        return plain({"model": self.model.name, **{name: getattr(self, name) for name in names}})
+        rows = zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
+        points = [dict(zip(("budget", "chance", "lower", "upper"), map(float, row), strict=True)) for row in rows]
+        names = ("worst", "step", "seconds", "notes")
+        return plain({"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}})
 
     def to_frame(self) -> DataFrame:
         """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``.
@@ -92,14 +107,16 @@ class Chances(Shown):
         ('1.000000', '0.855000', '0.855000', '0.855000')
         """
         rounded = () if self.step is None else (f"costs rounded to multiples of {self.step:g}",)
+        which = "least" if self.worst else "greatest"
         return Table(
-            f"{self.model.name}: greatest chance of a total cost within a budget, {self.seconds:.3g} s",
+            f"{self.model.name}: {which} chance of a total cost within a budget, {self.seconds:.3g} s",
             tuple(
-                tuple(map(number, row)) for row in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
+                (number(budget), *map(small, row))
+                for budget, *row in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
             ),
             "rrrr",
             head=("budget", "chance", "at least", "at most"),
-            notes=rounded,
+            notes=(*rounded, *self.notes),
         )
 
     def __repr__(self) -> str:
@@ -110,21 +127,26 @@ def chances(
     model: SSP,
     budgets: Iterable[float],
     *,
+    worst: bool = False,
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
 ) -> Chances:
-    """Return the greatest chance of a total cost within each budget, with bounds: all from one sweep.
+    """Return the greatest chance of a total cost within each budget, or the least, with bounds: all from one sweep.
 
-    Only plans that reach a goal with probability 1 count, as everywhere here.  If every state can reach a goal, the
-    chance is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``.
+    Of the greatest chance, only plans that reach a goal with probability 1 count, as everywhere here.  If every state
+    can reach a goal, it is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``; else ``notes`` say that actions
+    were left out.  The least chance, ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all policies count.  It is 0
+    where one can avoid the goals for ever, since a run that never finishes stays within no budget.
 
     Parameters
     ----------
     model : SSP
     budgets : numbers
         In any order.
+    worst : bool
+        Return the least chance instead: no plan, however bad, has a smaller one.
     step : float, optional
         Round costs to multiples of this; the bounds enclose what that changes.
     memory, time_limit, threads
@@ -133,31 +155,92 @@ def chances(
     Examples
     --------
     >>> import prudent
-    >>> prudent.chances(prudent.domains.betting_game(), range(40, 101, 20)).chance.round(6).tolist()
+    >>> game = prudent.domains.betting_game()
+    >>> prudent.chances(game, range(40, 101, 20)).chance.round(6).tolist()
     [0.311146, 0.488546, 0.822041, 1.0]
+    >>> prudent.chances(game, range(40, 101, 20), worst=True).chance.round(6).tolist()
+    [0.0, 0.0, 0.0, 1.0]
     """
     check_model(model)
     if not isinstance(budgets, Iterable):
         raise PrudentError(f"budgets is {budgets!r}; it must be a sequence of numbers, such as [10, 20]")
     wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
-    job = begin(model, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads)
+    swept, endless = with_arrivals(model) if worst else (model, None)
+    job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads)
+    if worst and job.step is not None and not prepare(swept).fine.any():
+        job = replace(job, step=None)  # where runs end at once, no cost is left to be rounded
+    attempt = _least if worst else _greatest
     with job.stopping():
-        stage = job.refined(lambda prepared: _within(job, prepared, wanted), likely_step)
+        stage = job.refined(lambda prepared: attempt(job, prepared, _levels(prepared, wanted)), likely_step)
     chance, lower, upper = stage.found
-    scale = stage.prepared.scale
-    return Chances(model, wanted, chance, lower, upper, scale.level_size if scale.rounded else None, job.seconds)
+    prepared, scale = stage.prepared, stage.prepared.scale
+    who = _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
+    return Chances(
+        model,
+        wanted,
+        chance,
+        lower,
+        upper,
+        scale.level_size if scale.rounded else None,
+        job.seconds,
+        worst,
+        (*model.notes, *stage.notes, *who),
+    )
 
 
-def _within(job: Job, prepared: Prepared, budgets: FloatArray) -> Stage[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Return the chances of staying within budgets, with their bounds; no gap is asked for."""
-    level = np.array([max(min(prepared.scale.level_within(b), UNREACHED), -1) for b in budgets], dtype=np.int64)
+Bounded = tuple[FloatArray, FloatArray, FloatArray]
+"""Chances, lower bounds and upper bounds, an entry for each budget."""
+
+
+def _levels(prepared: Prepared, budgets: FloatArray) -> IntArray:
+    """Return budgets in levels; -1 for those that best luck exceeds."""
+    return np.array([max(min(prepared.scale.level_within(b), UNREACHED), -1) for b in budgets], dtype=np.int64)
+
+
+def _greatest(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
+    """Return the greatest chances of staying within budgets, with their bounds; no gap is asked for."""
     worst = int(least_worst_case(prepared).value[prepared.start])
-    most = int(min(level.max(initial=0), worst))
-    found = exceeding(prepared, max(most, 0), job.limits)
-    inside = np.clip(level, 0, most)
+    found = exceeding(prepared, max(int(min(level.max(initial=0), worst)), 0), job.limits, least=NOTHING)
+    inside = np.clip(level, 0, len(found.chance) - 1)
     some, sure = level >= 0, level >= worst  # best luck is within the budget; some plan never exceeds it
     chance, lower, upper = (
-        np.where(some, np.where(sure, 1.0, 1.0 - beyond[inside]), 0.0)
-        for beyond in (found.chance, found.high, found.low)
+        np.where(some, np.where(sure, 1.0, less), 0.0)
+        for less in (
+            1.0 - found.chance[inside],
+            _complement(found.high[inside], 0.0),
+            np.where(inside < level, 1.0, _complement(found.low[inside], 1.0)),
+        )
     )
     return Stage(prepared, (chance, lower, upper))
+
+
+def _least(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
+    """Return the least chances of staying within budgets, with their bounds; no gap is asked for."""
+    found = finishing(prepared, max(int(level.max(initial=0)), 0), job.limits)
+    inside = np.clip(level, 0, len(found.chance) - 1)
+    chance, lower, upper = (np.where(level >= 0, part[inside], 0.0) for part in (found.chance, found.low, found.high))
+    return Stage(prepared, (chance, lower, upper))
+
+
+def _complement(chance: FloatArray, towards: float) -> FloatArray:
+    """Return 1 minus chances, rounded towards 0 or 1; that of 0 and of 1 is exact."""
+    exact = (chance == 0) | (chance == 1)
+    return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
+
+
+def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:
+    """Say that plans leave out actions after which a run may get stuck, if they do."""
+    avoided = prepared.avoided
+    if not avoided.any():
+        return ()
+    more = "no plan here plays them, so a model checker's Pmax, which counts those that do, may be larger"
+    return (f"{about_avoided(model, avoided)}: {more}",)
+
+
+def _who_never_ends(model: SSP, prepared: Prepared, endless: BoolArray) -> tuple[str, ...]:
+    """Say that runs may go on for ever, if they may."""
+    there = np.flatnonzero(endless & (prepared.members.state_of[:-1] >= 0))
+    if len(there) == 0:
+        return ()
+    where = f"{len(there):,} states, for example {model.state(int(there[0]))!r}"
+    return (f"a run can stay for ever in {where}: as in a model checker's Pmin, it is within no budget then",)

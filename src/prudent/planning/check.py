@@ -12,14 +12,14 @@ from prudent.engine.values.worst_case import true_worst_case
 from prudent.errors import ModelError, PrudentError, as_number
 from prudent.io.formats import load
 from prudent.models.graph import ordered_blocks, reachable
-from prudent.models.rows import owner, starts
+from prudent.models.rows import BoolArray, owner, starts
 from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.policies.distribution import check_alpha
 from prudent.runtime.limits import Limits, Stopped, shown_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
-__all__ = ["Report", "check"]
+__all__ = ["Report", "about_avoided", "check"]
 
 NAMED = 5
 """How many states a note names."""
@@ -230,9 +230,7 @@ def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
         if not found[start]:
             found |= reachable(source, model.successor[arc], model.n_states, start)
     pruned = prepared.members.state_of < 0
-    known = np.concatenate([prepared.model_action, prepared.members.inner_action])
-    dropped = ~np.isin(np.arange(model.n_actions), known) & ~pruned[owner(model.action_start)]
-    notes = list(model.notes)
+    avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (
         (~found, "cannot be reached from the start"),
         (pruned & found, "can be reached, but no plan goes there: a run could get stuck"),
@@ -241,10 +239,8 @@ def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
             some = ", ".join(repr(model.state(int(s))) for s in np.flatnonzero(which)[:NAMED])
             more = ", ..." if which.sum() > NAMED else ""
             notes.append(f"{int(which.sum()):,} states {why}: {some}{more}")
-    if dropped.any():
-        a = int(np.flatnonzero(dropped)[0])
-        place = f"{model.action(a)!r} in {model.state(model.state_of_action(a))!r}"
-        notes.append(f"{int(dropped.sum()):,} actions may lead to where a run gets stuck, for example {place}")
+    if avoided.any():
+        notes.append(about_avoided(model, avoided))
     if inner := len(prepared.members.inner_action):
         notes.append(f"{inner:,} actions move inside free cycles, whose states count as one")
     if prepared.scale.rounded:
@@ -255,6 +251,13 @@ def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
         "least_cost": prepared.scale.in_units(0),
         "worst_case": prepared.scale.in_units(worst),
         "pruned_states": int(pruned.sum()),
-        "pruned_actions": int(dropped.sum()),
+        "pruned_actions": int(avoided.sum()),
         "notes": tuple(notes),
     }
+
+
+def about_avoided(model: SSP, avoided: BoolArray) -> str:
+    """Say how many actions no plan plays, and why."""
+    a, count = int(np.flatnonzero(avoided)[0]), int(avoided.sum())
+    place = f"{model.action(a)!r} in {model.state(model.state_of_action(a))!r}"
+    return f"{count:,} actions may lead to where a run gets stuck, for example {place}"

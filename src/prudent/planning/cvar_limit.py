@@ -1,6 +1,5 @@
 """The least expected cost within a limit on CVaR."""
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +18,7 @@ from prudent.policies.mixed import MixedPolicy
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
+from prudent.runtime.clock import now
 from prudent.runtime.limits import Stopped
 
 __all__ = ["Cap", "cap_of", "limited", "solve_within"]
@@ -101,7 +101,7 @@ def solve_within(job: Job, cap: Cap) -> Plan:
 
 
 def _attempt(job: Job, prepared: Prepared, cap: Cap) -> Stage[_Within]:
-    began, explored = time.perf_counter(), explore(prepared, job.alpha, job.limits)
+    began, explored = now(), explore(prepared, job.alpha, job.limits)
     optimum = solution_for(explored, job.alpha)
     safest = stage_of(prepared, optimum, job.alpha, began)
     solution, limit = optimum, np.nan
@@ -117,7 +117,7 @@ def _attempt(job: Job, prepared: Prepared, cap: Cap) -> Stage[_Within]:
         lower, upper = bracket_below(prepared, solution.expected_lower), prepared.scale.in_units(solution.expected)
         asked = Bracket(lower, upper, _size(prepared, upper))
     found = _Within(solution, optimum, safest.bracket, limit)
-    return Stage(prepared, found, asked, safest.levels, time.perf_counter() - began, solution.stopped)
+    return Stage(prepared, found, asked, safest.levels, now() - began, solution.stopped)
 
 
 def _size(prepared: Prepared, mean: float) -> float:

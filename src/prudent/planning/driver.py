@@ -1,4 +1,4 @@
-"""The driver that all verbs share: check, limits, compile, clock, prepare, refine, stop.
+"""The driver that all verbs share: check, limits, clock, prepare, refine, stop.
 
 A verb calls :func:`begin`, which checks what all verbs take and starts the clock, and gives the :class:`Job` a function
 that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if a step is given, or if costs have
@@ -7,35 +7,31 @@ as close as asked for.
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from prudent.domains import figure_2
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import Defect, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
-from prudent.kernels import compiled_before
 from prudent.methods.exact import Explored, explore
-from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.refine import COMMON, Found, Stage, finer_step, in_time, likely_step
 from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
+from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
-from prudent.runtime.progress import announce
 
-__all__ = ["Job", "begin", "compile_kernels", "explored", "plan_of", "stage_of"]
+__all__ = ["Job", "begin", "explored", "plan_of", "stage_of"]
 
 STALLED = 0.9
 """Where a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
@@ -43,20 +39,19 @@ STALLED = 0.9
 
 @dataclass(frozen=True)
 class Job:
-    """One call of a verb: what is asked for, within which limits, since when."""
+    """One call of a verb: what is asked for, and within which limits."""
 
     model: SSP
     alpha: float
     step: float | None  # to round costs to, if the user gave one
     target: Target
     limits: Limits
-    began: float
     checkpoint: Checkpoint | None = None
 
     @property
     def seconds(self) -> float:
-        """The seconds since the clock was started."""
-        return time.perf_counter() - self.began
+        """The seconds since the clock was started, compilation not counted."""
+        return now() - self.limits.began
 
     def prepared(self, step: float | None) -> Prepared:
         """Return the model, prepared for this step, with its least expected cost, within the limits."""
@@ -169,7 +164,6 @@ def begin(
     model: SSP,
     alpha: float,
     *,
-    method: str = "exact",
     target: Target | None = None,
     step: float | None = None,
     memory: int | float | str | None = None,
@@ -178,7 +172,7 @@ def begin(
     checkpoint: str | PathLike[str] | None = None,
     said: object = None,
 ) -> Job:
-    """Check the arguments that all verbs take, compile, and start the clock; model and alpha are checked already.
+    """Check the arguments that all verbs take, and start the clock; model and alpha are checked already.
 
     A checkpoint belongs to the model, alpha, the step and ``said``: the method as the user gave it.
     """
@@ -188,16 +182,14 @@ def begin(
     if checkpoint is not None:
         about = {"model": model.fingerprint, "alpha": alpha, "method": repr(said), "step": step}
         keeper = Checkpoint(checkpoint, about)
-    compile_kernels(method)
-    limits = replace(limits, keeper=keeper, began=time.monotonic())  # compiling does not count
-    return Job(model, alpha, step, target or Target(), limits, time.perf_counter(), keeper)
+    return Job(model, alpha, step, target or Target(), replace(limits, keeper=keeper), keeper)
 
 
 def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float) -> Stage[Solution]:
     """Return a solution as a stage, with its bracket on the optimal CVaR and the seconds since it ``began``."""
     bracket = bracket_of(prepared, solution, alpha)
     levels = prepared.scale.in_levels(bracket.upper if np.isfinite(bracket.upper) else bracket.lower)
-    return Stage(prepared, solution, bracket, levels, time.perf_counter() - began, solution.stopped)
+    return Stage(prepared, solution, bracket, levels, now() - began, solution.stopped)
 
 
 def explored(job: Job, what: str) -> Explored:
@@ -275,14 +267,3 @@ def _better(before: Stage[Any], after: Stage[Any]) -> Stage[Any]:
     best = after if after.bracket.upper <= before.bracket.upper else before
     lower = max(before.bracket.lower, after.bracket.lower)
     return replace(best, bracket=replace(best.bracket, lower=lower))
-
-
-@cache
-def compile_kernels(method: str) -> None:
-    """Compile a method's kernels, or read them from the cache, before any clock runs; say so when it takes a while."""
-    if not compiled_before():
-        announce("compiling its kernels, once; this takes about half a minute")
-    limits, prepared = Limits.of(None, None), prepare(figure_2())
-    bracket_of(prepared, chosen(method)[1](prepared, 0.5, limits), 0.5)
-    if limits.interrupted:
-        raise KeyboardInterrupt

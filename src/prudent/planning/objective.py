@@ -1,6 +1,5 @@
 """The best policy for an objective, its value, and bounds on the optimal one."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from prudent.engine.values.expected_cost import least_expected_cost, surely_expe
 from prudent.engine.values.worst_case import true_worst_case, worst_case_of
 from prudent.errors import PrudentError
 from prudent.methods.exact import explore
-from prudent.methods.exceedance import exceeding
+from prudent.methods.exceedance import TINY, exceeding
 from prudent.methods.mean_cvar import Weighing
 from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, ValueAtRisk
 from prudent.methods.solution import Solution
@@ -23,6 +22,7 @@ from prudent.policies.chain import backward
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
+from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, Stopped
 
 __all__ = ["solution_of", "solve_for"]
@@ -32,21 +32,24 @@ def solve_for(job: Job, objective: Objective) -> Plan:
     """Return the best plan for an objective other than CVaR."""
 
     def attempt(prepared: Prepared) -> Stage[tuple[BudgetPolicy, Achieved]]:
-        began = time.perf_counter()
+        began = now()
         policy, achieved = _achieve(prepared, job.alpha, objective, job.limits)
         least = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
         size = max(abs(achieved.lower), abs(achieved.upper), least)
         bracket = Bracket(achieved.lower, achieved.upper, size)
-        return Stage(prepared, (policy, achieved), bracket, policy.level, time.perf_counter() - began)
+        return Stage(prepared, (policy, achieved), bracket, policy.level, now() - began)
 
     with job.stopping():
         best = job.refined(attempt, likely_step, may_stall=True)
         policy, achieved = best.found
-        stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.began)
+        stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.limits.began)
         stage = replace(stage, seconds=job.seconds, stopped=best.stopped, notes=best.notes)
     plan = plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
     status = job.target.status(best.bracket, aims=True, interrupted=best.stopped == "interrupted")
-    return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status)
+    notes = plan.notes
+    if isinstance(objective, Exceedance) and achieved.lower == 0 < achieved.upper <= 2 * TINY:
+        notes = (*notes, f"probabilities below {TINY:g} are not told apart, and the least is one of them")
+    return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status, notes=notes)
 
 
 def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:

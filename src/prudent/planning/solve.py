@@ -3,7 +3,6 @@
 :mod:`prudent.planning.driver` says what is checked and how a solve is driven.
 """
 
-import time
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from prudent.planning.objective import solve_for
 from prudent.planning.refine import Stage, coarse_step
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
+from prudent.runtime.clock import now
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
@@ -114,7 +114,7 @@ def solve(
     if checkpoint is not None and (cap is not None or objective is not None):
         raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
     job = begin(
-        model, alpha, method=name, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads,
+        model, alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads,
         checkpoint=checkpoint, said=method,
     )  # fmt: skip
     if objective is not None:
@@ -129,7 +129,7 @@ def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
     """Run a method; only ``exact`` aims at the optimal CVaR, so only it is worth a finer step."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:
-        began = time.perf_counter()
+        began = now()
         return stage_of(prepared, run(prepared, job.alpha, job.limits), job.alpha, began)
 
     if name == "exact":

@@ -7,6 +7,7 @@ import numpy as np
 
 from prudent.domains.navigation import place_of_junctions
 from prudent.errors import PrudentError
+from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, Axes, axes_for, name_of
@@ -20,6 +21,9 @@ __all__ = ["routes"]
 
 FEW = 12
 """Up to this many states, all are named."""
+
+MANY = 200
+"""Up to this many ways are drawn as arrows one by one, which takes about a millisecond for each."""
 
 SHOWN = 0.005
 """Ways that runs take less often than this are left out."""
@@ -43,8 +47,9 @@ def routes(
     budget : float, optional
         Draw instead what the plan plays in each state at this budget left.
     positions : mapping, optional
-        Where each state lies, (x, y).  By default as in the invented road network; for other models the distances match
-        the costs between states, as nearly as a plane allows, with the start on the left.
+        Where each state lies, (x, y); the ends that :func:`prudent.amend` adds need no place.  By default as in the
+        invented road network; for other models the distances match the costs between states, as nearly as a plane
+        allows, with the start on the left.
     ax : Axes, optional
         Where to draw.
 
@@ -66,22 +71,17 @@ def routes(
     lines = needed("matplotlib.collections", "plot").LineCollection
     ax.add_collection(lines(place[once], colors="#D9D9D9", linewidths=0.5, zorder=1))
     ax.plot(place[:, 0], place[:, 1], "o", color=FAINT, markersize=2.5, zorder=2)
-    arrow = needed("matplotlib.patches", "plot").FancyArrowPatch
-    for (source, target), often in sorted(zip(once.tolist(), total.tolist(), strict=True), key=lambda each: each[1]):
-        if often < SHOWN or source == target:
-            continue
-        often = min(often, 1.0) if budget is None else 0.15
-        how: dict[str, Any] = {"linewidth": _width(often), "alpha": 0.4 + 0.6 * often, "mutation_scale": 6 + 4 * often}
-        how |= {"arrowstyle": "-|>", "shrinkA": 0.5, "shrinkB": 0.5, "connectionstyle": "arc3,rad=0.05"}
-        drawn = arrow(place[source], place[target], **how)
-        drawn.set(color=BLUE if budget is None else INK, zorder=3 + often)
-        ax.add_patch(drawn)
+    taken = np.flatnonzero((total >= SHOWN) & (once[:, 0] != once[:, 1]))
+    taken = taken[np.argsort(total[taken], kind="stable")]
+    often = np.minimum(total[taken], 1.0) if budget is None else np.full(len(taken), 0.15)
+    draw = _draw_arrows if len(taken) <= MANY else _draw_lines
+    draw(ax, place[once[taken]], often, BLUE if budget is None else INK)
     _name_places(ax, model, place, once, total, budget)
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
     ax.set_axis_off()
     if budget is None:
-        _key(ax)
+        _key(ax, crowded=len(taken) > MANY)
         shown = "width: how often runs take a way"
     else:
         shown = f"what is played with {budget:g} of the budget left"
@@ -90,15 +90,42 @@ def routes(
     return ax
 
 
+def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> None:
+    """Draw ways, (n, 2, 2), as arrows, slightly bent so that ways there and back lie side by side."""
+    arrow = needed("matplotlib.patches", "plot").FancyArrowPatch
+    for (source, target), share in zip(ways, often.tolist(), strict=True):
+        how: dict[str, Any] = {"linewidth": _width(share), "alpha": 0.4 + 0.6 * share, "mutation_scale": 6 + 4 * share}
+        how |= {"arrowstyle": "-|>", "shrinkA": 0.5, "shrinkB": 0.5, "connectionstyle": "arc3,rad=0.05"}
+        drawn = arrow(source, target, **how)
+        drawn.set(color=colour, zorder=3 + share)
+        ax.add_patch(drawn)
+
+
+def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> None:
+    """Draw many ways, (n, 2, 2), at once: lines that end in triangles."""
+    found = needed("matplotlib.collections", "plot")
+    along = ways[:, 1] - ways[:, 0]
+    long = np.maximum(np.hypot(*along.T), 1e-300)  # two states may be in one place
+    head = along * np.minimum(0.3, 0.02 * np.ptp(ways.reshape(-1, 2), axis=0).max() / long)[:, None]
+    tip, back, aside = ways[:, 1], ways[:, 1] - head, 0.5 * np.column_stack([-head[:, 1], head[:, 0]])
+    how = {"alpha": 0.4 + 0.6 * often, "zorder": 3}
+    ax.add_collection(found.LineCollection(ways, colors=colour, linewidths=_width(often), **how))
+    heads = np.stack([tip, back + aside, back - aside], axis=1)
+    ax.add_collection(found.PolyCollection(heads, facecolors=colour, linewidths=0, **how))
+
+
 def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None) -> FloatArray:
     given: Mapping[Any, Any] | None = place_of_junctions(model) if positions is None else positions
     if given is None:
         return place_states(model)
     if not isinstance(given, Mapping):
         raise PrudentError(f"positions is a {type(given).__name__}; it must be a mapping from states to (x, y)")
-    found = np.zeros((model.n_states, 2))
+    found, below = np.zeros((model.n_states, 2)), []
     for index in range(model.n_states):
         state = model.state(index)
+        if state not in given and is_amended(model, index):
+            below.append(index)
+            continue
         if state not in given:
             raise PrudentError(f"positions has no place for state {state!r}; give (x, y) for every state")
         try:
@@ -108,6 +135,10 @@ def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None
             raise PrudentError(f"positions has {given[state]!r} for state {state!r}; it must be (x, y)") from None
     if not np.isfinite(found).all():
         raise PrudentError("positions must be finite numbers")
+    others = np.delete(found, below, axis=0)
+    for index in below:  # the ends that amend added: below all others, in the middle
+        low, tall, wide = others[:, 1].min(), np.ptp(others[:, 1]), np.ptp(others[:, 0])
+        found[index] = np.median(others[:, 0]), low - 0.15 * max(tall, wide)
     return found
 
 
@@ -148,18 +179,23 @@ def _forks(once: IntArray, total: FloatArray) -> list[int]:
     """Return where a plan's routes part, the busiest first."""
     used = total >= 0.02
     source, count = np.unique(once[used, 0], return_counts=True)
-    busy = {int(s): float(total[used & (once[:, 0] == s)].sum()) for s in source[count > 1]}
+    leaving = np.bincount(once[used, 0], weights=total[used])
+    busy = {int(s): float(leaving[s]) for s in source[count > 1]}
     return sorted(busy, key=lambda s: -busy[s])[:12]
 
 
-def _width(often: float) -> float:
+def _width(often: Any) -> Any:
     return 0.7 + 2.8 * often
 
 
-def _key(ax: Any) -> None:
+def _key(ax: Any, *, crowded: bool) -> None:
+    """Say what widths mean: where there is room, or below a crowded picture, where looking for room takes long."""
     Line = needed("matplotlib.lines", "plot").Line2D
     handles = [
         Line([0], [0], color=BLUE, linewidth=_width(often), alpha=0.4 + 0.6 * often, label=f"{often:.0%} of runs")
         for often in (1.0, 0.5, 0.1)
     ]
-    ax.legend(handles=handles, loc="best", frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5, handlelength=3)
+    how: dict[str, Any] = {"loc": "best"}
+    if crowded:
+        how = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": len(handles)}
+    ax.legend(handles=handles, frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5, handlelength=3, **how)

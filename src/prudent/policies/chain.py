@@ -15,6 +15,7 @@ from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.engine.values.worst_case import most_levels
 from prudent.errors import TooLarge
 from prudent.kernels.forwards import distribute, mark_played
 from prudent.kernels.pairs import follow_pairs
@@ -50,7 +51,7 @@ LEVELS = 20_000_000
 """Levels after which a forward pass stops in any case."""
 
 FEW = 2**24
-"""States times levels above which a forward pass first tries to follow only the pairs that runs meet."""
+"""States times levels, to the end, above which a forward pass first tries to follow only the pairs that runs meet."""
 
 PAIRS = 2**23
 """The most pairs of state and level under way at once, if pairs are followed one by one."""
@@ -62,6 +63,9 @@ MORE = 1.01
 
 STEPS = 2**26
 """The most steps from pair to pair: a second or two."""
+
+WORTH = 32
+"""States times levels for each step from pair to pair: with fewer, level by level may be as fast."""
 
 
 @dataclass(frozen=True)
@@ -249,9 +253,10 @@ def followed(
     window = _largest_played(policy) + 1
     numbers = layers * window * prepared.n_states
     # With rounded costs, level by level is preferred: it goes no further than is asked for.
-    worth = NUMBERS if prepared.scale.rounded else FEW
-    if numbers > worth and prepared.acyclic and (found := _followed_by_pairs(policy, layers, numbers)) is not None:
-        return found
+    if prepared.acyclic and (numbers > NUMBERS or not prepared.scale.rounded):
+        work = layers * prepared.n_states * (1 + most_levels(prepared))
+        if work > FEW and (found := _followed_by_pairs(policy, layers, work, numbers)) is not None:
+            return found
     if numbers > NUMBERS:
         raise TooLarge(
             f"following the policy takes room for {numbers:,} numbers; {NUMBERS:,} are the most: use prudent.simulate"
@@ -280,13 +285,16 @@ def followed(
 
 
 def _followed_by_pairs(
-    policy: BudgetPolicy, layers: int, numbers: int
+    policy: BudgetPolicy, layers: int, work: int, numbers: int
 ) -> tuple[FloatArray, int, float, FloatArray, FloatArray] | None:
-    """Return what :func:`followed` does, run to the end, if runs meet few pairs of state and level; else None."""
+    """Return what :func:`followed` does, run to the end, if runs meet few pairs of state and level; else None.
+
+    ``work`` is what going level by level takes, states times levels, and ``numbers`` the room for it.
+    """
     prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
     arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
-    most = min(STEPS, numbers // 8) if numbers <= NUMBERS else STEPS  # else level by level is as fast
-    about = prepared.left_out, policy.choice, policy.level, prepared.start, min(numbers, PAIRS), most, layers, played
+    most = min(STEPS, work // WORTH) if numbers <= NUMBERS else STEPS
+    about = prepared.left_out, policy.choice, policy.level, prepared.start, min(work, PAIRS), most, layers, played
     spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about)
     if len(spent) == 0 or spent.max() >= LEVELS:
         return None

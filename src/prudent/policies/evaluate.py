@@ -1,7 +1,7 @@
 """The exact distribution of a policy's total cost."""
 
 import heapq
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple
@@ -20,11 +20,12 @@ from prudent.policies.chain import MISSING, backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.progress import Progress
 
 __all__ = ["Policy", "evaluate", "restricted"]
 
 PAIRS = 500_000
-"""The most pairs of state and cost so far that a user's function is asked about."""
+"""The most pairs of state and cost so far that a user's function is asked about, if states can be met again."""
 
 Policy = BudgetPolicy | Mapping[Any, Hashable] | Callable[[Any, float], Hashable]
 
@@ -63,7 +64,11 @@ def evaluate(
     if isinstance(policy, Mapping):
         prepared = prepare(restricted(model, policy))
         return _evaluate_budget(BudgetPolicy.of_states(prepared, prepared.action_start[:-1]), tolerance, limits)
-    return _evaluate_function(model, prepare(model), policy, tolerance, limits)
+    prepared = prepare(model)
+    once = bool((prepared.plays == 1).all()) and not prepared.avoided.any()  # no loop was dropped, no action left out
+    if prepared.finite and once:
+        return _evaluate_finite(model, prepared, policy, limits)
+    return _evaluate_function(model, prepared, policy, tolerance, limits)
 
 
 def check_model_and_policy(model: SSP, policy: Policy) -> None:
@@ -203,22 +208,82 @@ def _evaluate_function(
         if left <= 2 * tolerance + 1e-12:  # the difference has lost its digits: sum the mass under way
             left = float(sum(mass[0] for row in waiting.values() for mass in row.values()))
     levels = np.array(sorted(ended), dtype=np.int64)
-    mass = np.array([ended[level] for level in levels.tolist()]).reshape(-1, 2)
-    values, probabilities = prepared.scale.totals(levels), mass[:, 0]
+    mass = np.array([ended[level] for level in levels.tolist()]).reshape(-1, 2).T
+    return _distribution(prepared, levels, mass, left if queue else 0.0, min(queue, default=0))
+
+
+def _distribution(
+    prepared: Prepared, levels: IntArray, mass: FloatArray, missing: float = 0.0, beyond: int = 0
+) -> Distribution:
+    """Return the distribution of runs that end at rising levels; what is missing has used ``beyond`` levels."""
+    values, probabilities = prepared.scale.totals(levels), mass[0]
     if prepared.scale.rounded:
-        values = values + mass[:, 1] / probabilities * prepared.scale.level_size
+        values = values + mass[1] / probabilities * prepared.scale.level_size
         order = np.argsort(values, kind="stable")
         values, probabilities = values[order], probabilities[order]
-    beyond = prepared.scale.total(min(queue)) if queue else 0.0
-    missing = left if queue else 0.0
+    under_way = prepared.scale.total(beyond) if missing > 0 else 0.0
     return Distribution(
         values=values,
         probabilities=probabilities,
-        mean=float(values @ probabilities) + missing * beyond,
+        mean=float(values @ probabilities) + missing * under_way,
         missing=missing,
-        missing_mean=beyond,
+        missing_mean=under_way,
         grouped=prepared.scale.rounded,
     )
+
+
+def _evaluate_finite(
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], limits: Limits
+) -> Distribution:
+    """Follow the mass of a user's function forward through a model without cycles, state by state."""
+    arrived: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in range(model.n_states)]  # levels charged, mass
+    for state, p in zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True):
+        if p > 0:
+            first, left_out = prepared.scale.first(state)
+            arrived[state].append((np.array([first]), np.array([[p], [p * left_out]])))
+    model_state = np.full(prepared.n_states, -1, dtype=np.int64)
+    known = np.flatnonzero(prepared.members.state_of >= 0)
+    model_state[prepared.members.state_of[known]] = known
+    ended: list[tuple[IntArray, FloatArray]] = []
+    with Progress("following the policy", total=prepared.n_states, unit="states") as progress:
+        for done, state in enumerate(model_state[prepared.blocks[1][::-1]].tolist()):
+            if state < 0 or not arrived[state]:  # the first chance step; a state that runs do not meet
+                continue
+            go_on(limits, "following the function")
+            parts, arrived[state] = arrived[state], []
+            if model.action_start[state] == model.action_start[state + 1]:
+                ended += parts
+                continue
+            levels, mass = _merged(parts)
+            for played, which in _played(model, prepared, policy, state, levels):
+                outcome, charge, rest = _moves(model, prepared, state, played)
+                for o, more, left_out in zip(outcome.tolist(), charge.tolist(), rest.tolist(), strict=True):
+                    moved = np.stack([mass[0, which], mass[1, which] + mass[0, which] * left_out])
+                    arrived[int(model.successor[o])].append((levels[which] + more, moved * model.probability[o]))
+            progress.at(done)
+    return _distribution(prepared, *_merged(ended))
+
+
+def _merged(parts: list[tuple[IntArray, FloatArray]]) -> tuple[IntArray, FloatArray]:
+    """Add up the mass that is at the same level."""
+    levels, place = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    mass = np.concatenate([part[1] for part in parts], axis=1)
+    return levels, np.stack([np.bincount(place, weights=each, minlength=len(levels)) for each in mass])
+
+
+def _played(
+    model: SSP, prepared: Prepared, policy: Callable[[Any, float], Hashable], state: int, levels: IntArray
+) -> Iterator[tuple[int, IntArray]]:
+    """Ask a function at each level; yield each action that it plays, and at which of the levels."""
+    name, action = model.state(state), np.empty(len(levels), dtype=np.int64)
+    last, found = None, -1
+    for i, spent in enumerate(prepared.scale.totals(levels, state).tolist()):
+        given = policy(name, spent)
+        if found < 0 or given is not last:  # mostly it is the same action as before
+            last, found = given, model.find_action(state, given)
+        action[i] = found
+    for each in np.unique(action).tolist():
+        yield each, np.flatnonzero(action == each)
 
 
 class _Moves(NamedTuple):
@@ -237,6 +302,11 @@ def _outcomes(
     if model.action_start[state] == model.action_start[state + 1]:
         return _Moves(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
     action = model.find_action(state, policy(name, prepared.scale.total(level, state)))
+    return _moves(model, prepared, state, action)
+
+
+def _moves(model: SSP, prepared: Prepared, state: int, action: int) -> _Moves:
+    """Return the outcomes of an action."""
     outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
     outcome = outcome[model.probability[outcome] > 0]
     target = model.successor[outcome]

@@ -17,7 +17,7 @@ from prudent.results.decisions import Decision, Decisions, bands_of, decisions_o
 from prudent.results.explanation import Explainer, Explanation
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
-from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain, small
 
 __all__ = ["STATUS", "Plan"]
 
@@ -282,7 +282,7 @@ class Plan(Shown):
         rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
-            rows.insert(0, (str(goal), number(goal.value), f"optimal: {number(goal.lower)} to {number(goal.upper)}"))
+            rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))
             what = f"objective {goal}"
         title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
         size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"

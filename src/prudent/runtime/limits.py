@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, TooLarge, as_number
+from prudent.runtime.clock import now
 
 __all__ = [
     "Keeper",
@@ -68,11 +68,11 @@ class Limits:
     """
 
     memory: int  # bytes
-    time_limit: float | None = None  # seconds, from now
+    time_limit: float | None = None  # seconds, compilation not counted
     keeper: Keeper | None = None
     threads: int = 1
     interrupted: bool = False
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=now)
     _depth: int = field(default=0, init=False)
     _before: Any = field(default=None, init=False)
 
@@ -97,7 +97,7 @@ class Limits:
     @property
     def left(self) -> float:
         """The seconds left."""
-        return np.inf if self.time_limit is None else self.began + self.time_limit - time.monotonic()
+        return np.inf if self.time_limit is None else self.began + self.time_limit - now()
 
     @property
     def stop(self) -> str:

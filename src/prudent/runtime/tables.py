@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     DataFrame = "DataFrame"  # for signatures: pandas is imported only where it is used
 
-__all__ = ["DataFrame", "Shown", "Table", "at_least", "csv_text", "frame", "number", "plain"]
+__all__ = ["DataFrame", "Shown", "Table", "at_least", "csv_text", "frame", "number", "plain", "small"]
 
 
 def number(value: float) -> str:
@@ -33,6 +33,11 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "unknown"
     return f"{value:,.6f}" if math.isfinite(value) else "unbounded"
+
+
+def small(value: float) -> str:
+    """Return a number that may be close to 0, such as a probability, as text: what is not 0 is not shown as 0."""
+    return f"{value:.6g}" if 0 < abs(value) < 5e-7 else number(value)
 
 
 def at_least(value: float) -> str:

@@ -1,7 +1,5 @@
 """Corners in which bounds once failed to hold, or said more than they knew."""
 
-import signal
-
 import numpy as np
 import pytest
 
@@ -9,8 +7,6 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.errors import Defect
 from prudent.planning.bounds import Bracket, Target, bracket
-from prudent.planning.driver import compile_kernels
-from prudent.runtime.limits import Limits
 
 
 def loop(stay: float = 0.99, cost: float = 2**0.5) -> prudent.SSP:
@@ -109,18 +105,6 @@ def test_a_total_one_rounding_below_the_least_is_taken_for_it():
     model = prudent.build("s", {"s": {"a": [(1, "t", 0.1 + 2**0.5)]}, "t": {"b": [(0.5, "g", 1.0), (0.5, "g", 2.3)]}})
     policy = prudent.solve(model, 0.5).policy
     assert policy("t", np.nextafter(0.1 + 2**0.5, 0)) == "b"
-
-
-def test_ctrl_c_while_kernels_are_compiled_is_not_lost(monkeypatch):
-    def interrupted(self):
-        signal.raise_signal(signal.SIGINT)
-        return ""
-
-    monkeypatch.setattr(Limits, "stop", property(interrupted))
-    compile_kernels.cache_clear()
-    with pytest.raises(KeyboardInterrupt):
-        prudent.solve(prudent.domains.figure_2(), 0.5)
-    compile_kernels.cache_clear()
 
 
 def test_a_checkpoint_that_cannot_be_written_is_refused_at_once(tmp_path):

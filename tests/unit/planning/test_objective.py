@@ -94,3 +94,24 @@ def test_budgets_of_many_levels_are_told_apart():
         plan = prudent.solve(model, 0.1, objective=prudent.Exceedance(total - below))
         assert plan.objective.value == pytest.approx(chance, rel=1e-12)
         assert plan.objective.lower <= chance * (1 + 1e-15) and chance * (1 - 1e-15) <= plan.objective.upper
+
+
+@pytest.mark.parametrize(("steps", "known"), [(12, True), (40, False)])
+def test_chances_that_floats_hardly_hold_are_not_called_0(steps, known):
+    """The truth is 1e-10 ** steps: a small number, or one that no float holds."""
+    table = {i: {"a": [(1e-10, i + 1, 1), (1 - 1e-10, "g", 0)]} for i in range(steps)} | {steps: {"a": [(1, "g", 1)]}}
+    model = prudent.build(0, lambda s: table.get(s, {}))
+    plan = prudent.solve(model, 0.1, objective=prudent.Exceedance(steps - 0.5))
+    found = prudent.chances(model, [steps - 1, steps + 1])
+    assert found.lower[0] < 1 == found.upper[0]
+    assert found.lower[1] == found.upper[1] == 1  # no run costs more
+    if known:
+        assert plan.status == "optimal"
+        assert plan.objective.value == pytest.approx(10.0 ** (-10 * steps), rel=1e-9)
+        assert "optimal: 1e-120 to 1e-120" in str(plan.table())
+    else:
+        assert (plan.objective.lower, plan.objective.upper) == (0.0, 1e-300)
+        assert plan.status == "gap_not_reached"
+        assert "probabilities below 1e-300 are not told apart, and the least is one of them" in plan.notes
+    sure = prudent.solve(model, 0.1, objective=prudent.Exceedance(steps + 1))
+    assert (sure.objective.upper, sure.status) == (0.0, "optimal")

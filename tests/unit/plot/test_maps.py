@@ -175,6 +175,30 @@ def test_routes_at_a_budget(navigation):
     assert "60 of the budget left" in ax.get_title(loc="left")
 
 
+def test_many_ways_are_drawn_at_once(navigation, monkeypatch):
+    """An arrow for each, and looking for room for the key among them, takes a millisecond for each."""
+    monkeypatch.setattr("prudent.plot.network.MANY", 3)
+    ax = drawn(PLOT.routes(navigation))
+    assert not ax.patches
+    often = sorted(row["times"] for row in visited(navigation) if row["times"] >= SHOWN)
+    *_, lines, heads = ax.collections
+    assert len(heads.get_paths()) == len(lines.get_paths()) == len(often)
+    assert np.corrcoef(sorted(lines.get_linewidths()), often)[0, 1] > 0.999
+    assert len(ax.get_legend().get_texts()) == 3
+
+
+def test_the_ends_that_amend_adds_need_no_place():
+    table = {"cliff": {"jump": [(0.9, "home", 1), (0.1, "ravine", 0)]}, "ravine": {"wait": [(1, "ravine", 0)]}}
+    model = prudent.build("cliff", lambda state: table.get(state, {}), goals=["home"])
+    plan = prudent.solve(prudent.amend(model, dead_end_cost=100), alpha=0.2)
+    known = {"cliff": (0, 0), "ravine": (1, -1), "home": (2, 0)}
+    ax = drawn(PLOT.routes(plan, positions=known))
+    named = {text.get_text(): text.xy for text in ax.texts}
+    assert named["stuck"][1] < -1
+    with pytest.raises(prudent.PrudentError, match="no place for state 'ravine'; give"):
+        PLOT.routes(plan, positions={"cliff": (0, 0), "home": (2, 0)})
+
+
 def test_a_layout_of_its_own_keeps_distances(navigation):
     model = navigation.model
     place = place_states(model)

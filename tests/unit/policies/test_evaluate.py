@@ -121,6 +121,35 @@ def test_improper_policies_are_refused_by_name(policy, message):
     assert message in str(caught.value)
 
 
+def test_a_function_on_a_finite_horizon_is_followed_to_the_end(monkeypatch):
+    """However many pairs of state and cost so far there are."""
+    monkeypatch.setattr("prudent.policies.evaluate.PAIRS", 10)
+    for unit in (1.0, 2**0.5):  # with rounded costs, too
+        table = {i: {"a": [(0.5, i + 1, unit), (0.3, i + 1, 10.37), (0.2, i + 2, 99)]} for i in range(8)}
+        table |= {i: {"a": [(0.5, i + 1, 1.0), (0.5, i + 1, 3.0)], "b": [(1.0, i + 1, 2.0)]} for i in (8, 9)}
+        model = prudent.build({0: 0.75, 1: 0.25}, lambda s, table=table: table.get(s, {}))
+        by_table = prudent.evaluate(model, dict.fromkeys(table, "a"))
+        by_function = prudent.evaluate(model, lambda state, spent: "a")
+        assert by_function.values == pytest.approx(by_table.values, rel=1e-12)
+        assert by_function.probabilities == pytest.approx(by_table.probabilities, abs=1e-14)
+        assert by_function.mean == pytest.approx(by_table.mean, rel=1e-12)
+        assert (by_function.missing, by_function.grouped) == (0, by_table.grouped)
+        mixed = prudent.evaluate(model, lambda state, spent: "b" if state >= 8 and spent < 90 else "a")
+        assert mixed.probabilities.sum() == pytest.approx(1, abs=1e-13)
+        runs = prudent.simulate(model, lambda state, spent: "b" if state >= 8 and spent < 90 else "a", episodes=2000)
+        assert abs(runs.mean - mixed.mean) < 5 * runs.mean_se
+
+
+def test_few_totals_on_many_levels_are_followed_one_by_one(monkeypatch):
+    """Three costs on a fine step: runs meet few of the levels, and going through all of them would take far longer."""
+    monkeypatch.setattr("prudent.policies.chain.distribute", None)
+    table = {i: {"a": [(0.5, i + 1, 1.01), (0.3, i + 1, 10.37), (0.2, i + 1, 999.99)]} for i in range(30)}
+    model = prudent.build(0, lambda s: table.get(s, {}))
+    result = prudent.evaluate(model, dict.fromkeys(table, "a"))
+    assert len(result.values) == 31 * 32 // 2
+    assert result.mean == pytest.approx(30 * (0.505 + 3.111 + 199.998), rel=1e-12)
+
+
 def test_a_function_that_walks_for_ever_is_stopped(monkeypatch):
     monkeypatch.setattr("prudent.policies.evaluate.PAIRS", 1000)
     with pytest.raises(prudent.PrudentError, match=r"still under way with probability 1;.*may never reach a goal"):

@@ -22,6 +22,18 @@ def test_within_four_standard_errors_of_the_truth(name, method, alpha):
     assert runs.episodes == 20_000
 
 
+@pytest.mark.parametrize("cost", [0.0, 0.1, 1 / 3, 1e9 + 0.3, -0.7])
+def test_runs_that_all_cost_the_same_are_within_four_standard_errors(cost):
+    """There, a standard error is rounding and nothing else; the check in the README holds all the same."""
+    model = prudent.build(0, {0: {"a": [(1, 1, cost)]}, 1: {"a": [(1, 2, cost), (0, 0, 1)]}, 2: {"a": [(1, 3, 0.1)]}})
+    plan = prudent.solve(model, alpha=0.01)
+    for policy in (plan.policy, {0: "a", 1: "a", 2: "a"}, lambda state, spent: "a"):
+        runs = prudent.simulate(plan.model, policy, episodes=20_000, seed=0)
+        assert abs(runs.mean - plan.expected) <= 4 * runs.mean_se
+        assert abs(runs.cvar(0.01) - plan.cvar) <= 4 * runs.cvar_se(0.01)
+        assert runs.mean_se <= 1e-11 * max(1.0, abs(plan.expected))
+
+
 def test_threads_change_nothing_and_seeds_do():
     plan = prudent.solve(prudent.domains.betting_game(), 0.2)
     one, two, five = (prudent.simulate(plan.model, plan.policy, episodes=5000, threads=t) for t in (1, 2, 5))

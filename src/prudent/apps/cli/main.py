@@ -293,8 +293,8 @@ def _objective(text: str | None) -> "Objective | None":
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
-for verb in (overviews.compare, overviews.curve, overviews.frontier, overviews.reproduce, overviews.serve):
-    main.add_command(verb)
+for verb in overviews.__all__:
+    main.add_command(getattr(overviews, verb))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The verbs that show more than one plan: compare, curve, frontier, reproduce, serve."""
+"""The verbs that show more than one plan: compare, curve, frontier, chances, reproduce, serve."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from prudent.apps.cli.arguments import (
     MEMORY,
     POINTS,
     STEP,
+    THREADS,
     TIME_LIMIT,
     Make,
     keep_picture,
@@ -21,7 +22,7 @@ from prudent.errors import PrudentError
 from prudent.methods.registry import METHODS, with_grid
 from prudent.runtime.progress import announce_if_long
 
-__all__ = ["compare", "curve", "frontier", "reproduce", "serve"]
+__all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve"]
 
 
 @click.command()
@@ -79,7 +80,7 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
     """
     from prudent.apps.cli.terminal import answer
 
-    chosen = None if alphas is None else [_alpha(text) for text in alphas.split(",")]
+    chosen = None if alphas is None else _numbers("--alphas", alphas)
     found = prudent.curve(make(), alpha_min=min([alpha_min, *(chosen or [])]), **asked)
     keep_picture(plot, lambda: prudent.plot.curve(found))
     answer(as_json, lambda: found.to_dict(chosen), lambda: found.table(chosen))
@@ -113,6 +114,29 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
 
 
 @click.command()
+@with_model
+@click.option("--budgets", metavar="A,B,...", required=True, help="Budgets for the total cost, in any order.")
+@click.option("--worst", is_flag=True, help="The least chance, whatever one does, instead of the greatest.")
+@STEP
+@MEMORY
+@TIME_LIMIT
+@THREADS
+def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
+    """Print the greatest chance of a total cost of MODEL within each budget, or with --worst the least.
+
+    \b
+    Examples:
+      prudent chances betting-game --budgets 60,80,95
+      prudent chances betting-game --budgets 60,80,95 --worst --json
+    """
+    from prudent.apps.cli.terminal import answer
+
+    wanted = _numbers("--budgets", budgets)
+    found = prudent.chances(make(), wanted, **asked)
+    answer(as_json, found.to_dict, found.table)
+
+
+@click.command()
 @click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Where to write.")
 @click.option("--episodes", type=int, default=20_000, show_default=True, help="Simulated runs for each cell.")
 @click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
@@ -133,11 +157,14 @@ def reproduce(out: str, episodes: int, traffic: str | None) -> None:
     click.echo(f"prudent: the report is {Path(out) / 'index.html'}", err=True)
 
 
-def _alpha(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise PrudentError(f"--alphas {text!r}: must be numbers with commas between them") from None
+def _numbers(option: str, given: str) -> list[float]:
+    numbers = []
+    for text in given.split(","):
+        try:
+            numbers.append(float(text))
+        except ValueError:
+            raise PrudentError(f"{option} {text!r}: must be numbers with commas between them") from None
+    return numbers
 
 
 @click.command()

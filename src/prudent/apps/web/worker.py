@@ -114,13 +114,13 @@ def warm_up() -> None:
     """Compile what every task needs, or read it from the cache, before anybody waits for it."""
     import prudent
     from prudent.apps.web.tasks import perform
-    from prudent.kernels import compile_for_cycles
     from prudent.methods.registry import METHODS
 
-    compile_for_cycles()
-    session = Session(prudent.domains.figure_2(), {}, 10**9)
-    for method in (name for name, about in METHODS.items() if about.shown):
-        perform(session, "solve", {"alpha": "0.1", "method": method})
+    cycle = prudent.build("s", {"s": {"go": [(0.5, "s", 1), (0.5, "g", 1)]}})
+    for model in (cycle, prudent.domains.figure_2()):
+        session = Session(model, {}, 10**9)
+        for method in (name for name, about in METHODS.items() if about.shown):
+            perform(session, "solve", {"alpha": "0.1", "method": method})
     for task in ("curve", "frontier", "policy", "play", "decisions.csv"):
         perform(session, task, {"alpha": "0.1"})
 

@@ -4,6 +4,7 @@ With exact costs, one sweep yields both.  With rounded costs, a sweep on costs r
 on costs rounded down yields the bound; :mod:`prudent.methods.exact` says why that holds.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -34,20 +35,36 @@ def bounded_sweep(
     exhausted: float | None = None,
     bounded: bool = True,
     tie: float = TIE,
+    until: Callable[[float], bool] | None = None,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     Without budget the policy of least expected cost is played.  The first objective is then ``exhausted`` if given, and
     the base must agree; else the terms determine it.  With rounded costs, ``bounded=False`` leaves out the bound.
+    With ``until`` sweeps also end where that holds for the first objective of the start.
     """
     choice = least_expected_cost(prepared).choice
     aims = PLAN if prepared.scale.rounded else BOTH
     low, stopped = np.zeros(1), ""
     if prepared.scale.rounded and bounded:
-        low, stopped = surely_above(prepared, limits, alpha=alpha, most=most, terms=terms, exhausted=exhausted)
+        low, stopped = surely_above(
+            prepared, limits, alpha=alpha, most=most, terms=terms, exhausted=exhausted, until=until
+        )
         if stopped:  # the checkpoint is that sweep's; the next sweep only yields an answer
             limits = replace(limits, keeper=None)
-    swept = budget_sweep(prepared, base, choice, worst, limits, alpha=alpha, most=most, aims=aims, terms=terms, tie=tie)
+    swept = budget_sweep(
+        prepared,
+        base,
+        choice,
+        worst,
+        limits,
+        alpha=alpha,
+        most=most,
+        aims=aims,
+        terms=terms,
+        tie=tie,
+        until=until,
+    )
     return replace(swept, low=low, stopped=swept.stopped or stopped) if prepared.scale.rounded else swept
 
 
@@ -59,6 +76,7 @@ def surely_above(
     most: int = UNREACHED,
     terms: Terms = EXCESS,
     exhausted: float | None = None,
+    until: Callable[[float], bool] | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep costs rounded down until no larger budget can be optimal for alpha, or up to ``most``.
 
@@ -82,7 +100,7 @@ def surely_above(
         worst = without_safety(down)
     base = Base(low, low, low)
     swept = budget_sweep(
-        down, base, down.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms
+        down, base, down.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
     )
     return swept.low[1:], swept.stopped
 

@@ -1,5 +1,6 @@
 """The sweep over rising budgets: how far it goes, when it stops, when it saves a checkpoint."""
 
+from collections.abc import Callable
 from hashlib import sha256
 
 import numpy as np
@@ -34,16 +35,18 @@ def budget_sweep(
     terms: Terms = EXCESS,
     keep: bool = False,
     tie: float = TIE,
+    until: Callable[[float], bool] | None = None,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     ``choice`` is a proper policy to play without budget; ``keep`` keeps the values of all levels up to ``most``.
+    With ``until`` the sweep also ends where that holds for U of the start.
     """
     most = min(most, int(worst.value[prepared.start]))
     task = Task(prepared, base, choice, worst, aims, terms, most, keep, limits.threads, tie)
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else float(value) / alpha
-    sure = int(min(most, value if alpha is not None else most))
+    sure = int(min(most, value if alpha is not None else most if until is None else 0))
     if (need := sweep_bytes(prepared, sure, aims, keep)) > limits.memory:
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
@@ -54,12 +57,12 @@ def budget_sweep(
     if kept is not None:
         sweep.resume(kept)
     resumed_at = sweep.done
-    stopped = ""
+    row, stopped = 0 if aims.plan else 1, ""
     total = None if best == np.inf else best
     with limits, Progress("sweeping budgets", total=total, unit="levels") as progress:
         while True:
             if alpha is not None:
-                f = np.arange(sweep.done) + sweep.found[0 if aims.plan else 1, : sweep.done] / alpha
+                f = np.arange(sweep.done) + sweep.found[row, : sweep.done] / alpha
                 best = min(best, float(f.min()))
             end = min(most, best * (1 + 1e-9))
             if sweep.done > end:
@@ -81,6 +84,8 @@ def budget_sweep(
                 break
             sweep.advance(last, final=last > end)
             progress.at(sweep.done, min(most, best))
+            if until is not None and until(float(sweep.found[row, sweep.done - 1])):
+                break
     whole = sweep.choice
     excess, low, mean = sweep.found[:, : sweep.done]
     if limits.keeper is not None and not stopped and aims != BOTH and sweep.done > resumed_at:  # more sweeps follow

@@ -8,8 +8,7 @@ from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
 from prudent.errors import TooLarge
 from prudent.kernels.blocks import Arcs, evaluate_blocks, solve_blocks
-from prudent.kernels.counting import chance_from
-from prudent.kernels.graphs import sorted_by
+from prudent.kernels.counting import chance_from, sorted_by
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
 from prudent.models.rows import FloatArray, IntArray

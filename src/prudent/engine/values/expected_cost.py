@@ -66,7 +66,7 @@ CLOSE = 4e-13
 """Bounds relative to the cost are taken if they are this close; otherwise values are refined."""
 
 LEAST = 2.0**-96
-"""The least error of a gap, relative to the value of its state: sums of two floats hardly have more digits."""
+"""The least error of a gap, relative to the value, where none is known: two floats hardly have more digits."""
 
 QUARTER = 0.25
 """Gains below this share of an action's own error do not count in totals of errors."""
@@ -174,7 +174,7 @@ class _Equations:
     def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
         low = np.zeros_like(high) if low is None else low
         gap, size = action_gaps(self.arcs, self.prepared.action_state, k, high, low)
-        return _Refined(k, high, low, gap, np.maximum(self.unit * size, LEAST * high[self.prepared.action_state]))
+        return _Refined(k, high, low, gap, self.unit * size)
 
     def _refine(self, now: _Refined, choice: IntArray) -> _Refined:
         """Correct the values until their residuals are within rounding error; improve ``choice`` in place."""
@@ -230,7 +230,8 @@ class _Equations:
         total = self._largest(error, choice)
         factor = self._factor(refined, choice, total)
         if factor == np.inf:  # totals have errors, too, which matter where values have none
-            total = self._largest(error + 8 * MARGIN / self.unit * total.error, choice)
+            own = 8 * MARGIN / self.unit * total.error + LEAST * refined.high[self.prepared.action_state]
+            total = self._largest(error + own, choice)
             factor = self._factor(refined, choice, total)
         return total, factor
 

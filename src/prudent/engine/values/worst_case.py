@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared, once, restrict
-from prudent.kernels.acyclic import worst_ahead, worst_of
+from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, never_bounded, worst_case
 from prudent.models.rows import IntArray
 
-__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case", "worst_case_of"]
+__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_worst_case", "worst_case_of"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,13 @@ def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
     rows = prepared.outcome_start, prepared.successor, prepared.cost
     worst_of(prepared.blocks[1], prepared.action_start, choice, *rows, value)
     return value
+
+
+def most_levels(prepared: Prepared) -> int:
+    """Return the most levels that any run can use, whatever is played, in a model without cycles."""
+    least = np.empty(prepared.n_states, dtype=np.int64)
+    luck_ahead(prepared.blocks[1], prepared.arc_start, prepared.successor, -prepared.cost, least)
+    return -int(least[prepared.start])
 
 
 def true_worst_case(prepared: Prepared) -> float:

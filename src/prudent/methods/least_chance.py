@@ -1,0 +1,145 @@
+"""The least probability of finishing within a budget, whatever one does: a model checker's Pmin.
+
+All policies count here, those that never reach a goal, too.  With b what is left of the budget, and Q(s, b) the least
+probability of reaching a goal from s at a cost of at most b:
+
+    Q(s, b)    = 0                                                    for b < 0, and in an end component, for any b
+    Q(goal, b) = 1                                                    for b >= 0
+    Q(s, b)    = min over a of  sum over outcomes of  p Q(s', b - c)   for b >= 0
+
+In an *end component* a policy can stay for ever, at whatever cost, and never reaches a goal; nothing less than 0 is
+possible, so such states end a run.  Without them every policy ends every run, at a goal or not, and the equations have
+one solution.  A goal becomes a state with one action, which counts one *arrival* and costs one level: Q is the least
+expected number of arrivals while there is budget left, hence the sweep of the exact method with row b + 1 for budget b.
+As b grows, Q(start, b) rises to the least probability of reaching a goal at all, where the sweep may stop.
+
+*Guarantee.*  The sweep also carries a lower bound on Q.  Costs without a common step are rounded up for the lower bound
+(a run that finishes within a budget then truly does) and down for the upper bound.  Where Q may be below 1e-300 and
+not 0, the bounds are 0 and 1e-300.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepare import prepare
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.bounded import without_safety
+from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.kernels.sweep import Base, Terms
+from prudent.methods.exceedance import TINY, surely_below
+from prudent.models.graph import end_components
+from prudent.models.rows import BoolArray, FloatArray, offsets, starts
+from prudent.models.ssp import SSP
+from prudent.runtime.limits import Limits, Stopped
+
+__all__ = ["Finishing", "finishing", "with_arrivals"]
+
+ARRIVALS = Terms(accrual=1.0, slope=0.0)
+
+SETTLED = 1e-12
+"""How close, relatively, to the probability of reaching a goal at all is close enough to stop."""
+
+
+@dataclass(frozen=True)
+class Finishing:
+    """Least probabilities of finishing within each budget from 0 up, in levels; the last holds for all beyond it."""
+
+    chance: FloatArray  # (n_budgets,)  an upper bound where costs were rounded
+    low: FloatArray  # (n_budgets,)
+    high: FloatArray  # (n_budgets,)
+
+
+def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
+    """Return the model with runs that end in end components and arrive at goals; and which states are in the former.
+
+    One state is added, the last: all goals lead to it, at no cost.
+    """
+    n, goals = model.n_states, np.flatnonzero(model.is_goal)
+    possible = model.probability > 0
+    component, _ = end_components(
+        model.action_state,
+        offsets(possible)[model.outcome_start],
+        model.successor[possible],
+        n,
+        np.ones(model.n_actions, dtype=bool),
+    )
+    endless = component >= 0
+    kept = ~endless[model.action_state]
+    state = np.concatenate([model.action_state[kept], goals])
+    order = np.argsort(state, kind="stable")
+    size = np.concatenate([np.diff(model.outcome_start)[kept], np.ones(len(goals), dtype=np.int64)])
+    outcome = kept[model.outcome_action]
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    by_action = np.argsort(np.repeat(rank, size), kind="stable")
+
+    def joined(old: NDArray[Any], new: float) -> NDArray[Any]:
+        return np.concatenate([old[outcome], np.full(len(goals), new)])[by_action]
+
+    ending = SSP(
+        action_start=starts(state, n + 1),
+        outcome_start=offsets(size[order]),
+        probability=joined(model.probability, 1.0),
+        successor=joined(model.successor, n),
+        cost=joined(model.cost, 0.0),
+        initial_state=model.initial_state,
+        initial_probability=model.initial_probability,
+        state_names=None if model.state_names is None else [*model.state_names, object()],
+        name=model.name,
+    )
+    return ending, endless
+
+
+def finishing(prepared: Prepared, most: int, limits: Limits) -> Finishing:
+    """Sweep the budgets from 0 to ``most``, or until more do not matter; ``prepared`` is a model with arrivals."""
+    chance, low, high = _swept(prepared, most, limits)
+    if prepared.scale.rounded:
+        chance, _, high = _swept(prepare(prepared.model, prepared.scale.step, down=True), most, limits)
+        n = max(len(low), len(chance))
+        chance, low, high = (np.append(part, np.full(n - len(part), part[-1])) for part in (high, low, high))
+    return Finishing(chance, low, high)
+
+
+def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the least expected number of arrivals within each budget, and bounds on it."""
+    counted, none = _counting_arrivals(prepared), np.zeros(prepared.n_states)
+    ever = least_expected_cost(counted)
+    enough, most_ever = (float(value[counted.start]) for value in (ever.value * (1 - SETTLED), ever.upper))
+    swept = budget_sweep(
+        counted,
+        Base(none, none, none),
+        counted.proper_choice(),
+        without_safety(counted),
+        limits,
+        most=most + 1,
+        terms=ARRIVALS,
+        until=lambda chance: chance >= enough,
+    )
+    if swept.stopped:
+        raise Stopped(swept.stopped, "sweeping the budgets")
+    if len(swept.excess) == 1:  # a run ends where it starts, and not at a goal
+        return none[:1], none[:1], none[:1]
+    chance = swept.excess[1:]
+    high = surely_below(counted, chance)
+    if chance[-1] >= enough:
+        high[-1] = max(high[-1], most_ever)  # it stands for larger budgets, too
+    low = np.where(swept.low[1:] < TINY, 0.0, swept.low[1:])
+    return np.minimum(chance, 1.0), low, np.where(high > TINY, np.minimum(high, min(most_ever, 1.0)), high)
+
+
+def _counting_arrivals(prepared: Prepared) -> Prepared:
+    """Return the prepared model in which the mean cost counts arrivals alone, and an arrival costs one level."""
+    arrival = prepared.successor == prepared.members.state_of[-1]  # the added state; -1 if it cannot be reached
+    action = prepared.outcome_action[arrival]
+    free_stop = prepared.free_stop.copy()
+    free_stop[action] = prepared.outcome_start[action]
+    return replace(
+        prepared,
+        fine=np.where(arrival, prepared.scale.stride, 0),
+        cost=np.where(arrival, 1, prepared.cost),
+        free_stop=free_stop,
+    )
