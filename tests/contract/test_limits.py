@@ -21,7 +21,7 @@ from prudent.engine.sweep.backends import BACKENDS
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.methods.exact import exact
-from prudent.runtime.limits import Limits, limits_in_force, in_bytes, shown_bytes
+from prudent.runtime.limits import Limits, in_bytes, limits_in_force, shown_bytes
 
 GB = 10**9
 
@@ -271,7 +271,7 @@ def test_killed_at_any_moment_it_goes_on(game, tmp_path):
 
 COMMAND = """
 import sys
-from prudent.runtime.limits import Limits, limits_in_force
+from prudent.runtime.limits import Limits
 from prudent.apps.cli.main import main
 entered = Limits.__enter__
 Limits.__enter__ = lambda self: print("sweeping", file=sys.stderr, flush=True) or entered(self)
