@@ -59,21 +59,22 @@ class CvarEV(CvarWC):
         solved = self.solve_game(prepared, limits)
         worst = least_worst_case(prepared)
         fallback = self.worst_choice(prepared, worst)
-        limit = self._limit(prepared, solved.game, alpha, fallback)
+        limit = self._limit(prepared, solved.game, alpha, fallback, limits)
         if self.cost_steps is None:
             table = self._exact_choice(prepared, worst, fallback, limit, limits)
         else:
             table = self._grid_choice(prepared, solved.game, worst, fallback, limit, limits)
         policy = unroll(prepared, solved.game, alpha, self.switch, table)
-        return solution(policy, solved, worst, alpha)
+        return solution(policy, solved, worst, alpha, limits)
 
-    def _limit(self, prepared: Prepared, game: Game, alpha: float, fallback: IntArray) -> int:
+    def _limit(self, prepared: Prepared, game: Game, alpha: float, fallback: IntArray, limits: Limits) -> int:
         """Return the VaR of the cvar-wc policy, in levels."""
         careful = unroll(prepared, game, alpha, self.zero, fallback[None])
         if self.episodes is None:
-            own = forward(careful)[0].var(alpha)
+            own = forward(careful, limits=limits)[0].var(alpha)
         else:
-            runs = simulate(prepared.model, careful, episodes=self.episodes, seed=self.seed)
+            seconds = None if limits.time_limit is None else max(limits.left, 1e-3)
+            runs = simulate(prepared.model, careful, episodes=self.episodes, seed=self.seed, time_limit=seconds)
             own = runs.distribution.var(alpha)
         return round(prepared.scale.in_levels(own))
 

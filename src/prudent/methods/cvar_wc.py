@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from prudent.domains.registry import points_of
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.estimate import work_per_level
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
@@ -38,8 +39,9 @@ from prudent.methods.solution import Solution
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
+from prudent.policies.own_tail import AFFORDED
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.limits import Limits, go_on, in_force
 from prudent.runtime.progress import Progress
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "solution", "unroll"]
@@ -96,7 +98,7 @@ class CvarWC:
         solved = self.solve_game(prepared, limits)
         worst = least_worst_case(prepared)
         policy = unroll(prepared, solved.game, alpha, self.zero, self.worst_choice(prepared, worst)[None])
-        return solution(policy, solved, worst, alpha)
+        return solution(policy, solved, worst, alpha, limits)
 
     def solve_game(self, prepared: Prepared, limits: Limits) -> GameValue:
         """Return the game as it is played, and its value without a floor (internal)."""
@@ -164,13 +166,14 @@ class CvarWC:
         return grid
 
 
-def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha: float) -> Solution:
+def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha: float, limits: Limits) -> Solution:
     """Return a policy with its own exact values and the game's bound; unknown values are nan."""
     prepared = policy.prepared
-    tail = spent_budget(policy)
-    found = charged = _distribution(policy, tail)
+    with in_force(limits):
+        tail = spent_budget(policy)
+    found = charged = _distribution(policy, tail, alpha, limits)
     if prepared.scale.rounded:
-        charged = _distribution(policy, tail, charged=True)
+        charged = _distribution(policy, tail, alpha, limits, charged=True)
     cvar = expected = upper = np.nan
     if found is not None and charged is not None:
         cvar, expected = prepared.scale.in_levels(found.cvar(alpha)), prepared.scale.in_levels(found.mean)
@@ -207,11 +210,15 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
         yield "the policy remembers too much for its distribution to be followed; its own numbers: simulate"
 
 
-def _distribution(policy: UnrolledPolicy, tail: Expected, *, charged: bool = False) -> Distribution | None:
+def _distribution(
+    policy: UnrolledPolicy, tail: Expected, alpha: float, limits: Limits, *, charged: bool = False
+) -> Distribution | None:
+    most = int(AFFORDED / work_per_level(policy.prepared))
     try:
-        return forward(policy, tail, charged=charged)[0]
+        found = forward(policy, tail, most=most, charged=charged, limits=limits)[0]
     except TooLarge:  # only simulation can tell
         return None
+    return None if np.isinf(found.var(alpha)) else found
 
 
 def _widest(prepared: Prepared) -> int:

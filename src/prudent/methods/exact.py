@@ -50,7 +50,7 @@ from prudent.engine.values.worst_case import least_worst_case, true_worst_case
 from prudent.methods.solution import Solution
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
-from prudent.policies.own_tail import OwnTail, own_tail
+from prudent.policies.own_tail import AFFORDED, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 
@@ -65,6 +65,9 @@ __all__ = [
 SECOND = 1e-9
 """Relative margin for rounding errors in the lower bound on M, the second objective.  Also the relative error of sums
 along a run beyond which the policy is evaluated backwards, state by state."""
+
+PER_SECOND = 2e8
+"""Outcomes times levels that a policy is followed through in a second, about."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,9 @@ def exact(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = T
     With ``bounded`` false and rounded costs the lower bound is left out.
     """
     with limits:  # after Ctrl-C, evaluate what was swept
-        return solution_for(explore(prepared, alpha, limits, bounded=bounded), alpha, last=True)
+        explored = explore(prepared, alpha, limits, bounded=bounded)
+        work = min(AFFORDED, PER_SECOND * max(limits.left, 1.0))
+        return solution_for(explored, alpha, last=True, work=work)
 
 
 def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True) -> Explored:
@@ -139,8 +144,8 @@ def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool =
     return Explored(prepared, expected, swept, float(surely_expected(prepared, expected)[prepared.start]))
 
 
-def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Solution:
-    """Return the best policy for an alpha, evaluated; with ``last`` the sweep is not used again."""
+def solution_for(explored: Explored, alpha: float, *, last: bool = False, work: float = AFFORDED) -> Solution:
+    """Return the best policy for an alpha, evaluated with so much work; with ``last`` the sweep is not used again."""
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w, last=last)
@@ -151,7 +156,8 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False) -> Sol
         var = prepared.scale.total(w)
         own = OwnTail(var, w + excess / alpha, mean, (w + above / alpha) * (1 + 4 * UNIT), np.nan, 0.0)
     else:
-        own = own_tail(policy, expected, w + float(explored.swept.excess[w]) * (1 + TIE) / alpha, alpha)
+        most = w + float(explored.swept.excess[w]) * (1 + TIE) / alpha
+        own = own_tail(policy, expected, most, alpha, work=work)
     cvar, mean, upper = own.cvar, own.mean, own.upper
     if own.notes or own.error > SECOND:  # the policy is too large to follow, or its runs are so long that errors add up
         values = explored.values_of(policy)

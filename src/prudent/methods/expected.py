@@ -21,14 +21,11 @@ from prudent.engine.values.worst_case import least_worst_case, true_worst_case
 from prudent.errors import TooLarge
 from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
-from prudent.policies.own_tail import UNFOLLOWED, OwnTail, own_tail
+from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
 __all__ = ["expected"]
-
-AFFORDED = 2**31
-"""The most work, in outcomes times levels, for a distribution that nobody asked for: up to about ten seconds."""
 
 SWEPT = 8
 """How much longer a sweep takes than following a policy through as many outcomes and levels."""
@@ -74,8 +71,6 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
 
 def _followed(alone: Prepared, least: Expected, alpha: float, limits: Limits) -> OwnTail:
     """Return the tail of the only policy of a model, if it can be afforded."""
-    passes = 3 if alone.scale.rounded else 1  # costs as they are, what is left out of them, and costs as charged
-    levels = int(AFFORDED / (passes * work_per_level(alone)))
     # Once at most alpha of the runs, or half of them, are under way, their expected costs tell the rest of the tail.
     policy = BudgetPolicy.of_states(alone, alone.action_start[:-1])
-    return own_tail(policy, least, None, alpha, min(alpha, 0.5), levels=levels, limits=limits)
+    return own_tail(policy, least, None, alpha, min(alpha, 0.5), limits=limits)

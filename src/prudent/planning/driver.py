@@ -19,7 +19,7 @@ import numpy as np
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.errors import Defect, TooLarge, as_number
+from prudent.errors import Defect, PrudentError, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
 from prudent.methods.exact import Explored, explore
 from prudent.methods.solution import Solution
@@ -57,7 +57,12 @@ class Job:
         """Return the model, prepared for this step, with its least expected cost, within the limits."""
         prepared = prepare(self.model, step)
         with in_force(self.limits):
-            least_expected_cost(prepared)
+            least = least_expected_cost(prepared)
+        if not np.isfinite(least.value[prepared.start]):
+            raise PrudentError(
+                f"the least expected cost of {self.model.name} is larger than any float; end runs after so many actions "
+                "(horizon=) with prudent.amend, or --horizon"
+            )
         return prepared
 
     def refined(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prudent.engine.sweep.estimate import work_per_level
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected
 from prudent.engine.values.worst_case import UNREACHED
@@ -13,9 +14,16 @@ from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 
-__all__ = ["UNFOLLOWED", "OwnTail", "own_tail"]
+__all__ = ["AFFORDED", "UNFOLLOWED", "OwnTail", "own_tail"]
 
 UNFOLLOWED = "the policy is too large to be followed: for what is unknown of it, simulate it"
+
+
+AFFORDED = 2**31
+"""The most work, in outcomes times levels, for a distribution that nobody asked for: up to about ten seconds."""
+
+AHEAD = 4
+"""A policy is followed over so many times its budget, whatever the work: that is in proportion to the sweep."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +46,20 @@ def own_tail(
     alpha: float,
     tolerance: float = MISSING,
     *,
-    levels: int | None = None,
+    work: float = AFFORDED,
     limits: Limits | None = None,
 ) -> OwnTail:
     """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
-    Stop earlier if at most ``tolerance`` of its runs are under way, and after so many ``levels`` in any case.  The
-    error of sums grows with the length of runs.
+    Stop earlier if at most ``tolerance`` of its runs are under way, and once that takes more ``work``, in outcomes
+    times levels, and more levels than a few times its budget.  The error of sums grows with the length of runs.
     """
     prepared = policy.prepared
     known = None if most is None else int(min(most, UNREACHED)) + 2
-    last = known if levels is None else min(levels, known or levels)
+    passes = 3 if prepared.scale.rounded else 1  # costs as they are, what is left out of them, and costs as charged
+    budget = max(part.level for _, part in policy.parts) + 1
+    last = max(AHEAD * budget, int(work / (passes * work_per_level(prepared))))
+    last = last if known is None else min(last, known)
 
     def followed(charged: bool) -> tuple[Distribution, float]:
         each = [
@@ -70,8 +81,8 @@ def own_tail(
         cut = charged.missing / alpha * float((tail.upper - tail.value).max())
     cvar, level = charged.cvar(alpha), found.var(alpha)
     upper = cvar * (1 + path_rounding(prepared, tail.steps)) + cut
-    if last is not None and last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
-        return own_tail(policy, tail, None, alpha, levels=levels, limits=limits)
+    if last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
+        return own_tail(policy, tail, None, alpha, work=work, limits=limits)
     if np.isinf(level):  # too many runs are still under way at the end
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))

@@ -1,5 +1,7 @@
 """One driver under every verb: what is asked of the bounds holds for all of them, where costs have no common step."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,18 @@ def test_a_common_step_is_not_rounded_where_that_saves_nothing():
     game = prudent.domains.betting_game()
     plan = prudent.solve(game, 0.2, memory=2_190_000)  # stops at a level; steps of a whole euro are coarse already
     assert (plan.status, plan.step) == ("gap_not_reached", prudent.solve(game, 0.2).step)
+
+
+def test_a_mean_beyond_floats_is_refused_with_the_remedy():
+    model = prudent.build(0, lambda s: {} if s == 1200 else {"go": [(0.5, s + 1, 1), (0.5, 0, 1)]}, name="endless")
+    for method in ("expected", "exact", "worst-case"):
+        with pytest.raises(prudent.PrudentError, match="cost of endless is larger than any float; end runs after"):
+            prudent.solve(model, 0.1, method=method)
+
+
+def test_a_very_long_mean_is_answered_with_bounds():
+    model = prudent.build(0, lambda s: {} if s == 120 else {"go": [(0.7, s + 1, 1), (0.3, 0, 1)]})
+    truth = (Fraction(0.7) ** -120 - 1) / (1 - Fraction(0.7))  # the expected number of steps
+    plan = prudent.solve(model, 1.0, method="expected")
+    assert plan.expected == pytest.approx(float(truth), rel=1e-9)
+    assert plan.expected_lower <= truth <= plan.upper < 1.000001 * plan.expected

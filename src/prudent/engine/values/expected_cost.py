@@ -17,15 +17,17 @@ Bounds are found afterwards.  Let g(a) be the gap of an action, what it costs be
 
 and let Y >= 0 be a function of the state, 0 at goals; f(a) = Y(s) - sum p Y(s') is its expected fall.
 
-*Claim.*  If  d f(a) >= r(a) - g(a)  for all actions and  d f(a) >= r(a) + g(a)  for those chosen, where the factor d
-is positive and f(a) > 0 for those chosen, then V - d Y is at most the cost of every policy that reaches a goal, and
-V + d Y is at least the cost of the chosen policy.
+*Claim.*  If  d f(a) >= r(a) - g(a)  for all actions and  d f(a) >= r(a) + |g(a)|  for those chosen, with d > 0, then
+V - d Y is at most the cost of every policy that reaches a goal, and V + d Y is at least the cost of the chosen policy,
+which does reach one.
 
 *Proof.*  By the first condition L = V - d Y satisfies  L(s) <= sum p (c + L(s'))  for all actions.  Along a run of a
 policy that reaches a goal, repeat that: L(s) is at most the expected cost of n steps plus the expectation of L after
-them, which tends to 0.  The second makes V + d Y at least  sum p (c + .)  for the chosen actions: it is at least the
-expected cost of n steps plus the expectation of V + d Y after them.  That tends to 0 as well: since Y falls by a
-fixed amount at least in each step, and is never negative, the policy reaches a goal with probability 1.
+them, which tends to 0.  By the second, V + d Y is at least  sum p (c + .)  for the chosen actions, hence at least the
+expected cost of n steps plus the expectation of V + d Y after them.  That tends to 0, too, since the policy reaches a
+goal with probability 1: otherwise it could stay for ever among some states.  There f, which is not negative, would be 0
+on average, so r = g = 0; as r is relative to the terms of g, there would be no costs.  But end components without costs
+are collapsed.
 
 Two functions serve as Y:
 
@@ -96,13 +98,9 @@ class Expected:
 
 @dataclass(frozen=True)
 class _Refined:
-    """Values as sums of two floats, and each action's gap: what it costs beyond the value of its state.
+    """Values as sums of two floats, and each action's gap: what it costs beyond the value of its state."""
 
-    Costs may also be errors to be added up, of either sign.
-    """
-
-    k: FloatArray  # (n_actions,)  the action costs
-
+    k: FloatArray  # (n_actions,)  the costs, or errors to be added up
     high: FloatArray  # (n_states,)
     low: FloatArray  # (n_states,)
     gap: FloatArray  # (n_actions,)
@@ -137,7 +135,7 @@ class _Equations:
         self.unit: FloatArray = rounding(prepared)
 
     def least(self) -> Expected:
-        prepared = self.prepared
+        prepared, start = self.prepared, self.prepared.start
         if prepared.acyclic:  # then every policy is proper, so any first choice will do
             choice = prepared.action_start[:-1].copy()
             refined = self._refine(self._solved(choice), choice)
@@ -151,12 +149,11 @@ class _Equations:
             total, factor = self._relative(refined, choice)
         if not factor <= CLOSE:
             errors, other = self._totalled(refined, choice)
-            closer = factor < np.inf and factor * total.high[prepared.start] < other * errors.high[prepared.start]
-            if other < np.inf and not closer:
+            if other < np.inf and not (factor < np.inf and factor * total[start] < other * errors[start]):
                 total, factor = errors, other
         lower, upper = np.zeros(prepared.n_states), np.where(self.acting, np.inf, 0.0)
         if factor < np.inf:
-            error = factor * total.plus(np.zeros(prepared.n_states), up=True) * (1 + CLOSE)
+            error = factor * total * (1 + CLOSE)
             lower, upper = np.maximum(refined.plus(-error, up=False), 0.0), refined.plus(error, up=True)
         return self._expected(refined, lower, upper, choice)
 
@@ -211,43 +208,42 @@ class _Equations:
         )
         return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True)
 
-    def _relative(self, refined: _Refined, choice: IntArray) -> tuple[_Refined, float]:
+    def _relative(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:
         """Return the costs before normalising, and the factor with which they serve as Y."""
         scale, state_of = self.prepared.scale, self.prepared.members.state_of
         luck = np.zeros(self.prepared.n_states)
         luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
         luck[self.prepared.start] = scale.start_luck / scale.stride
         cost = refined.high + luck if (luck >= 0).all() else refined.high
-        total = self._at(self.prepared.mean_cost, cost)
-        return total, self._factor(refined, choice, total)
+        return cost, self._factor(refined, choice, cost, np.zeros_like(cost))
 
-    def _totalled(self, refined: _Refined, choice: IntArray) -> tuple[_Refined, float]:
+    def _totalled(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:
         """Return the largest total of errors of any policy, roughly, and the factor with which it serves as Y."""
         error = refined.error - QUARTER * refined.gap
         less = refined.gap < 0
         less[choice[self.acting]] = True
         error[less] = refined.error[less] + np.abs(refined.gap[less])
         total = self._largest(error, choice)
-        factor = self._factor(refined, choice, total)
+        factor = self._factor(refined, choice, total.high, total.low)
         if factor == np.inf:  # totals have errors, too, which matter where values have none
             own = 8 * MARGIN / self.unit * total.error + LEAST * refined.high[self.prepared.action_state]
             total = self._largest(error + own, choice)
-            factor = self._factor(refined, choice, total)
-        return total, factor
+            factor = self._factor(refined, choice, total.high, total.low)
+        return _added(total.high, total.low, up=True), factor
 
     def _largest(self, k: FloatArray, choice: IntArray) -> _Refined:
         largest = choice.copy()
         total = solve_bellman(self.arcs, k, largest, sense=-1.0, share=QUARTER, large=self.large, finest=ROUGHLY)
         return self._corrected(self._at(k, total), largest)
 
-    def _factor(self, refined: _Refined, choice: IntArray, total: _Refined) -> float:
-        """Return the least factor for which the claim holds with ``total`` as Y, rounded up; or infinity."""
-        if not (np.isfinite(total.high).all() and (total.high >= 0).all()):
+    def _factor(self, refined: _Refined, choice: IntArray, high: FloatArray, low: FloatArray) -> float:
+        """Return the least factor for which the claim holds with Y = high + low, rounded up; or infinity."""
+        if not (np.isfinite(high).all() and (high >= 0).all()):
             return np.inf
         needed = refined.error - refined.gap
         chosen = choice[self.acting]
         needed[chosen] = refined.error[chosen] + np.abs(refined.gap[chosen])
-        rise = self._at(np.zeros(self.prepared.n_actions), total.high, total.low)
+        rise = self._at(np.zeros(self.prepared.n_actions), high, low)
         fall = -rise.gap - rise.error
         short, rises = needed > 0, fall < 0
         if (fall[short] <= 0).any():

@@ -72,8 +72,8 @@ PRODUCTS = 60
 ARCS = 10**7
 """The most arcs in the steps of BiCGSTAB between two looks at the clock: a tenth of a second or two."""
 
-KRYLOV, RESTARTS = 40, 50
-"""The products, and vectors kept, between two restarts of GMRES; and the number of restarts."""
+KRYLOV, RESTARTS, LONG = 40, 50, 1e9
+"""The products, and vectors kept, between two restarts of GMRES; the most restarts, and the most arcs in them."""
 
 THIN = 5e6
 """The most operations inside the band for which factorising is as quick, and comes first."""
@@ -226,8 +226,9 @@ class LargeBlock:
     def _iterate_long(self, lack: FloatArray, fraction: float) -> FloatArray:
         scale = np.abs(lack).max()
         product, sweep = self._operator(apply_rows), self._operator(sweep_rows)
+        restarts = max(min(RESTARTS, int(LONG / (KRYLOV * (1 + len(self.rows.column))))), 1)
         with np.errstate(all="ignore"):  # it may break down; the residual shows that
-            found, _ = gmres(product, lack / scale, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=RESTARTS, M=sweep)
+            found, _ = gmres(product, lack / scale, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=restarts, M=sweep)
         return np.asarray(scale * found)
 
     def _operator(self, kernel: Callable[[Rows, FloatArray, FloatArray], None]) -> LinearOperator:
