@@ -3,7 +3,7 @@
     python benchmarks/run.py [--quick] [--only NAME ...] [--out FOLDER]
 
 Prints the table, writes results.json and results.html.  Parts: paper, programs, references, savings, streaming, growth,
-storm, others, memory.  A part that fails is a row that says why, and the command ends with 1.
+storm, awkward, others, memory.  A part that fails is a row that says why, and the command ends with 1.
 """
 
 import argparse
@@ -35,6 +35,7 @@ PARTS = {
     "streaming": "streaming",
     "growth": "growth",
     "storm": "against_storm",
+    "awkward": "awkward_models",
     "others": "against_others",
     "memory": "memory",
 }

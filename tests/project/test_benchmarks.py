@@ -12,6 +12,7 @@ from prudent.engine.prepare import prepare
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import numpy_reference
+from awkward_models import OURS, rows_of
 from cases import Case, staged
 from page import page
 from table import Row, Series
@@ -103,3 +104,15 @@ def test_the_finite_horizon_model_is_as_large_as_it_says():
         case.check(*reference(case.prepared, case.alpha, case.levels)[:2])
     with pytest.raises(ValueError, match="staged"):
         case.check(case.truth[0] + 1e-6, case.truth[1])
+
+
+def test_awkward_models_are_compared_with_the_fastest_method_that_is_right():
+    first, second = OURS
+    alone = {"states": 1_000, "gap": 1e-12, first: [1.0, 1.0], second: [2.0, 2.0]}
+    wrong = {**alone, "method": "quick", "off": 1e-3, "storm": [0.01, 0.01]}
+    right = {**alone, "method": "sound", "off": 1e-7, "storm": [0.5, 0.5]}
+    storm, _, ratio, _, _ = rows_of("model", [alone, wrong, alone, right], ["slow stopped"])
+    assert (storm.value, storm.note) == (0.5, "sound 0.5 s; quick is 1e-03 off; slow stopped")
+    assert (ratio.model, ratio.value, ratio.met, ratio.note) == ("model: 1,000 states", 0.5, True, "behind")
+    assert [row.value for row in rows_of("model", [alone, wrong], [])] == [None, 1.0, 2.0]
+    assert rows_of("model", [], ["quick stopped"])[0].note == "quick stopped"
