@@ -42,6 +42,7 @@ ELIMINATED: dict[str, Callable[[], prudent.SSP]] = {
     "uphill": lambda: uphill(30),
     "uphill, steep": lambda: uphill(20, 0.1),
     "uphill, choices": lambda: uphill(40, choices=True),
+    "uphill, choices, long": lambda: uphill(100, choices=True),
     "loops left with 1e-3": lambda: sticky(70, 1e-3),
     "loops left with 1e-6": lambda: sticky(20, 1e-6),
     "loops left with 1e-9": lambda: sticky(70, 1e-9),

@@ -116,7 +116,10 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
     least = bracket_below(prepared, lower)
     most = base + step * upper + 4 * UNIT * (abs(base) + step * upper)
     relative = prepared.scale.relative
-    most += relative * abs(most) if np.isfinite(relative) else prepared.scale.deviation * steps / alpha
+    if np.isfinite(relative):
+        most += relative * abs(most) if np.isfinite(most) else 0.0
+    else:
+        most += prepared.scale.deviation * steps / alpha
     if not least <= most:
         raise Defect(f"{prepared.model.name}: a lower bound of {least!r} came out above an upper bound of {most!r}")
     # The size is that of the answer, counted from 0 or from best luck, and on a lattice at least one level.

@@ -179,6 +179,9 @@ class LargeBlock:
             self.rows = policy_rows(self.part, chosen)
         rhs = constant[chosen]
         lack, excess, largest = residual_rows(self.rows, rhs, x, 4 * UNIT)
+        if not largest <= np.abs(self.rows.away * rhs).max(initial=0.0):  # a guess that is worse than none
+            x[:] = 0.0
+            lack, excess, largest = residual_rows(self.rows, rhs, x, 4 * UNIT)
         for step in self._ways():
             for _ in range(8):
                 if excess <= tolerance:
