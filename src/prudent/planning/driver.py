@@ -60,8 +60,8 @@ class Job:
             least = least_expected_cost(prepared)
         if not np.isfinite(least.value[prepared.start]):
             raise PrudentError(
-                f"the least expected cost of {self.model.name} is larger than any float; end runs after so many actions "
-                "(horizon=) with prudent.amend, or --horizon"
+                f"the least expected cost of {self.model.name} is larger than any float; end runs after so many "
+                "actions (horizon=) with prudent.amend, or --horizon"
             )
         return prepared
 

@@ -143,6 +143,9 @@ class _Equations:
             return self._expected(refined, lower, upper, choice)
         choice = prepared.proper_choice()
         refined = self._solved(choice)
+        if not np.isfinite(refined.high).all():
+            unbounded = np.where(self.acting, np.inf, 0.0)
+            return self._expected(refined, np.zeros(prepared.n_states), unbounded, choice)
         total, factor = self._relative(refined, choice)
         if not factor <= CLOSE:
             refined = self._refine(refined, choice)

@@ -173,7 +173,10 @@ class LargeBlock:
         value[self.state] = x
 
     def _evaluate(self, constant: FloatArray, chosen: IntArray, x: FloatArray, tolerance: float) -> float:
-        """Bring the residual of a policy down to ``tolerance``, relative to its sums; return the largest residual."""
+        """Bring the residual of a policy down to ``tolerance``, relative to its sums; return the largest residual.
+
+        Values become infinite, and so does the residual, if elimination shows that they are.
+        """
         if (chosen != self.chosen).any():
             self.chosen, self.factor = chosen.copy(), None
             self.rows = policy_rows(self.part, chosen)
@@ -187,6 +190,9 @@ class LargeBlock:
                 if excess <= tolerance:
                     break
                 new = x + step(lack, max(1e-9, 0.1 * tolerance / excess))
+                if step is self.factor and not np.isfinite(new).all():  # beyond floats, or never left
+                    x[:] = np.inf
+                    return float("inf")
                 new_lack, new_excess, new_largest = residual_rows(self.rows, rhs, new, 4 * UNIT)
                 falls = new_excess < 0.5 * excess  # also false if the step gave nan
                 if new_excess < excess:
