@@ -87,7 +87,8 @@ SMALL = ("coin, 2 processes, K=1", "asynchronous election", "3 blocks", "3 slipp
 @pytest.fixture(autouse=True)
 def mean_alone(monkeypatch):
     """Let nobody wait for distributions of very long runs."""
-    monkeypatch.setattr(importlib.import_module("prudent.methods.expected"), "AFFORDED", 2**22)
+    for module in ("policies.own_tail", "methods.expected"):
+        monkeypatch.setattr(importlib.import_module(f"prudent.{module}"), "AFFORDED", 2**22)
 
 
 def planned(model: prudent.SSP) -> tuple[prudent.Plan, list[int]]:

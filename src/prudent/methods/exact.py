@@ -50,7 +50,7 @@ from prudent.engine.values.worst_case import least_worst_case, true_worst_case
 from prudent.methods.solution import Solution
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
-from prudent.policies.own_tail import AFFORDED, OwnTail, own_tail
+from prudent.policies.own_tail import OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 
@@ -133,7 +133,7 @@ def exact(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = T
     """
     with limits:  # after Ctrl-C, evaluate what was swept
         explored = explore(prepared, alpha, limits, bounded=bounded)
-        work = min(AFFORDED, PER_SECOND * max(limits.left, 1.0))
+        work = None if limits.time_limit is None else PER_SECOND * max(limits.left, 1.0)
         return solution_for(explored, alpha, last=True, work=work)
 
 
@@ -144,7 +144,7 @@ def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool =
     return Explored(prepared, expected, swept, float(surely_expected(prepared, expected)[prepared.start]))
 
 
-def solution_for(explored: Explored, alpha: float, *, last: bool = False, work: float = AFFORDED) -> Solution:
+def solution_for(explored: Explored, alpha: float, *, last: bool = False, work: float | None = None) -> Solution:
     """Return the best policy for an alpha, evaluated with so much work; with ``last`` the sweep is not used again."""
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)

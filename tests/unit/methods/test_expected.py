@@ -17,6 +17,11 @@ COIN = prudent.build("s", {"s": {"try": [(0.5, "s", 3), (0.5, "g", 1)], "pay": [
 """Tries of mean 4; the worst quarter of runs fails twice and costs 6 + 4 on average."""
 
 
+def afford(monkeypatch, work):
+    for module in ("policies.own_tail", "methods.expected"):
+        monkeypatch.setattr(f"prudent.{module}.AFFORDED", work)
+
+
 def ring(size):
     """States that lead round and round at no cost, until chance ends it."""
     return prudent.build(
@@ -49,7 +54,7 @@ def test_memory_is_needed_for_the_tail_alone(memory, tmp_path):
 
 def test_what_takes_too_much_work_is_left_out(monkeypatch):
     """Neither following the policy nor a sweep of its own is begun, or gone on with, beyond what is afforded."""
-    monkeypatch.setattr("prudent.methods.expected.AFFORDED", 12)  # outcomes times levels
+    afford(monkeypatch, 12)  # outcomes times levels
     monkeypatch.setattr("prudent.methods.expected.exact", lambda *_, **__: pytest.fail("was swept"))
     plan = prudent.solve(COIN, 0.01, method="expected")
     assert unknown(plan)
@@ -60,7 +65,7 @@ def test_what_takes_too_much_work_is_left_out(monkeypatch):
 def test_elimination_in_free_cycles_counts_as_work(monkeypatch):
     model = ring(60)
     assert not unknown(prudent.solve(model, 0.5, method="expected"))
-    monkeypatch.setattr("prudent.methods.expected.AFFORDED", 60**3 // 3)
+    afford(monkeypatch, 60**3 // 3)
     assert unknown(prudent.solve(model, 0.5, method="expected"))
 
 
@@ -99,7 +104,7 @@ def test_large_costs_are_no_reason_to_doubt_a_distribution():
 def test_a_plan_of_unknown_tail_is_drawn_from_runs(monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr("prudent.policies.chain.NUMBERS", 1)
-    monkeypatch.setattr("prudent.methods.expected.AFFORDED", 1)
+    afford(monkeypatch, 1)
     plan = prudent.solve(COIN, 0.25, method="expected")
     assert unknown(plan)
     ax = prudent.plot.distribution(plan)

@@ -1,5 +1,6 @@
 """A policy's own tail: what it costs, what it surely costs at most, and when that is not known."""
 
+import importlib
 from fractions import Fraction
 from math import ceil
 
@@ -62,8 +63,7 @@ def test_a_lie_about_the_most_is_seen_through():
 
 
 def test_what_cannot_be_followed_far_enough_is_unknown(monkeypatch):
-    for limit in ("WORK", "LEVELS"):
-        monkeypatch.setattr(f"prudent.policies.chain.{limit}", 3)
+    monkeypatch.setattr(importlib.import_module("prudent.policies.own_tail"), "AFFORDED", 6)
     _, own = tail_of(LOOP, 0.01)
     assert np.isnan([own.var, own.mean, own.steps]).all() and own.cvar == own.upper == np.inf
     assert own.notes == (UNFOLLOWED,)

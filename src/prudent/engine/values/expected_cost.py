@@ -232,7 +232,7 @@ class _Equations:
             own = 8 * MARGIN / self.unit * total.error + LEAST * refined.high[self.prepared.action_state]
             total = self._largest(error + own, choice)
             factor = self._factor(refined, choice, total.high, total.low)
-        return _added(total.high, total.low, up=True), factor
+        return _added(total.high, total.low, up=True) if factor < np.inf else total.high, factor
 
     def _largest(self, k: FloatArray, choice: IntArray) -> _Refined:
         largest = choice.copy()
