@@ -138,7 +138,7 @@ def test_what_floats_did_to_a_common_step_seldom_costs_the_status():
     assert plan.lower <= 100.2 + 81.672 + 1e-3  # more than a tenth of the runs pay 100.2
     plan = prudent.solve(with_return(shops(2000), 81.1), 0.1)
     assert plan.status == "optimal"
-    assert plan.upper - plan.lower <= 1e-12 * plan.upper  # totals are off as costs are, if none is negative
+    assert plan.upper - plan.lower <= 1e-10 * plan.upper  # totals are off as costs are, if none is negative
 
 
 def test_what_floats_did_widens_the_bounds_where_costs_may_be_negative():
