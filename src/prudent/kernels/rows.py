@@ -108,7 +108,7 @@ def constants(part, k, value):
 
 
 @njit(cache=True)
-def relax_rows(part, constant, chosen, x, backwards, anew):
+def relax_once(part, constant, chosen, x, backwards, anew):
     """Take the least actions (``anew``) and their values, state by state, in place; return how many actions changed.
 
     Afterwards all values are shifted by half of what they changed on average, divided by the average chance to leave.
@@ -134,6 +134,24 @@ def relax_rows(part, constant, chosen, x, backwards, anew):
     if gone > 0.0:
         x += 0.5 * drift / gone
     return changes
+
+
+@njit(cache=True)
+def relax_rows(part, constant, chosen, x, begin, end, each, quiet, still, few):
+    """Relax the rows in passes ``begin`` to ``end``, to and fro, with actions taken anew in each third pass, say.
+
+    Ends when that has changed no action for ``quiet`` times, or more than 4/5 as many as before and more than ten.
+    Returns the number of passes so far, the times still to be quiet, and the last number of changes.
+    """
+    for turn in range(begin, end):
+        anew = turn <= each or turn % each == 0
+        changes = relax_once(part, constant, chosen, x, turn % 2 == 1, anew)
+        if anew:
+            still = still - 1 if changes == 0 else quiet
+            if still == 0 or (turn > each and changes > max(0.8 * few, 10.0)):
+                return turn + 1, 0, changes
+            few = changes
+    return end, still, few
 
 
 @njit(cache=True)

@@ -147,16 +147,13 @@ class LargeBlock:
 
     def _relaxed(self, constant: FloatArray, chosen: IntArray, x: FloatArray) -> bool:
         """Replace the policy, in place, by what value iteration finds in a few passes, if that is proper."""
-        found, value, few, quiet = chosen.copy(), np.zeros(len(x)), len(x), 0
-        for turn in range(FIRST):
-            anew = turn <= EACH or turn % EACH == 0
-            changes = relax_rows(self.part, constant, found, value, turn % 2 == 1, anew)
+        found, value = chosen.copy(), np.zeros(len(x))
+        done, still, few = 0, QUIET, len(x)
+        passes = max(int(ARCS / (1 + len(self.part.column))), 1)
+        while done < FIRST and still > 0:
             self._pause()
-            if anew:
-                quiet = quiet + 1 if changes == 0 else 0
-                if quiet == QUIET or (turn > EACH and changes > few):
-                    break
-                few = max(0.8 * changes, 10.0)
+            end = min(done + passes, FIRST)
+            done, still, few = relax_rows(self.part, constant, found, value, done, end, EACH, QUIET, still, few)
         rows = policy_rows(self.part, found)
         steps = np.where(rows.leave > 0, 0, UNREACHED)
         proper = bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
