@@ -94,6 +94,8 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
     if not 1e-280 < step < 1e280:
         raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
     largest = float(np.abs(cost).max(initial=0.0))
+    if not np.isfinite(largest / step):
+        raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a larger step, for fewer levels")
     if step > COARSEST * largest:
         raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a step that tells costs apart")
     bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(largest / step))), 60)

@@ -96,6 +96,29 @@ def almost_sure(action_start, action_state, outcome_action, enter_start, enter, 
 
 
 @njit(cache=True)
+def staying_free(action_start, outcome_start, successor, k, passes):
+    """Return which actions cost nothing (``k``) and lead to goals or to states with such actions, followed so often."""
+    n_states = len(action_start) - 1
+    free, has = k == 0.0, np.ones(n_states, dtype=np.bool_)
+    for _ in range(passes):
+        changed = False
+        for s in range(n_states):
+            if not has[s] or action_start[s] == action_start[s + 1]:
+                continue
+            has[s] = False
+            for a in range(action_start[s], action_start[s + 1]):
+                for o in range(outcome_start[a], outcome_start[a + 1]):
+                    if free[a] and not has[successor[o]] and successor[o] != s:
+                        free[a] = False
+                        break
+                has[s] = has[s] or free[a]
+            changed = changed or not has[s]
+        if not changed:
+            break
+    return free
+
+
+@njit(cache=True)
 def best_luck(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
     """Fill ``least`` with best luck, the least cost to a goal by any outcomes, ``via`` with the outcome taken.
 

@@ -96,9 +96,11 @@ def rounding(prepared: Prepared) -> FloatArray:
     """Return per action the relative rounding error of one weighted sum over its outcomes.
 
     Counts a unit for each addition and product, and two per outcome for the probabilities, whose sum may be
-    that far from 1.
+    that far from 1.  Outcomes count as the model has them, before equal ones were merged.
     """
-    return (4 * np.diff(prepared.outcome_start) + 8) * UNIT
+    model, action = prepared.model, prepared.model_action
+    given = np.where(action < 0, len(model.initial_state), np.diff(model.outcome_start)[action])
+    return np.asarray((4 * np.maximum(np.diff(prepared.outcome_start), given) + 8) * UNIT)
 
 
 def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:

@@ -7,6 +7,9 @@ Each policy is evaluated by elimination or, in large components, as :mod:`pruden
 says.  A policy is changed only where that surely improves values, so no policy comes back, and the one returned is
 never worse than another one seen.
 
+Where a goal can be reached at no cost, V is 0; the graph tells where, and those states count as goals.  So all other
+values are above 0, and errors relative to them make sense.
+
 If a loop is hardly ever left, a float has too few digits for the value: rounding it once changes the apparent gain
 of a single step, and a run takes very many steps.  Where that matters, values are refined into sums of two floats,
 until the residual of each equation is within the rounding error of its own terms.  Then the choices are judged again.
@@ -48,18 +51,20 @@ from functools import cached_property
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared, once
+from prudent.engine.prepared import PASSES, Prepared, once, restrict_to
 from prudent.engine.values.bellman import all_arcs, evaluate_policy, large_blocks, rounding, solve_bellman
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
 from prudent.kernels.blocks import MARGIN, Arcs, action_gaps, improved, take_better
+from prudent.kernels.graphs import almost_sure, staying_free
 from prudent.kernels.sweep import Base
+from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
 __all__ = ["Expected", "least_expected_cost", "surely_expected"]
 
-ROUGHLY = 1e-3
-"""The relative residual to which corrections and totals of errors are solved."""
+ROUGHLY, TOTALS = 1e-3, 1e-9
+"""The relative residuals to which corrections, and totals of errors, are solved."""
 
 REFINEMENTS = 100
 """The most rounds of correcting the values and then improving the policy."""
@@ -114,7 +119,34 @@ class _Refined:
 @once
 def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
-    return _Equations(prepared).least()
+    free = None if prepared.acyclic else _free_choice(prepared)
+    if free is None:
+        return _Equations(prepared).least()
+    costly = (free < 0)[prepared.action_state]  # elsewhere the value is 0: as if at a goal
+    found, kept = _Equations(restrict_to(prepared, costly)).least(), np.flatnonzero(costly)
+    choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
+    choice[acting] = kept[found.choice[acting]]
+    return replace(found, prepared=prepared, choice=choice)
+
+
+def _free_choice(prepared: Prepared) -> IntArray | None:
+    """Return for each state an action of a policy that reaches a goal at no cost, -1 at goals and without one.
+
+    Return None if no state has one.
+    """
+    free = staying_free(prepared.action_start, prepared.outcome_start, prepared.successor, prepared.mean_cost, PASSES)
+    if not free.any():
+        return None
+    kept = np.ones(prepared.n_states, dtype=bool)
+    almost_sure(prepared.action_start, prepared.action_state, prepared.outcome_action, *prepared.entering, kept, free)
+    if not free.any():
+        return None
+    arc = np.flatnonzero(free[prepared.outcome_action])
+    source, target = prepared.outcome_state[arc], prepared.successor[arc]
+    good = towards(source, target, prepared.n_states, prepared.is_goal)[source] == target
+    choice = np.full(prepared.n_states, -1)
+    choice[source[good][::-1]] = prepared.outcome_action[arc[good]][::-1]
+    return choice
 
 
 def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
@@ -198,7 +230,7 @@ class _Equations:
             if far <= 1 or not far < before / 2:
                 break
             change = self._policy(now.gap, choice)
-            if not np.isfinite(change).all():
+            if not (np.isfinite(change).all() and np.isfinite(now.high + change).all()):
                 break
             now, before = self._at(now.k, *_two_sum(now.high, now.low + change)), far
         return now
@@ -236,7 +268,7 @@ class _Equations:
 
     def _largest(self, k: FloatArray, choice: IntArray) -> _Refined:
         largest = choice.copy()
-        total = solve_bellman(self.arcs, k, largest, sense=-1.0, share=QUARTER, large=self.large, finest=ROUGHLY)
+        total = solve_bellman(self.arcs, k, largest, sense=-1.0, share=QUARTER, large=self.large, finest=TOTALS)
         return self._corrected(self._at(k, total), largest)
 
     def _factor(self, refined: _Refined, choice: IntArray, high: FloatArray, low: FloatArray) -> float:
@@ -249,7 +281,7 @@ class _Equations:
         rise = self._at(np.zeros(self.prepared.n_actions), high, low)
         fall = -rise.gap - rise.error
         short, rises = needed > 0, fall < 0
-        if (fall[short] <= 0).any():
+        if not (np.isfinite(needed).all() and (fall[short] > 0).all()):
             return np.inf
         least = float((needed[short] / fall[short]).max(initial=0.0)) * (1 + CLOSE)
         most = float((needed[rises] / fall[rises]).min(initial=np.inf)) * (1 - CLOSE)

@@ -183,18 +183,19 @@ class LargeBlock:
             x[:] = 0.0
             lack, excess, largest = residual_rows(self.rows, rhs, x, 4 * UNIT)
         for step in self._ways():
-            for _ in range(8):
+            for turn in range(8):
                 if excess <= tolerance:
                     break
-                new = x + step(lack, max(1e-9, 0.1 * tolerance / excess))
+                anew = turn == 0 and step is self.factor  # elimination gives each value its digits, if begun from 0
+                new = step(rhs, 0.0) if anew else x + step(lack, max(1e-9, 0.1 * tolerance / excess))
                 if step is self.factor and not np.isfinite(new).all():  # beyond floats, or never left
                     x[:] = np.inf
                     return float("inf")
                 new_lack, new_excess, new_largest = residual_rows(self.rows, rhs, new, 4 * UNIT)
                 falls = new_excess < 0.5 * excess  # also false if the step gave nan
-                if new_excess < excess:
+                if new_excess < excess or anew:
                     x[:], lack, excess, largest = new, new_lack, new_excess, new_largest
-                if not falls:
+                if not (falls or anew):
                     break
             if excess <= max(tolerance, GOOD):
                 break

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import prudent
@@ -134,3 +135,36 @@ def test_a_slow_loop_with_costs():
     assert plan.expected == pytest.approx(1e5, rel=1e-10)
     leave, stay = Fraction(1e-5), Fraction(1 - 1e-5)
     assert Fraction(plan.lower) <= (leave + stay) / leave <= Fraction(plan.upper)
+
+
+def zigzag(seed):
+    """One component of 66 to 74 states, nearly all moves free: values are 0 in places, and small in others."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(66, 75))
+    table = {n: {}}
+    for s in range(n):
+        table[s] = {}
+        for action in range(2):
+            ahead = s + 1 if action == 0 else int(np.clip(s + rng.integers(-10, 11), 0, n))
+            other = int(np.clip(s + rng.integers(-10, 11), 0, n))
+            costs = (rng.random(2) < 0.1).astype(float).tolist()
+            table[s][action] = [(0.5, ahead, costs[0]), (0.5, other, costs[1])]
+    return prudent.build(0, table)
+
+
+@pytest.mark.parametrize(("seed", "truth"), [(16, 2.0281), (545, 2.26455), (977, 0.0), (5481, 1.17155)])
+def test_free_moves_in_a_large_component(seed, truth):
+    plan = prudent.solve(zigzag(seed), 1.0, method="expected")
+    assert plan.status == "optimal"
+    assert plan.expected == pytest.approx(truth, rel=1e-5, abs=0)
+
+
+def test_a_row_of_many_equal_outcomes_counts_them_all():
+    n, eps = 4000, Fraction(np.finfo(float).eps)
+    chance = np.full(n, 1 / n)
+    chance[: n // 2] *= 1 + 1.6 * n * float(eps)  # the sum is as far from 1 as is allowed
+    model = prudent.from_arrays([0, 1, 1], [0, n], chance, [0] * (n // 2) + [1] * (n // 2), [1.0] * n)
+    plan = prudent.solve(model, 1.0, method="expected")
+    total = sum(map(Fraction, chance.tolist()))
+    truth = total / sum(map(Fraction, chance[n // 2 :].tolist()))
+    assert plan.lower <= truth <= plan.upper
