@@ -296,3 +296,22 @@ def take_better(arcs, gap, error, choice):
                 choice[s] = a
                 changed = True
     return changed
+
+
+@njit(cache=True)
+def claim_factor(action_state, choice, gap, error, rise, rise_error):
+    """Return the least d, and the largest, with  d fall >= error - gap  for all actions, + |gap| for those chosen.
+
+    What an action lowers a function by is at least ``fall = -rise - rise_error``.  If there is none, d is infinite.
+    """
+    least, most = 0.0, np.inf
+    for a in range(len(gap)):
+        chosen = choice[action_state[a]] == a
+        needed, fall = error[a] + abs(gap[a]) if chosen else error[a] - gap[a], -rise[a] - rise_error[a]
+        if not (np.isfinite(needed) and (needed <= 0.0 or fall > 0.0)):
+            return np.inf, 0.0
+        if needed > 0.0:
+            least = max(least, needed / fall)
+        elif fall < 0.0:
+            most = min(most, needed / fall)
+    return least, most

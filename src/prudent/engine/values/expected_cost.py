@@ -55,7 +55,7 @@ from prudent.engine.prepared import PASSES, Prepared, once, restrict_to
 from prudent.engine.values.bellman import all_arcs, evaluate_policy, large_blocks, rounding, solve_bellman
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
-from prudent.kernels.blocks import MARGIN, Arcs, action_gaps, improved, take_better
+from prudent.kernels.blocks import MARGIN, Arcs, action_gaps, claim_factor, improved, take_better
 from prudent.kernels.graphs import almost_sure, staying_free
 from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
@@ -275,17 +275,11 @@ class _Equations:
         """Return the least factor for which the claim holds with Y = high + low, rounded up; or infinity."""
         if not (np.isfinite(high).all() and (high >= 0).all()):
             return np.inf
-        needed = refined.error - refined.gap
-        chosen = choice[self.acting]
-        needed[chosen] = refined.error[chosen] + np.abs(refined.gap[chosen])
         rise = self._at(np.zeros(self.prepared.n_actions), high, low)
-        fall = -rise.gap - rise.error
-        short, rises = needed > 0, fall < 0
-        if not (np.isfinite(needed).all() and (fall[short] > 0).all()):
-            return np.inf
-        least = float((needed[short] / fall[short]).max(initial=0.0)) * (1 + CLOSE)
-        most = float((needed[rises] / fall[rises]).min(initial=np.inf)) * (1 - CLOSE)
-        return least if least <= most else np.inf
+        known = self.prepared.action_state, choice, refined.gap, refined.error
+        least, most = claim_factor(*known, rise.gap, rise.error)
+        least, most = least * (1 + CLOSE), most * (1 - CLOSE)
+        return float(least) if least <= most else np.inf
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
