@@ -36,7 +36,7 @@ from prudent.kernels.counting import (
     sort_rows,
     stop_below,
 )
-from prudent.kernels.graphs import UNREACHED, almost_sure, best_luck
+from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves, best_luck
 from prudent.kernels.search import all_lead_to, least_ahead
 from prudent.models.graph import Blocks, end_components, entering, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, starts
@@ -233,7 +233,8 @@ def _normalised(
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
     """Merge each zero-cost end component into one state; also return the states' new numbers and the inner actions."""
-    free = free_actions(flat.action_start, flat.outcome_start, flat.successor, flat.cost, free_below)
+    free = free_actions(flat.outcome_start, flat.cost, free_below)
+    among_themselves(flat.action_start, flat.outcome_start, flat.successor, free, False, PASSES)
     component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, free)
     if not inner.any():
         return flat, np.arange(flat.n_states), flat.model_action[inner]

@@ -150,33 +150,14 @@ def chosen_rows(action, outcome_start, new, probability, successor, cost):
 
 
 @njit(cache=True)
-def free_actions(action_start, outcome_start, successor, cost, free_below):
-    """Return the actions all of whose outcomes are free and lead to states with such actions, followed a few times."""
-    n_states, n_actions = len(action_start) - 1, len(outcome_start) - 1
-    free, has = np.zeros(n_actions, dtype=np.bool_), np.zeros(n_states, dtype=np.bool_)
-    for s in range(n_states):
-        for a in range(action_start[s], action_start[s + 1]):
-            free[a] = True
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                if cost[o] >= free_below:
-                    free[a] = False
-                    break
-            has[s] = has[s] or free[a]
-    for _ in range(4):
-        changed = False
-        for s in range(n_states):
-            if not has[s]:
-                continue
-            has[s] = False
-            for a in range(action_start[s], action_start[s + 1]):
-                if free[a]:
-                    for o in range(outcome_start[a], outcome_start[a + 1]):
-                        if not has[successor[o]] and successor[o] != s:
-                            free[a], changed = False, True
-                            break
-                    has[s] = has[s] or free[a]
-        if not changed:
-            break
+def free_actions(outcome_start, cost, free_below):
+    """Return which actions have no outcome of this cost or more."""
+    free = np.ones(len(outcome_start) - 1, dtype=np.bool_)
+    for a in range(len(free)):
+        for o in range(outcome_start[a], outcome_start[a + 1]):
+            if cost[o] >= free_below:
+                free[a] = False
+                break
     return free
 
 

@@ -96,10 +96,15 @@ def almost_sure(action_start, action_state, outcome_action, enter_start, enter, 
 
 
 @njit(cache=True)
-def staying_free(action_start, outcome_start, successor, k, passes):
-    """Return which actions cost nothing (``k``) and lead to goals or to states with such actions, followed so often."""
+def among_themselves(action_start, outcome_start, successor, inside, goals, passes):
+    """Keep in ``inside`` actions that lead to states with such actions, or to ``goals``; a few passes drop most others.
+
+    Unlike ``staying`` this needs no reversed arcs, and where few actions are inside it looks at little else.
+    """
     n_states = len(action_start) - 1
-    free, has = k == 0.0, np.ones(n_states, dtype=np.bool_)
+    has = np.empty(n_states, dtype=np.bool_)
+    for s in range(n_states):
+        has[s] = goals if action_start[s] == action_start[s + 1] else True
     for _ in range(passes):
         changed = False
         for s in range(n_states):
@@ -107,15 +112,16 @@ def staying_free(action_start, outcome_start, successor, k, passes):
                 continue
             has[s] = False
             for a in range(action_start[s], action_start[s + 1]):
+                if not inside[a]:
+                    continue
                 for o in range(outcome_start[a], outcome_start[a + 1]):
-                    if free[a] and not has[successor[o]] and successor[o] != s:
-                        free[a] = False
+                    if not has[successor[o]] and successor[o] != s:
+                        inside[a] = False
                         break
-                has[s] = has[s] or free[a]
+                has[s] = has[s] or inside[a]
             changed = changed or not has[s]
         if not changed:
             break
-    return free
 
 
 @njit(cache=True)

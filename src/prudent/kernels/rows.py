@@ -320,23 +320,6 @@ def iterate_rows(rows, iteration, steps):
 
 
 @njit(cache=True)
-def hubs_of(rows):
-    """Return which states have very many arcs, and the length of the longest arc between others."""
-    size = len(rows.leave)
-    degree = np.diff(rows.start)
-    for j in rows.column:
-        degree[j] += 1
-    hub = degree > max(64, 4 * int(size**0.5))
-    width = 0
-    for i in range(size):
-        if not hub[i]:
-            for j in range(rows.start[i], rows.start[i + 1]):
-                if not hub[rows.column[j]]:
-                    width = max(width, abs(i - rows.column[j]))
-    return hub, width
-
-
-@njit(cache=True)
 def residual_rows(rows, rhs, x, unit):
     """Return the residuals at ``x``, and the largest part of one beyond rounding error, relative to its sum.
 
@@ -359,80 +342,3 @@ def residual_rows(rows, rhs, x, unit):
         if over > excess * size:
             excess = over / size
     return lack, excess, largest
-
-
-class Factors(NamedTuple):
-    """Rows after elimination, states by rank: first the hubs, then the others, with arcs up to ``width`` long."""
-
-    hub: np.ndarray  # (n_hubs, size)  the arcs of hubs
-    band: np.ndarray  # (size, n_hubs + 2 width + 1)  the others' arcs to hubs, then those from i to j at j - i + width
-    stay: np.ndarray  # (size,)  as in ``eliminate``
-
-
-@njit(cache=True, error_model="numpy")
-def eliminate_rows(rows, rank, width, n_hubs):
-    """Eliminate states from the last rank to the first, as ``eliminate`` does, inside a band and a border of hubs."""
-    size, middle = len(rank), n_hubs + width
-    hub, band = np.zeros((n_hubs, size)), np.zeros((size, middle + width + 1))
-    out, stay = np.empty(size), np.empty(size)
-    for i in range(size):
-        n = rank[i]
-        out[n] = rows.leave[i]
-        for o in range(rows.start[i], rows.start[i + 1]):
-            to = rank[rows.column[o]]
-            if n < n_hubs:
-                hub[n, to] += rows.chance[o]
-            else:
-                band[n, to if to < n_hubs else to - n + middle] += rows.chance[o]
-    for n in range(size - 1, -1, -1):
-        low = min(max(n_hubs, n - width), n)
-        if n < n_hubs:
-            row, border = hub[n, low:n], hub[n, :n]
-        else:
-            row, border = band[n, low - n + middle : middle], band[n, :n_hubs]
-        total = out[n] + row.sum() + border.sum()
-        stay[n] = total
-        for i in range(low, n):
-            f = band[i, n - i + middle]
-            if f > 0.0:
-                f /= total
-                band[i, n - i + middle] = f
-                band[i, low - i + middle : n - i + middle] += f * row
-                band[i, :n_hubs] += f * border
-                out[i] += f * out[n]
-        for i in range(min(n, n_hubs)):
-            f = hub[i, n]
-            if f > 0.0:
-                f /= total
-                hub[i, n] = f
-                hub[i, low:n] += f * row
-                hub[i, : len(border)] += f * border
-                out[i] += f * out[n]
-    return Factors(hub, band, stay)
-
-
-@njit(cache=True, error_model="numpy")
-def substitute_rows(factors, rank, width, rhs):
-    """Solve the eliminated rows for one right-hand side."""
-    hub, band, stay = factors
-    size, n_hubs = len(rank), len(hub)
-    middle = n_hubs + width
-    x = np.empty(size)
-    x[rank] = rhs
-    for n in range(size - 1, 0, -1):
-        for i in range(max(n_hubs, n - width), n):
-            x[i] += band[i, n - i + middle] * x[n]
-        for i in range(min(n, n_hubs)):
-            x[i] += hub[i, n] * x[n]
-    for n in range(size):
-        total = x[n]
-        if n < n_hubs:
-            for j in range(n):
-                total += hub[n, j] * x[j]
-        else:
-            for j in range(n_hubs):
-                total += band[n, j] * x[j]
-            for j in range(max(n_hubs, n - width), n):
-                total += band[n, j - n + middle] * x[j]
-        x[n] = total / stay[n]
-    return x[rank]

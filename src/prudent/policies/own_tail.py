@@ -51,14 +51,16 @@ def own_tail(
 ) -> OwnTail:
     """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
-    Stop earlier if at most ``tolerance`` of its runs are under way, and once that takes more ``work`` (AFFORDED, in
-    outcomes times levels) and more levels than a few times its budget.  The error of sums grows with the runs' length.
+    Stop earlier if at most ``tolerance`` of its runs are under way, and once that takes more ``work``, in outcomes
+    times levels, than is given or, if none is, AFFORDED and a few times the budget.  The error of sums grows with the
+    length of runs.
     """
     prepared = policy.prepared
     known = None if most is None else int(min(most, UNREACHED)) + 2
     passes = 3 if prepared.scale.rounded else 1  # costs as they are, what is left out of them, and costs as charged
     budget = max(part.level for _, part in policy.parts)
-    last = max(AHEAD * budget, int((AFFORDED if work is None else work) / (passes * work_per_level(prepared))))
+    least = AHEAD * budget if work is None else budget
+    last = max(least, int((AFFORDED if work is None else work) / (passes * work_per_level(prepared))))
     last = last if known is None else min(last, known)
 
     def followed(charged: bool) -> tuple[Distribution, float]:

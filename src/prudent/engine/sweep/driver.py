@@ -56,14 +56,14 @@ def budget_sweep(
     kept = None if limits.keeper is None else limits.keeper.load(key)
     if kept is not None:
         sweep.resume(kept)
-    resumed_at = sweep.done
+    resumed_at, seen = sweep.done, 0
     row, stopped = 0 if aims.plan else 1, ""
     total = None if best == np.inf else best
     with limits, Progress("sweeping budgets", total=total, unit="levels") as progress:
         while True:
             if alpha is not None:
-                f = np.arange(sweep.done) + sweep.found[row, : sweep.done] / alpha
-                best = min(best, float(f.min()))
+                f = np.arange(seen, sweep.done) + sweep.found[row, seen : sweep.done] / alpha
+                best, seen = min(best, float(f.min(initial=np.inf))), sweep.done
             end = min(most, best * (1 + 1e-9))
             if sweep.done > end:
                 break

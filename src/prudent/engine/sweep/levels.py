@@ -30,7 +30,7 @@ def window_of(prepared: Prepared, most: int) -> int:
 class LevelSweep(Backend):
     """A sweep level by level: any model."""
 
-    batch: ClassVar[int] = 100_000_000
+    batch: ClassVar[int] = 20_000_000
 
     parts: list[NDArray[Any]] = field(default_factory=list)  # the actions of the settled levels
     tables: Tables = field(init=False)  # widened as levels are settled, up to the window

@@ -36,7 +36,7 @@ Two functions serve as Y:
 
 * the expected cost V itself, plus best luck (see :mod:`prudent.engine.prepare`), so that Y is the cost before
   normalising.  It falls by the expected cost of the action.  Nothing else need be computed, and bounds are relative
-  to the cost: mostly 1e-14 apart;
+  to the cost: mostly 1e-13 apart;
 * where some actions are free or loops are hardly ever left, the largest expected total of errors, r(a) - g(a) / 4, of
   any policy.  Again Bellman's equations, but only roughly: gains below a quarter of an action's own error do not
   count.  It is finite, because an end component has gaps as large as its costs on average, and those without costs
@@ -56,7 +56,7 @@ from prudent.engine.values.bellman import all_arcs, evaluate_policy, large_block
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
 from prudent.kernels.blocks import MARGIN, Arcs, action_gaps, claim_factor, improved, take_better
-from prudent.kernels.graphs import almost_sure, staying_free
+from prudent.kernels.graphs import almost_sure, among_themselves
 from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
@@ -134,7 +134,8 @@ def _free_choice(prepared: Prepared) -> IntArray | None:
 
     Return None if no state has one.
     """
-    free = staying_free(prepared.action_start, prepared.outcome_start, prepared.successor, prepared.mean_cost, PASSES)
+    free = prepared.mean_cost == 0
+    among_themselves(prepared.action_start, prepared.outcome_start, prepared.successor, free, True, PASSES)
     if not free.any():
         return None
     kept = np.ones(prepared.n_states, dtype=bool)

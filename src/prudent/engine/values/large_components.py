@@ -24,6 +24,7 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
+from prudent.kernels.band import eliminate_rows, hubs_of, substitute_rows
 from prudent.kernels.blocks import ROUNDS, Arcs, improved
 from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.rows import (
@@ -32,14 +33,11 @@ from prudent.kernels.rows import (
     begin_iteration,
     component_rows,
     constants,
-    eliminate_rows,
-    hubs_of,
     improve_rows,
     iterate_rows,
     policy_rows,
     relax_rows,
     residual_rows,
-    substitute_rows,
     sweep_rows,
 )
 from prudent.kernels.search import least_ahead
