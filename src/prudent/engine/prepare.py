@@ -84,11 +84,14 @@ class _Flat(Rows):
         )
 
 
-def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Prepared:
+def prepare(model: SSP, step: float | None = None, *, down: bool = False, between: bool = False) -> Prepared:
     """Prune, normalise and collapse; raise where no policy reaches a goal.
 
     If costs have no common step, or ``step`` is another one, normalised costs are rounded to levels of that size:
     up, or ``down``.  Rounding down first subtracts the slip, so that rounded costs never exceed the true ones.
+
+    With ``between`` the slip is subtracted, too, but costs may lie between levels: ``cost`` is rounded up and ``fine``
+    has the rest.  Outcomes of less than a level become free only where they form cycles.
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
@@ -102,8 +105,10 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
     rounded = slip > 0 or common % stride > 0
     if not rounded:
         stride = common
-    if down:
+    if down or between:
         flat = replace(flat, cost=np.maximum(flat.cost - slip, 0))
+    if between and not acyclic:
+        flat = _without_short_cycles(flat, stride)
     start_luck = int(luck[flat.start])
     free_below = stride if down else 1  # costs of fewer lattice steps become 0 levels
     collapsed_to, inner_action, plays = np.arange(flat.n_states), np.empty(0, dtype=np.int64), np.ones(flat.n_actions)
@@ -136,6 +141,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False) -> Pre
         cost=flat.cost if stride == 1 else scale.down(flat.cost) if down else scale.up(flat.cost),
         model_action=flat.model_action,
         plays=plays,
+        between=between,
     )
     if same:  # then its components are those already found
         prepared.__dict__["_ordered"] = ordered
@@ -258,6 +264,14 @@ def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray
     away = np.bincount(flat.outcome_action, weights=flat.probability, minlength=flat.n_actions)
     scale = np.where(looped, away, 1.0)
     return replace(flat, probability=flat.probability / scale[flat.outcome_action]), 1 / scale
+
+
+def _without_short_cycles(flat: _Flat, stride: int) -> _Flat:
+    """Make outcomes that cost less than a level free where they form cycles."""
+    short = flat.cost < stride
+    _, _, block = ordered_blocks(offsets(short)[flat.arc_start], flat.successor[short])[0]
+    inside = short & (block[flat.outcome_state] == block[flat.successor])
+    return replace(flat, cost=np.where(inside, 0, flat.cost)) if inside.any() else flat
 
 
 def _merged(flat: _Flat) -> _Flat:

@@ -83,6 +83,7 @@ class Prepared(Rows):
     cost: IntArray  # (n_outcomes,)  in levels
     model_action: IntArray  # (n_actions,)  the model's action; -1: the first chance step
     plays: FloatArray  # (n_actions,)  expected number of plays in a row, since free loops are dropped
+    between: bool = False  # whether costs may lie between levels: ``cost`` is rounded up, ``fine`` is meant
     mean_cost: FloatArray = field(init=False)  # (n_actions,)  expected cost in levels, not rounded
 
     def __post_init__(self) -> None:
@@ -91,10 +92,10 @@ class Prepared(Rows):
 
     @cached_property
     def free_blocks(self) -> Blocks:
-        """The components of the zero-cost graph, successors first."""
+        """The components of the zero-cost graph, successors first; also successors at less than a level ``between``."""
         if self.acyclic:
             return self.blocks
-        free = self.cost == 0
+        free = self.fine < self.scale.stride if self.between else self.cost == 0
         free_start = offsets(free)[self.arc_start]
         return ordered_blocks(free_start, self.successor[free])[0]
 

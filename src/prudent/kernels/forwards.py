@@ -13,8 +13,9 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
     The expected number of plays of action ``a`` on the way is added to ``played[a]``.
 
     ``mass[0, s, t % window]`` is the mass in ``s`` with ``t`` levels spent; ``total[0, t]`` receives the mass
-    that ends there.  A second layer, if any, holds that mass times the mean sum of ``left_out`` on the way.  Stops
-    when the budget is gone and at most ``tolerance`` is under way, or ``total`` is full.
+    that ends there.  A second layer, if any, holds that mass times the mean sum of ``left_out`` on the way, and a
+    third one, if any, times the mean of its square.  Stops when the budget is gone and at most ``tolerance`` is under
+    way, or ``total`` is full.
     """
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
@@ -68,7 +69,11 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
                         there = there - window if there >= window else there
                         mass[0, r, there] += m * p
                         if layers > 1:
-                            mass[1, r, there] += p * (mass[1, s, here] + m * left_out[o])
+                            rest = left_out[o]
+                            moment = mass[1, s, here]
+                            mass[1, r, there] += p * (moment + m * rest)
+                            if layers > 2:
+                                mass[2, r, there] += p * (mass[2, s, here] + rest * (2.0 * moment + m * rest))
                 for layer in range(layers):
                     mass[layer, s, here] = 0.0
         ended += total[0, t]

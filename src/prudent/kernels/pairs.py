@@ -32,11 +32,13 @@ def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most
         order = np.argsort(spent)
         i = 0
         while i < len(order):
-            t, m, moved = spent[order[i]], 0.0, 0.0
+            t, m, moved, square = spent[order[i]], 0.0, 0.0, 0.0
             while i < len(order) and spent[order[i]] == t:
                 m += here[0, order[i]]
                 if layers > 1:
                     moved += here[1, order[i]]
+                if layers > 2:
+                    square += here[2, order[i]]
                 i += 1
             a = action_start[s] + choice[max(budget - t, 0), s]
             played[a] += m
@@ -54,6 +56,8 @@ def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most
                 level[new], mass[0, new] = t + cost[o], m * p
                 if layers > 1:
                     mass[1, new] = p * (moved + m * left_out[o])
+                if layers > 2:
+                    mass[2, new] = p * (square + left_out[o] * (2.0 * moved + m * left_out[o]))
                 after[new], head[r] = head[r], new
     goal = -1  # the joined lists of all goals
     for s in forwards:

@@ -27,7 +27,7 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.check import about_avoided
 from prudent.planning.driver import Job, begin
-from prudent.planning.refine import Stage, likely_step
+from prudent.planning.refine import Stage, chance_step
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain, small
 
 __all__ = ["Chances", "chances"]
@@ -171,7 +171,7 @@ def chances(
         job = replace(job, step=None)  # where runs end at once, no cost is left to be rounded
     attempt = _least if worst else _greatest
     with job.stopping():
-        stage = job.refined(lambda prepared: attempt(job, prepared, _levels(prepared, wanted)), likely_step)
+        stage = job.refined(lambda prepared: attempt(job, prepared, _levels(prepared, wanted)), chance_step, order=1)
     chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
     who = _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)

@@ -25,7 +25,7 @@ from prudent.methods.exact import Explored, explore
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
-from prudent.planning.refine import COMMON, Found, Stage, finer_step, in_time, likely_step
+from prudent.planning.refine import COMMON, Found, Stage, coarser_step, fair_step, finer_step, in_time, modest
 from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
@@ -70,31 +70,35 @@ class Job:
         attempt: Callable[[Prepared], Stage[Found]],
         first_step: Callable[[Prepared, float], float],
         *,
+        order: int = 2,
         one_question: bool = True,
         may_stall: bool = False,
     ) -> Stage[Found]:
         """Return the best of all attempts, with the best of their bounds.
 
-        With ``one_question`` false the question depends on the step, and the last answer is returned.  With
-        ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step does not help.
+        The gap shrinks about with the step to the power of ``order``.  With ``one_question`` false the question depends
+        on the step, and the last answer is returned.  With ``may_stall`` part of the gap need not come from rounding,
+        so attempts end when a finer step does not help.
         """
         prepared = self.prepared(self.step)
-        rounded = partial(self._rounded, attempt, one_question=one_question, may_stall=may_stall)
         if self.step is not None or (self.target.exact and not prepared.scale.rounded):
             return attempt(prepared)
+        rounded = partial(self._rounded, attempt, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
-        stage, refused, lacking = None, None, "time"
-        if in_time(prepared, self.alpha, self.limits):
-            lacking = "memory"
-            try:
-                stage = attempt(prepared)
-            except (TooLarge, Stopped) as error:
-                if getattr(error, "reason", lacking) != lacking:
-                    raise
-                refused = error
-            if stage is not None and (stage.stopped != lacking or self._close(stage)):
-                return stage
+        stage, refused, lacking = None, None, "work"
+        if modest(prepared, self.alpha):
+            lacking = "time"
+            if in_time(prepared, self.alpha, self.limits):
+                lacking = "memory"
+                try:
+                    stage = attempt(prepared)
+                except (TooLarge, Stopped) as error:
+                    if getattr(error, "reason", lacking) != lacking:
+                        raise
+                    refused = error
+                if stage is not None and (stage.stopped != lacking or self._close(stage)):
+                    return stage
         common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
         if step < COMMON * common:  # rounding to it saves nothing
             if refused is not None:
@@ -104,10 +108,7 @@ class Job:
             best = rounded(step, stage, finest=common)
         except TooLarge as error:
             raise (refused or error) from None
-        if not best.prepared.scale.rounded:
-            return best
-        why = f"their common step, {common:g}, would take more {lacking} than is allowed: gap=0 (--gap 0) insists on it"
-        return replace(best, notes=(why,))
+        return replace(best, notes=(_why_rounded(common, lacking),)) if best.prepared.scale.rounded else best
 
     def _rounded(
         self,
@@ -116,14 +117,22 @@ class Job:
         best: Stage[Found] | None = None,
         *,
         finest: float = 0.0,
+        order: int,
         one_question: bool,
         may_stall: bool,
     ) -> Stage[Found]:
-        """Attempt finer and finer steps from ``step`` on, down to ``finest``; ``best`` is what is known already."""
+        """Attempt finer and finer steps from ``step`` on, down to ``finest``; ``best`` is what is known already.
+
+        Where the first step takes too much memory, or too much time, coarser ones are tried.
+        """
         while True:
             try:
                 stage = attempt(self.prepared(step))
             except (KeyboardInterrupt, Stopped, TooLarge) as error:
+                coarser = coarser_step(self.model, step) if best is None and isinstance(error, TooLarge) else None
+                if coarser is not None:
+                    step = coarser
+                    continue
                 if best is None:
                     raise
                 stopped = "memory" if isinstance(error, TooLarge) else getattr(error, "reason", "interrupted")
@@ -134,7 +143,7 @@ class Job:
             endless = np.isinf(best.bracket.gap)  # which does not come from rounding
             if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
                 break
-            step, stopped = finer_step(stage, self.target, self.limits, finest)
+            step, stopped = finer_step(stage, self.target, self.limits, finest, order)
             if stopped:
                 break
         return replace(best, stopped=stopped or best.stopped)
@@ -209,7 +218,7 @@ def explored(job: Job, what: str) -> Explored:
             raise Stopped(found.stopped, what)
         return Stage(prepared, found)
 
-    return job.refined(attempt, likely_step).found
+    return job.refined(attempt, fair_step).found
 
 
 def plan_of(
@@ -265,6 +274,12 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
         limit = f"{limits.time_limit:g} seconds"
         notes.append(f"stopped for the time limit of {limit}: allow more (time_limit=, --time-limit)")
     return notes
+
+
+def _why_rounded(common: float, lacking: str) -> str:
+    """Say why costs are rounded that have a common step, and how to ask for more."""
+    lacks = "much work" if lacking == "work" else f"more {lacking} than is allowed"
+    return f"their common step, {common:g}, would take {lacks}: gap=0 (--gap 0) insists on it"
 
 
 def _better(before: Stage[Any], after: Stage[Any]) -> Stage[Any]:

@@ -13,7 +13,7 @@ from prudent.engine.sweep.task import BOTH, PLAN
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
-from prudent.planning.refine import likely_step
+from prudent.planning.refine import fair_step
 from prudent.runtime.limits import Limits, go_on, in_force
 
 __all__ = ["Forecast", "forecast"]
@@ -54,7 +54,7 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
     with in_force(limits):
         least_expected_cost(prepared)
     if prepared.scale.rounded and step is None:
-        prepared = prepare(model, likely_step(prepared, alpha))
+        prepared = prepare(model, fair_step(prepared, alpha))
     go_on(limits, ESTIMATING)
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     go_on(limits, ESTIMATING)

@@ -17,7 +17,7 @@ from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case
 from prudent.planning.bounds import Bracket, bracket_below
 from prudent.planning.driver import Job, plan_of, stage_of
-from prudent.planning.refine import Stage, likely_step
+from prudent.planning.refine import Stage, chance_step, fair_step
 from prudent.policies.chain import backward
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
@@ -40,7 +40,9 @@ def solve_for(job: Job, objective: Objective) -> Plan:
         return Stage(prepared, (policy, achieved), bracket, policy.level, now() - began)
 
     with job.stopping():
-        best = job.refined(attempt, likely_step, may_stall=True)
+        linear = isinstance(objective, Exceedance | ValueAtRisk)
+        first, order = (chance_step, 1) if linear else (fair_step, 2)
+        best = job.refined(attempt, first, order=order, may_stall=True)
         policy, achieved = best.found
         stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.limits.began)
         stage = replace(stage, seconds=job.seconds, stopped=best.stopped, notes=best.notes)

@@ -1,8 +1,9 @@
-"""The steps to which costs are rounded if they have no common step, or too fine a one: which one first, which one next.
+"""The steps to which costs are rounded: which one first, which one next, and whether to round at all.
 
-The gap between the bounds shrinks about in proportion to the step, and the work grows as the step shrinks.  So a first,
-coarse solve tells which step will do, and costs little compared with the last solve.  A common step that takes more
-memory or time than is allowed is merely the finest of these steps: it is tried last, if the gap asked for requires it.
+Where costs have a common step and the exact optimum takes modest work, they are not rounded.  Otherwise a first, coarse
+solve shows how wide the gap between the bounds is at its step.  The gap on CVaR shrinks about with the square of the
+step (that on a chance with the step itself), and the work grows as the step shrinks: so the coarse solve tells which
+step will do, and costs little compared with the last one.  The common step, if there is one, is the last of all.
 """
 
 from dataclasses import dataclass
@@ -13,29 +14,39 @@ import numpy as np
 from prudent.engine.cost_step import COARSEST, finest_step, nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes
+from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes, work_per_level
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Bracket, Target
 from prudent.runtime.limits import Limits
 
-__all__ = ["COMMON", "Found", "Stage", "coarse_step", "finer_step", "in_time", "likely_step"]
+__all__ = [
+    "Found",
+    "Stage",
+    "chance_step",
+    "coarse_step",
+    "coarser_step",
+    "fair_step",
+    "finer_step",
+    "in_time",
+    "modest",
+]
 
 Found = TypeVar("Found")
 Other = TypeVar("Other")
 
-COARSE = 2000
-"""About how many levels the first, coarse solve has."""
+COARSE, FAIR = 192, 1536
+"""About how many levels the first, coarse solve has, and one whose bounds are about a thousandth apart."""
 
-AIM = 0.8
+FEW, MODEST = 4096, 2**29
+"""Levels, and levels times outcomes, up to which the exact optimum is found without rounding."""
+
+AIM = 0.7
 """The fraction of the requested gap that a step aims at."""
 
-FINEST = 1 / 32
-"""The smallest ratio of a step to the one before."""
-
-FINER = 0.7
-"""The largest ratio of a step to the one before."""
+FINEST, FINER = 0.15, 0.7
+"""The smallest and the largest ratio of a step to the one before."""
 
 COMMON = 2
 """Steps below so many common steps are not worth rounding to."""
@@ -62,17 +73,25 @@ class Stage(Generic[Found]):
         return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.notes)
 
 
+def modest(prepared: Prepared, alpha: float) -> bool:
+    """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much."""
+    levels = _levels(prepared, alpha)
+    return levels <= FEW or levels * work_per_level(prepared) <= MODEST
+
+
 def coarse_step(prepared: Prepared, alpha: float) -> float:
     """Return a coarse step to begin with."""
-    levels = likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
-    least = max(levels * prepared.scale.level_size / COARSE, 1e-6 * _largest(prepared))
-    return nice_step(min(max(least, 2 * _finest(prepared.model)), COARSEST * float(np.abs(prepared.model.cost).max())))
+    return _step_of(prepared, _levels(prepared, alpha) / COARSE * prepared.scale.level_size)
 
 
-def likely_step(prepared: Prepared, alpha: float) -> float:
-    """Return about the step at which the bounds for alpha are within the default gap."""
-    least = least_expected_cost(prepared)
-    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+def fair_step(prepared: Prepared, alpha: float) -> float:
+    """Return about the step at which the bounds on CVaR are within the default gap."""
+    return _step_of(prepared, _levels(prepared, alpha) / FAIR * prepared.scale.level_size)
+
+
+def chance_step(prepared: Prepared, alpha: float) -> float:
+    """Return about the step at which bounds that are off by a step for each action are within the default gap."""
+    least, levels = least_expected_cost(prepared), _levels(prepared, alpha)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     step = min(AIM * Target().width(size) / float(least.steps[prepared.start]), _largest(prepared))
     return nice_step(max(step, 2 * _finest(prepared.model)))
@@ -82,20 +101,22 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
     """Return whether a sweep is likely to end in the time that is left, judged by timing a few levels of it."""
     if not np.isfinite(limits.left):
         return True
-    least = least_expected_cost(prepared)
-    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
-    return levels * seconds_per_level(prepared, least, int(levels)) <= limits.left
+    levels = _levels(prepared, alpha)
+    return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= limits.left
 
 
-def finer_step(stage: Stage[Any], target: Target, limits: Limits, finest: float = 0.0) -> tuple[float, str]:
+def finer_step(
+    stage: Stage[Any], target: Target, limits: Limits, finest: float = 0.0, order: int = 2
+) -> tuple[float, str]:
     """Return the next step, or the stage's own and why there is no next: "interrupted", "digits", "time", "memory".
 
     No step is finer than ``finest``, the common step of the costs if they have one; from its double on it is taken.
+    The gap is about in proportion to the step to the power of ``order``.
     """
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
-    finer = nice_step(step * min(max(wanted, FINEST), FINER))
+    finer = nice_step(step * min(max(wanted ** (1 / order), FINEST), FINER))
     if limits.stop:
         return step, limits.stop
     if finer < COMMON * finest:
@@ -106,9 +127,27 @@ def finer_step(stage: Stage[Any], target: Target, limits: Limits, finest: float 
         finer = max(nice_step(max(step * stage.seconds / max(limits.left, 1e-3), finer)), finest)
         if finer > FINER * step:
             return step, "time"
-    if sweep_bytes(prepare(prepared.model, finer), int(stage.levels * step / finer)) > limits.memory:
-        return step, "memory"
+    while sweep_bytes(prepare(prepared.model, finer), int(stage.levels * step / finer)) > limits.memory:
+        finer = nice_step(finer / FINER)
+        if finer > FINER * step:
+            return step, "memory"
     return finer, ""
+
+
+def coarser_step(model: SSP, step: float) -> float | None:
+    """Return a larger step than one that takes too much memory or time, or None if there is no use in it."""
+    largest = float(np.abs(model.cost).max(initial=0.0))
+    return nice_step(4 * step) if step < largest else None
+
+
+def _levels(prepared: Prepared, alpha: float) -> float:
+    return likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
+
+
+def _step_of(prepared: Prepared, step: float) -> float:
+    """Return a round number next to a step, within what costs can be rounded to."""
+    least = max(step, 1e-6 * _largest(prepared), 2 * _finest(prepared.model))
+    return nice_step(min(least, COARSEST * float(np.abs(prepared.model.cost).max())))
 
 
 def _largest(prepared: Prepared) -> float:

@@ -21,8 +21,8 @@ from prudent.kernels.forwards import distribute, mark_played
 from prudent.kernels.pairs import follow_pairs
 from prudent.kernels.sweep import follow
 from prudent.kernels.tiles import follow as follow_in_tiles
-from prudent.models.rows import FloatArray, owner
-from prudent.policies.distribution import Distribution
+from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
@@ -57,6 +57,9 @@ PAIRS = 2**23
 """The most pairs of state and level under way at once, if pairs are followed one by one."""
 
 FOLLOWING, EVALUATING = "following the policy", "evaluating the plan"
+
+SPREAD = 1e-9
+"""What is added to variances within groups, relative to the mean square: more than rounding."""
 
 MORE = 1.01
 """What numbers of actions are multiplied by to get a bound: they are known to a thousandth."""
@@ -212,7 +215,7 @@ def forward(
     Raise TooLarge where the ``limits`` do not allow the memory, Stopped where they ask to stop.
     """
     prepared = policy.prepared
-    layers = 2 if prepared.scale.rounded and not charged else 1
+    layers = 3 if prepared.scale.rounded and not charged else 1
     total, levels, missing, mass, played = followed(policy, layers, most, tolerance, limits)
     window, steps = mass.shape[2], float(played @ prepared.plays)
     ended = np.flatnonzero(total[0, :levels])
@@ -222,10 +225,12 @@ def forward(
     unit, units = (1.0, float) if in_levels else (prepared.scale.level_size, prepared.scale.in_units)
     probability, value = total[0, ended], ended.astype(np.float64) if in_levels else prepared.scale.totals(ended)
     mean = float(probability @ ended) + beyond
+    groups = None
     if layers > 1:
         beyond += float(mass[1].sum()) if missing > 0 else 0.0
         mean += float(total[1, :levels].sum() + mass[1].sum())
         value = value + total[1, ended] / probability * unit
+        groups = _groups(policy, total[:, ended], value, mass, spent, tail if missing > 0 else None, in_levels=in_levels)
         order = np.argsort(value, kind="stable")
         value, probability = value[order], probability[order]
     if missing > 0:
@@ -237,8 +242,37 @@ def forward(
         missing=float(missing),
         missing_mean=units(beyond / missing) if missing > 0 else 0.0,
         grouped=layers > 1,
+        groups=groups,
     )
     return found, MORE * steps * (1 + longest_detour(prepared))
+
+
+def _groups(
+    policy: BudgetPolicy,
+    ended: FloatArray,
+    value: FloatArray,
+    mass: FloatArray,
+    spent: IntArray,
+    tail: Expected | None,
+    *,
+    in_levels: bool,
+) -> Groups:
+    """Return what is known of runs that were charged the same: those that ended at ``value``, then those under way."""
+    scale = policy.prepared.scale
+    unit = 1.0 if in_levels else scale.level_size
+    moments, mean, ahead = ended, value, np.zeros(len(value))
+    if tail is not None:
+        under_way = mass.sum(axis=1)
+        some = under_way[0] > 0
+        later, levels = under_way[:, some], spent[some]
+        at = (levels.astype(np.float64) if in_levels else scale.totals(levels)) + later[1] / later[0] * unit
+        moments, mean = np.concatenate([ended, later], axis=1), np.append(value, at)
+        there = mass[0][:, some]
+        met = there.any(axis=1)  # elsewhere an infinite bound does not matter
+        ahead = np.append(ahead, tail.upper[met] @ there[met] / later[0] * unit)
+    square, shift = moments[2] / moments[0], moments[1] / moments[0]
+    variance = np.maximum(square - shift * shift, 0.0) + SPREAD * square
+    return Groups(moments[0], mean, variance * unit * unit, ahead)
 
 
 def followed(

@@ -23,6 +23,9 @@ FORGIVEN = 1e-12
 GROUPED = "runs whose costs round alike are taken together: the true CVaR is at least what is shown, VaR about that"
 """The note on tails where costs were rounded."""
 
+HALVINGS = 200
+"""The most halvings in the search for the budget that gives the least bound on CVaR."""
+
 LEAST = 1e-300
 """The smallest alpha: dividing by less may overflow a float."""
 
@@ -34,6 +37,43 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
     if value < LEAST:
         raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} ask for the worst case instead (method worst-case)")
     return value
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Runs taken together because their costs round alike: of each group, the mean and the variance of true costs.
+
+    Runs still under way are in groups of their own, with what they have spent so far, and the mean cost ``ahead``.
+    """
+
+    probability: FloatArray  # (n,)
+    mean: FloatArray  # (n,)
+    variance: FloatArray  # (n,)
+    ahead: FloatArray  # (n,)
+
+    def cvar_at_most(self, alpha: float) -> float:
+        """Return an upper bound on CVaR.
+
+        Of all distributions with a mean m and a variance v, none has a larger E[(C - w)+] than
+        ((m - w) + sqrt((m - w)^2 + v)) / 2 (Scarf).  Summed over groups that is convex in w, so its least value over w
+        is found by halving; any w gives a bound.
+        """
+        root = np.sqrt(self.variance)
+        low, high = float((self.mean - root).min()), float((self.mean + root).max())
+        for _ in range(HALVINGS):
+            w = (low + high) / 2
+            if not low < w < high:
+                break
+            apart = self.mean - w
+            size = np.hypot(apart, root)
+            share = np.divide(apart, size, out=np.zeros_like(apart), where=size > 0)
+            low, high = (w, high) if self.probability @ (1 + share) / 2 > alpha else (low, w)
+        return min(self._bound(w, alpha) for w in (low, high))
+
+    def _bound(self, w: float, alpha: float) -> float:
+        apart = self.mean - w
+        excess = (apart + np.hypot(apart, np.sqrt(self.variance))) / 2 + self.ahead
+        return w + float(self.probability @ excess) / alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +102,7 @@ class Distribution(Shown):
     missing: float = 0.0
     missing_mean: float = 0.0
     grouped: bool = False
+    groups: Groups | None = None  # what is known of the runs in each value, where it is grouped
 
     @property
     def std(self) -> float:
@@ -133,6 +174,21 @@ class Distribution(Shown):
         if self.missing > 0:
             excess += self.missing * (self.missing_mean - w)
         return w + excess / alpha
+
+    def cvar_at_most(self, alpha: float) -> float:
+        """Return an upper bound on CVaR: CVaR itself, unless values are grouped.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> plan = prudent.solve(model, alpha=0.1, step=4)
+        >>> result = prudent.evaluate(model, plan.policy)
+        >>> result.grouped, result.cvar(0.1) <= result.cvar_at_most(0.1) <= plan.upper
+        (True, True)
+        """
+        alpha = check_alpha(alpha)
+        return self.cvar(alpha) if self.groups is None else max(self.groups.cvar_at_most(alpha), self.cvar(alpha))
 
     def tail(self, alpha: float) -> FloatArray:
         """Return how much of each value's probability belongs to the worst alpha fraction; the value at VaR is split.
@@ -253,4 +309,17 @@ def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
         missing=missing,
         missing_mean=beyond / missing if missing > 0 else 0.0,
         grouped=any(part.grouped for _, part in parts),
+        groups=_joined([(share, part.groups) for share, part in parts if part.groups is not None]),
+    )
+
+
+def _joined(parts: list[tuple[float, Groups]]) -> Groups | None:
+    """Return the groups of a mixture."""
+    if not parts:
+        return None
+    return Groups(
+        np.concatenate([share * part.probability for share, part in parts]),
+        np.concatenate([part.mean for _, part in parts]),
+        np.concatenate([part.variance for _, part in parts]),
+        np.concatenate([part.ahead for _, part in parts]),
     )

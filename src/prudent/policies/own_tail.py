@@ -10,7 +10,7 @@ from prudent.engine.values.expected_cost import Expected
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import TooLarge
 from prudent.policies.chain import MISSING, forward
-from prudent.policies.distribution import Distribution, mixture
+from prudent.policies.distribution import mixture
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 
@@ -57,36 +57,29 @@ def own_tail(
     """
     prepared = policy.prepared
     known = None if most is None else int(min(most, UNREACHED)) + 2
-    passes = 3 if prepared.scale.rounded else 1  # costs as they are, what is left out of them, and costs as charged
+    layers = 2 if prepared.scale.rounded else 1  # moments of what rounding left out take about as long as the mass
     budget = max(part.level for _, part in policy.parts)
     least = AHEAD * budget if work is None else budget
-    last = max(least, int((AFFORDED if work is None else work) / (passes * work_per_level(prepared))))
+    last = max(least, int((AFFORDED if work is None else work) / (layers * work_per_level(prepared))))
     last = last if known is None else min(last, known)
-
-    def followed(charged: bool) -> tuple[Distribution, float]:
+    try:
         each = [
-            (
-                share,
-                *forward(part, tail, most=last, tolerance=tolerance, charged=charged, in_levels=True, limits=limits),
-            )
+            (share, *forward(part, tail, most=last, tolerance=tolerance, in_levels=True, limits=limits))
             for share, part in policy.parts
         ]
-        return mixture([(share, found) for share, found, _ in each]), sum(share * steps for share, _, steps in each)
-
-    try:
-        found, steps = followed(charged=False)
-        charged = followed(charged=True)[0] if prepared.scale.rounded else found
     except TooLarge:
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
+    found, steps = mixture([(share, part) for share, part, _ in each]), sum(share * steps for share, _, steps in each)
     cut = 0.0  # the error of the part that is cut off, in levels
-    if charged.missing > 0:
-        cut = charged.missing / alpha * float((tail.upper - tail.value).max())
-    cvar, level = charged.cvar(alpha), found.var(alpha)
-    upper = cvar * (1 + path_rounding(prepared, tail.steps)) + cut
+    if found.missing > 0 and found.groups is None:
+        cut = found.missing / alpha * float((tail.upper - tail.value).max())
+    cvar, level = found.cvar(alpha), found.var(alpha)
+    above = found.cvar_at_most(alpha)
+    upper = above * (1 + path_rounding(prepared, tail.steps)) + cut
     if last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
         return own_tail(policy, tail, None, alpha, work=work, limits=limits)
     if np.isinf(level):  # too many runs are still under way at the end
         return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
     var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))
-    error = np.inf if np.isinf(upper) else (upper - cvar) / max(cvar, 1.0)
-    return OwnTail(var, min(found.cvar(alpha), upper), found.mean, upper, steps, error)
+    error = np.inf if np.isinf(upper) else (upper - above) / max(cvar, 1.0)
+    return OwnTail(var, min(cvar, upper), found.mean, upper, steps, error)

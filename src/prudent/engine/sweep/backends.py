@@ -3,13 +3,14 @@
 To add one, write a class like :class:`~prudent.engine.sweep.levels.LevelSweep` and enter it here.
 """
 
+from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import Backend, Task
 from prudent.engine.sweep.tiles import TileSweep
 
 __all__ = ["BACKENDS", "backend_for"]
 
-BACKENDS: tuple[type[Backend], ...] = (TileSweep, LevelSweep)
+BACKENDS: tuple[type[Backend], ...] = (BetweenSweep, TileSweep, LevelSweep)
 
 
 def backend_for(task: Task, levels: float) -> type[Backend]:

@@ -1,7 +1,7 @@
 """A sweep that yields a plan and a lower bound, with exact and with rounded costs.
 
 With exact costs, one sweep yields both.  With rounded costs, a sweep on costs rounded up yields the plan, and another
-on costs rounded down yields the bound; :mod:`prudent.methods.exact` says why that holds.
+on costs between levels yields the bound; :mod:`prudent.methods.exact` says why that holds.
 """
 
 from collections.abc import Callable
@@ -78,21 +78,23 @@ def surely_above(
     exhausted: float | None = None,
     until: Callable[[float], bool] | None = None,
 ) -> tuple[FloatArray, str]:
-    """Sweep costs rounded down until no larger budget can be optimal for alpha, or up to ``most``.
+    """Sweep for a lower bound until no larger budget can be optimal for alpha, or up to ``most``.
 
     Without budget the first objective is ``exhausted`` in all states if given, else it follows from the terms and V.
-    Return a lower bound on the first objective for each budget from 0 up, and why the sweep stopped early, if it did.
+    The bound is linear between levels, with costs between levels; what is ``exhausted`` at once is not linear, so then
+    costs are rounded down.  Return the bound for each budget from 0 up, and why the sweep stopped early, if it did.
     """
-    down = prepare(prepared.model, prepared.scale.step, down=True)
+    linear = exhausted is None
+    down = prepare(prepared.model, prepared.scale.step, down=not linear, between=linear)
     least = surely_expected(prepared, least_expected_cost(prepared))
-    # Rounding down frees more cycles, so more states are collapsed into one; it takes the least of its members' values.
+    # More cycles are free, so more states are collapsed into one; it takes the least of its members' values.
     low = np.full(down.n_states, np.inf)
     known = prepared.members.state_of >= 0
     np.minimum.at(low, down.members.state_of[known], least[prepared.members.state_of[known]])
     low[down.start] = min(low[down.start], least[prepared.start])
-    # Row b stands for budgets just above b - 1 (limits from the right): they are gone only once b levels are charged.
-    low = ((terms.accrual + terms.slope) * low + terms.slope) * (1 - 4 * UNIT)
+    low = (terms.accrual + terms.slope) * low * (1 - 4 * UNIT)
     if exhausted is not None:
+        # Row b stands for budgets just above b - 1 (limits from the right): they are gone once b levels are charged.
         low = np.full(down.n_states, exhausted)
     worst = least_worst_case(down)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
@@ -102,7 +104,7 @@ def surely_above(
     swept = budget_sweep(
         down, base, down.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
     )
-    return swept.low[1:], swept.stopped
+    return swept.low if linear else swept.low[1:], swept.stopped
 
 
 def without_safety(prepared: Prepared) -> WorstCase:

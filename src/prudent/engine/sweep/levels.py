@@ -56,8 +56,8 @@ class LevelSweep(Backend):
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
         """Return the memory of the values; evaluating the plan afterwards takes three tables as well."""
-        if prepared.acyclic and not keep:
-            return 0  # such a model is swept and evaluated in tiles
+        if prepared.between or (prepared.acyclic and not keep):
+            return 0  # such a model is not swept level by level, or evaluated so
         window = levels + 1 if keep else window_of(prepared, levels)
         return 8 * prepared.n_states * window * (3 if aims.plan else 1)
 

@@ -63,7 +63,7 @@ class TileSweep(Backend):
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
         """Return the memory that the values take; 0 where a model is not laid out for tiles."""
-        tiling = None if keep else tiling_of(prepared)
+        tiling = None if keep or prepared.between else tiling_of(prepared)
         if tiling is None:
             return 0
         tile, width = tile_and_width(tiling, levels)

@@ -1,0 +1,140 @@
+"""The backend for lower bounds where costs lie between levels: any model, one thread.
+
+:mod:`prudent.kernels.between` says why the bound holds.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
+from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay, rounding
+from prudent.errors import PrudentError
+from prudent.kernels.between import PAD, bound_levels, shift_left
+from prudent.kernels.blocks import Arcs
+from prudent.kernels.sweep import Aims, Ends
+from prudent.models.rows import FloatArray, owner
+from prudent.runtime.limits import Arrays
+
+__all__ = ["BetweenSweep"]
+
+OPERATIONS = 4
+"""How many times the operations of a plain weighted sum are those of a sum with values between levels."""
+
+
+@dataclass
+class BetweenSweep(Backend):
+    """A sweep level by level for a lower bound on U, with costs between levels."""
+
+    batch: ClassVar[int] = 10_000_000
+
+    table: FloatArray = field(init=False)  # (n_states, width)
+    origin: int = field(default=-PAD, init=False)  # the level of the table's first column
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        task, prepared = self.task, self.task.prepared
+        base, slope = task.base.low, task.terms.slope
+        arcs = _nearest_first(free_arcs(prepared), base)
+        costs = costs_of(prepared, arcs)
+        parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
+        ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
+        size = base + PAD * slope
+        largest = np.maximum(size[prepared.successor], base[prepared.successor] + slope * prepared.cost)
+        total = np.bincount(
+            prepared.outcome_action, weights=prepared.probability * largest, minlength=prepared.n_actions
+        )
+        error = OPERATIONS * rounding(prepared) * (total + task.terms.accrual * prepared.mean_cost)
+        self._arguments = arcs, costs, parts, ends, task.terms, error, size
+        self._workspace = task.workspace()
+        self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
+        self._sound = True
+
+    @classmethod
+    def serves(cls, task: Task, levels: float) -> bool:
+        """Return whether costs lie between levels."""
+        return task.prepared.between
+
+    @classmethod
+    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
+        """Return the memory of the values."""
+        if not prepared.between:
+            return 0
+        at_once = cls.batch // max(len(prepared.cost), 1) + 1
+        most = levels if keep else min(levels, 2 * _looked_back(prepared) + at_once)
+        return 8 * prepared.n_states * (most + 1 + PAD)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The bounds from level 0 on, by state, if the task keeps them."""
+        return self.table[:, PAD:]
+
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        self._widen(last)
+        self._reach(last)
+        prepared, at = self.task.prepared, -self.origin
+        if self._sound:
+            about = self.done, last, self.task.base.low, self.table, at, prepared.start, self.found, self._workspace
+            self._sound = bound_levels(*self._arguments, *about)
+        if not self._sound:  # then nothing is known
+            self.found[1, self.done : last] = 0.0
+        self.done = last
+
+    def _reach(self, last: int) -> None:
+        """Make room for the levels before ``last``; drop those that no outcome looks back to."""
+        (n, width), first = self.table.shape, self.origin
+        if last - first <= width:
+            return
+        looked = _looked_back(self.task.prepared)
+        if not self.task.keep and self.done - looked > first:
+            first = self.done - looked
+        kept, dropped = self.done - first, first - self.origin
+        if last - first <= width:
+            shift_left(self.table, dropped, kept)
+        else:
+            wider = np.empty((n, last - first + (looked // 2 if dropped else 0)))
+            wider[:, :kept] = self.table[:, dropped : dropped + kept]
+            self.table = wider
+        self.origin = first
+
+    @property
+    def choice(self) -> NDArray[Any]:
+        """No actions but those for no budget."""
+        return self.task.first_choice
+
+    def packed(self) -> Arrays:
+        """Return the arrays needed to resume from here."""
+        found = np.ascontiguousarray(self.found[:, : self.done])
+        table = np.ascontiguousarray(self.table[:, : self.done - self.origin])
+        return {"found": found, "choice": self.choice, "low": table, "origin": np.array([self.origin])}
+
+    def resume(self, kept: Arrays) -> None:
+        """Resume from packed arrays, or from the kept result of a finished sweep."""
+        done, finished = kept_levels(kept), "origin" not in kept  # then only its result was kept
+        if finished:
+            self._check(kept, {})
+        else:
+            low, origin = kept.get("low", np.empty(0)), kept["origin"]
+            fits = origin.shape == (1,) and origin.dtype == np.int64 and -PAD <= origin[0] < done
+            if not fits or low.shape != (self.task.prepared.n_states, done - origin[0]) or not np.isfinite(low).all():
+                raise PrudentError(MISFIT)
+            self._check({name: array for name, array in kept.items() if name not in ("low", "origin")}, {})
+            self.table, self.origin = low, int(origin[0])
+        self.done, self.found = done, kept["found"]
+
+
+def _nearest_first(arcs: Arcs, base: FloatArray) -> Arcs:
+    """Return arcs with the states of each block in the order of their expected costs, as runs go through them."""
+    order = np.lexsort((base[arcs.block_state], owner(arcs.block_start)))
+    state, rank = arcs.block_state[order], np.empty_like(arcs.rank)
+    rank[state] = np.arange(len(state))
+    return arcs._replace(block_state=state, rank=rank)
+
+
+def _looked_back(prepared: Prepared) -> int:
+    """Return how many levels back a level looks at most."""
+    return int(prepared.cost.max(initial=0)) + PAD

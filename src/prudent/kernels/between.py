@@ -1,0 +1,142 @@
+"""A lower bound on U where costs lie between levels, level by level.
+
+The bound L is a number for each state and level, and linear from level to level; it is to be below U everywhere.  An
+outcome of cost c leads from budget b to b - c, so U(s, b) is at least the least, over actions, of
+
+    g(b) = sum over outcomes of  p L(s', b - c),
+
+which has a kink inside each level for each outcome whose cost lies between levels.  At a kink where g is convex, a
+straight line between the values at both ends may pass above it, by t (1 - t) d at most: t is where the kink lies, and
+d how much the slope of L changes at the level that is looked up.  Such *dips* are subtracted: at both ends of a level,
+or, where the far end is not known yet, t (1 - t) d / t at the upper end alone.  Then the line is below g, for every
+action, and so L is below U.  Dips shrink with the square of the step, and vanish where costs are whole levels.
+"""
+
+import numpy as np
+from numba import njit
+
+from prudent.kernels.blocks import solve_block
+
+PAD = 3
+"""Columns of the table for the levels up to 0, where values are known."""
+
+PASSES, SETTLED = 64, 1e-9
+"""Passes over a block before it is solved as equations, and the change in a value at which passes end."""
+
+FAR = 3
+"""Costs above so many levels less one look up only levels whose neighbours are known."""
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def looked_up(table, at, s, b, cost, part, base, slope):
+    """Return a state's value at ``b - cost + part``, less the dips; ``at`` is the column of level 0."""
+    j = b - cost
+    if j < -1:
+        return base[s] - slope * (j + part)
+    i = at + j
+    here = table[s, i]
+    if part == 0.0:
+        return here
+    there = table[s, i + 1]
+    dip = max(there - 2.0 * here + table[s, i - 1], 0.0)
+    if cost >= FAR:
+        dip = max(dip, table[s, i + 2] - 2.0 * there + here) * (1.0 - part)
+    return here + part * (there - here - dip)
+
+
+@njit(cache=True, nogil=True)
+def bound_levels(arcs, costs, parts, ends, terms, error, size, first, last, base, table, at, start, found, workspace):
+    """Settle the budgets ``first:last`` after all before them; record the values of ``start`` in ``found``.
+
+    ``parts`` is by how much costs were rounded up to whole levels, ``error`` bounds the rounding error of each action's
+    sum as long as no value is below -``size``.  Return whether that holds.
+    """
+    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
+    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
+    mean_cost, worst, accrual, slope = costs.mean_cost, ends.worst, terms.accrual, terms.slope
+    for b in range(first, last):
+        for block in range(len(block_start) - 1):
+            begin, end = block_start[block], block_start[block + 1]
+            if end - begin > 1:
+                bound_block(arcs, costs, parts, ends, terms, error, b, begin, end, base, table, at, workspace)
+            else:
+                s = block_state[begin]
+                low = 0.0
+                if b < worst[s]:
+                    low = np.inf
+                    for a in range(action_start[s], action_start[s + 1]):
+                        total = accrual * mean_cost[a] - error[a]
+                        for o in range(outcome_start[a], outcome_start[a + 1]):
+                            total += probability[o] * looked_up(
+                                table, at, successor[o], b, cost[o], parts[o], base, slope
+                            )
+                        low = min(low, total)
+                table[s, at + b] = low
+            for i in range(begin, end):
+                s = block_state[i]
+                if not table[s, at + b] >= -size[s]:
+                    return False
+        found[1, b] = table[start, at + b]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def bound_block(arcs, costs, parts, ends, terms, error, b, begin, end, base, table, at, workspace):
+    """Settle a block of states with free cycles among them."""
+    k, allowed, chosen, row = workspace
+    block_state, action_start, inner_start, inner_stop = (
+        arcs.block_state,
+        arcs.action_start,
+        arcs.inner_start,
+        arcs.inner_stop,
+    )
+    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
+    accrual, slope, mean_cost, rounding = terms.accrual, terms.slope, costs.mean_cost, costs.rounding
+    for i in range(begin, end):
+        s = block_state[i]
+        for a in range(action_start[s], action_start[s + 1]):
+            allowed[a] = True
+            total = accrual * mean_cost[a] - error[a]
+            for o in range(inner_start[a], inner_stop[a]):
+                row[successor[o]] = table[successor[o], at + b]
+            for o in range(inner_stop[a], outcome_start[a + 1]):
+                total += probability[o] * looked_up(table, at, successor[o], b, cost[o], parts[o], base, slope)
+            k[a] = total
+    for i in range(begin, end):
+        row[block_state[i]] = table[block_state[i], at + b - 1]
+    for _ in range(PASSES):  # mostly few free steps follow each other, so that this is all it takes
+        change = 0.0
+        for i in range(begin, end):
+            s = block_state[i]
+            least = np.inf
+            for a in range(action_start[s], action_start[s + 1]):
+                total = k[a]
+                for o in range(inner_start[a], inner_stop[a]):
+                    total += probability[o] * row[successor[o]]
+                least = min(least, total)
+            change = max(change, abs(row[s] - least))
+            row[s] = least
+        if change <= SETTLED * slope:
+            break
+    else:
+        solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
+    most = 0.0  # how far it is from a subsolution, rounding errors included
+    for i in range(begin, end):
+        s = block_state[i]
+        for a in range(action_start[s], action_start[s + 1]):
+            total, size = k[a], abs(k[a]) + abs(row[s])
+            for o in range(inner_start[a], inner_stop[a]):
+                total += probability[o] * row[successor[o]]
+                size += probability[o] * abs(row[successor[o]])
+            most = max(most, row[s] - total + rounding[a] * size)
+    for i in range(begin, end):
+        s = block_state[i]
+        table[s, at + b] = 0.0 if b >= ends.worst[s] else row[s] - (most * ends.stay[s] if most > 0.0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def shift_left(table, by, kept):
+    """Move each row's columns ``by:by + kept`` to the front."""
+    for s in range(len(table)):
+        for i in range(kept):
+            table[s, i] = table[s, i + by]
