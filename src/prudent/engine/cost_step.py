@@ -6,8 +6,8 @@ of a few units in the last place.  It uses continued fractions of the ratios of 
 that the tolerance ignored is kept as ``deviation``, and relative to the cost as ``relative``; it widens the bounds of
 every result.
 
-Costs without a common step are counted on a lattice much finer than the step they are rounded to: the step divided
-by a power of two, so that only ``deviation`` is lost.  All later arithmetic is in whole numbers, so rounding up or
+Costs without a common step are counted on a lattice much finer than any step they are rounded to, so that only
+``deviation`` is lost.  All later arithmetic is in whole numbers, so rounding up or
 down to the step is exact.
 """
 
@@ -21,7 +21,7 @@ from prudent.errors import PrudentError
 from prudent.kernels.counting import common_divisor, whole_numbers
 from prudent.models.rows import FloatArray, IntArray
 
-__all__ = ["Lattice", "find_lattice", "fine_lattice", "finest_step", "nice_step", "usual_step"]
+__all__ = ["COARSEST", "SPARE", "Lattice", "find_lattice", "fine_lattice", "finest_step", "nice_step", "usual_step"]
 
 TOLERANCE = 2.0**-49
 """Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
@@ -89,7 +89,8 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
 def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
     """Return a lattice close to all costs, each cost as a multiple of its step, and how many of those one ``step`` has.
 
-    That number is a power of two, as large as possible while totals of a path through all states fit an integer.
+    The lattice is the same for all steps: the usual step divided by a power of two, as large as possible while totals
+    of a path through all states fit an integer.
     """
     if not 1e-280 < step < 1e280:
         raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
@@ -98,15 +99,14 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
         raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a larger step, for fewer levels")
     if step > COARSEST * largest:
         raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a step that tells costs apart")
-    bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(largest / step))), 60)
-    if bits < SPARE:
+    usual = usual_step(cost)
+    bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(largest / usual))), 60)
+    lattice = Lattice(usual * 2.0**-bits, 0.0)
+    parts = round(step / lattice.step)
+    if parts < 2**SPARE:
         raise PrudentError(f"step is {step!r}; {finest_step(cost, n_states):.3g} is the finest for these costs")
-    lattice = Lattice(step * 2.0**-bits, 0.0)
-    whole = lattice.multiples(cost)
-    binary = np.frexp(step)[0] == 0.5  # then products with the step are exact
-    exact = binary and bool((whole * lattice.step == cost).all())
-    deviation = 0.0 if exact else lattice.step / 2 + float(np.spacing(largest))
-    return Lattice(lattice.step, deviation, 0.0 if exact else np.inf), whole, 2**bits
+    deviation = lattice.step / 2 + float(np.spacing(largest))
+    return Lattice(lattice.step, deviation), lattice.multiples(cost), parts
 
 
 def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:

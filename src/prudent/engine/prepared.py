@@ -21,7 +21,7 @@ from prudent.models.graph import Blocks, entering, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 
-__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "restrict", "restrict_to"]
+__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "remember", "restrict", "restrict_to"]
 
 PASSES = 16
 """The most passes over all outcomes in a search for least totals, before one that goes from state to state."""
@@ -195,7 +195,7 @@ class Prepared(Rows):
 
 def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
     """Cache a function's result in the prepared model; callers must not write to the result."""
-    name = f"{function.__module__}.{function.__qualname__}"
+    name = _named(function)
 
     @wraps(function)
     def remembered(prepared: Prepared) -> T:
@@ -206,6 +206,15 @@ def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
         return found
 
     return remembered
+
+
+def remember(prepared: Prepared, function: Callable[[Prepared], T], found: T) -> None:
+    """Let a function that is computed once return what is known already."""
+    prepared.known[_named(function)] = found
+
+
+def _named(function: Callable[[Prepared], T]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def choice_type(prepared: Prepared) -> type[Any]:

@@ -84,7 +84,7 @@ def settle_group(work, known, terms, tie, plan, first, last, values, scratch, fr
                     if total < best:
                         best, chosen = total, a - start
             means[row[s] + b] = best
-            values.choice[b, s] = chosen
+            values.choice[values.place[s] + b * values.stride] = chosen
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

@@ -30,6 +30,7 @@ class Work(NamedTuple):
     queue_start: np.ndarray  # (n_groups + 1,)
     queue: np.ndarray  # (n_actions,)  the actions of each group, sorted by successor for the cache
     action_node: np.ndarray  # (n_actions,)
+    left_out: np.ndarray  # (n_actions,)  whether an action need not be looked at
     block_size: np.ndarray  # (n_nodes,)  by place in group_node: how many nodes from here on form a free cycle
     block_of: np.ndarray  # (n_nodes,)  the block of that cycle in Free.arcs; -1 for nodes on none
 
@@ -65,7 +66,9 @@ class Values(NamedTuple):
     handed: int  # the same, or 0 in the last tile
     excess_before: np.ndarray  # (n_nodes * before,)
     mean_before: np.ndarray  # (n_nodes * before,)
-    choice: np.ndarray  # (n_budgets, n_states)  the action's number within its state
+    choice: np.ndarray  # the action's number within its state
+    place: np.ndarray  # (n_states,)  where a state's choice for budget 0 is, or would be
+    stride: int  # the distance between a state's choices for consecutive budgets
 
 
 class Scratch(NamedTuple):

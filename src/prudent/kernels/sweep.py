@@ -177,7 +177,7 @@ def lower_block(arcs, costs, ends, b, begin, end, k, low):
             low[s] = max(low[s] - most * ends.stay[s], 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start, found, workspace):
     """Settle the budgets ``first:last`` after all before them; record the values of ``start`` in ``found``.
 

@@ -27,7 +27,8 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
     # field, each slice and each call with a tuple would count references.
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_start, group_node = work.action_start, work.group_start, work.group_node
-    delay, rows, means, excesses, choices = work.delay, values.row, values.mean, values.excess, values.choice
+    delay, rows, means, excesses, left_out = work.delay, values.row, values.mean, values.excess, work.left_out
+    choices, places, stride = values.choice, values.place, values.stride
     before, taken, handed = values.before, values.taken, values.handed
     excess_before, mean_before = values.excess_before, values.mean_before
     mean_cost, base, base_mean, base_choice = work.mean_cost, known.excess, known.mean, known.choice
@@ -47,14 +48,16 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
         # First objective: U(s, b) = min over a of the expected U of what follows.
         unsafe = min(max(worst[s] - b, 0), n)
         fill(excesses, here + unsafe, here + n, 0.0)
-        row = 0
+        row, first_one = 0, True
         for a in range(start, stop if unsafe > 0 else start):
-            o, end_o, value = outcome_start[a], outcome_start[a + 1], accrual * mean_cost[a]
-            add_up(
-                k, row, unsafe, value, o, end_o, b, probability, successor, cost, rows,
-                base, slope, excesses, worst,
-            )  # fmt: skip
-            lower_to(k, row, excesses, here, next_least, chosen, a - start, unsafe)
+            if not left_out[a]:
+                o, end_o, value = outcome_start[a], outcome_start[a + 1], accrual * mean_cost[a]
+                add_up(
+                    k, row, unsafe, value, o, end_o, b, probability, successor, cost, rows,
+                    base, slope, excesses, worst,
+                )  # fmt: skip
+                lower_to(k, row, excesses, here, next_least, chosen, a - start, unsafe, first_one)
+                first_one = False
             row += tile
         copy(excess_before, s * before, handed, excesses, front + last - first)
         if not plan:
@@ -81,6 +84,9 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
         fill(means, here + unsafe, here + calm, np.inf)
         row = 0
         for a in range(start, stop if lower < upper or unsafe < calm else start):
+            if left_out[a]:
+                row += tile
+                continue
             safe = min(max(action_worst[a] - b, unsafe), calm)
             i, j = attained(k, row, excesses, here, tie, lower, upper)
             fill(k, row + safe, row + calm, 0.0)
@@ -101,9 +107,10 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
         copy(mean_before, s * before, handed, means, front + last - first)
         for i in range(calm, n):
             chosen[i] = base_choice[s]
-        if s < choices.shape[1]:
+        if s < len(places):
+            at = places[s] + b * stride
             for i in range(n):
-                choices[b + i, s] = chosen[i]
+                choices[at + i * stride] = chosen[i]
     scratch.lost[0] = lost
 
 
@@ -115,12 +122,12 @@ def fill(table, begin, end, value):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def lower_to(k, row, least, here, next_least, chosen, action, n):
+def lower_to(k, row, least, here, next_least, chosen, action, n, first_one):
     """Take an action where it has less than the least so far; keep the second least, too."""
     row, here = np.uint64(row), np.uint64(here)
-    if action == 0:
+    if first_one:
         for i in range(np.uint64(n)):
-            least[here + i], next_least[i], chosen[i] = k[row + i], np.inf, 0
+            least[here + i], next_least[i], chosen[i] = k[row + i], np.inf, action
         return
     for i in range(np.uint64(n)):
         value, best = k[row + i], least[here + i]

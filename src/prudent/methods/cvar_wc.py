@@ -111,13 +111,13 @@ class CvarWC:
         bound = game.value[prepared.start].copy()
         if floor > 0:
             game, change, sweeps = self._played(prepared, grid, floor, limits)
-        least = float(surely_expected(prepared, least_expected_cost(prepared))[prepared.start])
+        least = float(surely_expected(prepared)[prepared.start])
         return GameValue(game, bound, change, sweeps, least, true_worst_case(prepared))
 
     def _played(self, prepared: Prepared, grid: FloatArray, floor: float, limits: Limits) -> tuple[Game, float, int]:
         """Return a game, the largest change of its last sweep, in levels, and how many sweeps it took."""
         start = least_expected_cost(prepared)
-        value = surely_expected(prepared, start)[:, None] * grid
+        value = surely_expected(prepared)[:, None] * grid
         game = Game(
             prepared.action_start,
             prepared.outcome_start,

@@ -42,11 +42,13 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import bounded_sweep
+from prudent.engine.sweep.focus import Focus, focused_sweep
 from prudent.engine.sweep.task import TIE, Swept
 from prudent.engine.sweep.tile_layout import clear_waste
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import least_worst_case, true_worst_case
+from prudent.kernels.choices import Choices
 from prudent.methods.solution import Solution
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
@@ -95,7 +97,7 @@ class Explored:
         excess = self.swept.excess / alpha
         f = np.arange(len(excess)) + excess
         best = int(np.argmin(f))
-        attains = f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best]
+        attains = np.isfinite(f) & (f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best])
         mean = np.where(attains, self.swept.mean, np.inf)
         return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
 
@@ -120,28 +122,37 @@ class Explored:
 
         With ``last`` it takes over the sweep's own table instead of a copy: no other policy is asked for after it.
         """
+        if isinstance(self.swept.choice, Choices):
+            return BudgetPolicy(self.prepared, self.swept.choice, budget)
         choice = self.swept.choice[: budget + 1]
         choice = choice if last else choice.copy()
         clear_waste(self.prepared, choice)
         return BudgetPolicy(self.prepared, choice)
 
 
-def exact(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True) -> Solution:
+def exact(
+    prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True, focus: Focus | None = None
+) -> Solution:
     """Return a policy of optimal CVaR and, among those, least expected cost.
 
-    With ``bounded`` false and rounded costs the lower bound is left out.
+    With ``bounded`` false and rounded costs the lower bound is left out.  With a ``focus`` only that is swept.
     """
     with limits:  # after Ctrl-C, evaluate what was swept
-        explored = explore(prepared, alpha, limits, bounded=bounded)
+        explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
         work = None if limits.time_limit is None else PER_SECOND * max(limits.left, 1.0)
         return solution_for(explored, alpha, last=True, work=work)
 
 
-def explore(prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True) -> Explored:
+def explore(
+    prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True, focus: Focus | None = None
+) -> Explored:
     """Sweep the budgets as far as alpha requires."""
-    expected = least_expected_cost(prepared)
-    swept = bounded_sweep(prepared, expected.base, least_worst_case(prepared), limits, alpha=alpha, bounded=bounded)
-    return Explored(prepared, expected, swept, float(surely_expected(prepared, expected)[prepared.start]))
+    expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    if focus is None:
+        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha, bounded=bounded)
+    else:
+        swept = focused_sweep(prepared, expected, worst, focus, limits)
+    return Explored(prepared, expected, swept, float(surely_expected(prepared)[prepared.start]))
 
 
 def solution_for(explored: Explored, alpha: float, *, last: bool = False, work: float | None = None) -> Solution:

@@ -34,7 +34,7 @@ SWEPT = 8
 def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     """Return a policy of least expected cost."""
     least = least_expected_cost(prepared)
-    lower = float(surely_expected(prepared, least)[prepared.start])
+    lower = float(surely_expected(prepared)[prepared.start])
     found = Solution(
         policy=BudgetPolicy.of_states(prepared, least.choice),
         var=np.nan,

@@ -46,7 +46,7 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         )
     policy = BudgetPolicy(prepared, swept.choice)
     values = backward(policy, least)
-    lower = float(surely_expected(prepared, least)[start])
+    lower = float(surely_expected(prepared)[start])
     found = Solution(
         policy=policy,
         var=np.nan,

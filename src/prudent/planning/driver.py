@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from prudent.engine.prepare import prepare
+from prudent.engine.prepare import at_step, prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.expected_cost import least_expected_cost, share_expected
 from prudent.errors import Defect, PrudentError, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
 from prudent.methods.exact import Explored, explore
@@ -53,10 +53,19 @@ class Job:
         """The seconds since the clock was started, compilation not counted."""
         return now() - self.limits.began
 
+    @cached_property
+    def _base(self) -> Prepared:
+        """The model with its common step, or with a usual one; all steps that are tried share what it knows."""
+        return prepare(self.model)
+
     def prepared(self, step: float | None) -> Prepared:
         """Return the model, prepared for this step, with its least expected cost, within the limits."""
-        prepared = prepare(self.model, step)
         with in_force(self.limits):
+            if step is None or self.step is not None:
+                prepared = self._base if step is None else prepare(self.model, step)
+            else:
+                prepared = at_step(self._base, step)
+                share_expected(self._base, prepared)
             least = least_expected_cost(prepared)
         if not np.isfinite(least.value[prepared.start]):
             raise PrudentError(

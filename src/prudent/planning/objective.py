@@ -59,7 +59,7 @@ def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
     prepared = policy.prepared
     expected = least_expected_cost(prepared)
     own = own_tail(policy, expected, None, alpha)
-    least = float(surely_expected(prepared, expected)[prepared.start])
+    least = float(surely_expected(prepared)[prepared.start])
     return Solution(
         policy=policy,
         var=own.var,

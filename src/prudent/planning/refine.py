@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from prudent.engine.cost_step import COARSEST, finest_step, nice_step
-from prudent.engine.prepare import prepare
+from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes, work_per_level
 from prudent.engine.values.expected_cost import least_expected_cost
@@ -116,7 +116,7 @@ def finer_step(
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
-    finer = nice_step(step * min(max(wanted ** (1 / order), FINEST), FINER))
+    finer = _fitting(nice_step(step * min(max(wanted ** (1 / order), FINEST), FINER)), prepared)
     if limits.stop:
         return step, limits.stop
     if finer < COMMON * finest:
@@ -124,11 +124,11 @@ def finer_step(
     elif finer < _finest(prepared.model):
         return step, "digits"
     if stage.seconds * step / finer > limits.left:  # the time left may still allow a smaller refinement
-        finer = max(nice_step(max(step * stage.seconds / max(limits.left, 1e-3), finer)), finest)
+        finer = _fitting(max(nice_step(max(step * stage.seconds / max(limits.left, 1e-3), finer)), finest), prepared)
         if finer > FINER * step:
             return step, "time"
-    while sweep_bytes(prepare(prepared.model, finer), int(stage.levels * step / finer)) > limits.memory:
-        finer = nice_step(finer / FINER)
+    while sweep_bytes(at_step(prepared, finer), int(stage.levels * step / finer)) > limits.memory:
+        finer = _fitting(nice_step(finer / FINER), prepared)
         if finer > FINER * step:
             return step, "memory"
     return finer, ""
@@ -140,6 +140,12 @@ def coarser_step(model: SSP, step: float) -> float | None:
     return nice_step(4 * step) if step < largest else None
 
 
+def _fitting(step: float, prepared: Prepared) -> float:
+    """Return a step, or the multiple of the common step next to it, if there is one."""
+    lattice = prepared.scale.lattice.step
+    return step if prepared.scale.slip > 0 else max(round(step / lattice), 1) * lattice
+
+
 def _levels(prepared: Prepared, alpha: float) -> float:
     return likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
 
@@ -147,7 +153,7 @@ def _levels(prepared: Prepared, alpha: float) -> float:
 def _step_of(prepared: Prepared, step: float) -> float:
     """Return a round number next to a step, within what costs can be rounded to."""
     least = max(step, 1e-6 * _largest(prepared), 2 * _finest(prepared.model))
-    return nice_step(min(least, COARSEST * float(np.abs(prepared.model.cost).max())))
+    return _fitting(nice_step(min(least, COARSEST * float(np.abs(prepared.model.cost).max()))), prepared)
 
 
 def _largest(prepared: Prepared) -> float:

@@ -32,7 +32,10 @@ class BetweenSweep(Backend):
     batch: ClassVar[int] = 10_000_000
 
     table: FloatArray = field(init=False)  # (n_states, width)
+    parts: FloatArray = field(init=False)  # (n_outcomes,)  by how much costs were rounded up, in levels
+    error: FloatArray = field(init=False)  # (n_actions,)  the rounding error of a sum
     origin: int = field(default=-PAD, init=False)  # the level of the table's first column
+    sound: bool = field(default=True, init=False)  # whether values are large enough for the rounding errors
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,18 +43,17 @@ class BetweenSweep(Backend):
         base, slope = task.base.low, task.terms.slope
         arcs = _nearest_first(free_arcs(prepared), base)
         costs = costs_of(prepared, arcs)
-        parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
+        self.parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
         size = base + PAD * slope
         largest = np.maximum(size[prepared.successor], base[prepared.successor] + slope * prepared.cost)
         total = np.bincount(
             prepared.outcome_action, weights=prepared.probability * largest, minlength=prepared.n_actions
         )
-        error = OPERATIONS * rounding(prepared) * (total + task.terms.accrual * prepared.mean_cost)
-        self._arguments = arcs, costs, parts, ends, task.terms, error, size
+        self.error = OPERATIONS * rounding(prepared) * (total + task.terms.accrual * prepared.mean_cost)
+        self._arguments = arcs, costs, self.parts, ends, task.terms, self.error, size
         self._workspace = task.workspace()
         self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
-        self._sound = True
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -67,20 +69,15 @@ class BetweenSweep(Backend):
         most = levels if keep else min(levels, 2 * _looked_back(prepared) + at_once)
         return 8 * prepared.n_states * (most + 1 + PAD)
 
-    @property
-    def bounds(self) -> FloatArray:
-        """The bounds from level 0 on, by state, if the task keeps them."""
-        return self.table[:, PAD:]
-
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
         self._widen(last)
         self._reach(last)
         prepared, at = self.task.prepared, -self.origin
-        if self._sound:
+        if self.sound:
             about = self.done, last, self.task.base.low, self.table, at, prepared.start, self.found, self._workspace
-            self._sound = bound_levels(*self._arguments, *about)
-        if not self._sound:  # then nothing is known
+            self.sound = bound_levels(*self._arguments, *about)
+        if not self.sound:  # then nothing is known
             self.found[1, self.done : last] = 0.0
         self.done = last
 

@@ -5,7 +5,10 @@ on costs between levels yields the bound; :mod:`prudent.methods.exact` says why 
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -44,28 +47,22 @@ def bounded_sweep(
     With ``until`` sweeps also end where that holds for the first objective of the start.
     """
     choice = least_expected_cost(prepared).choice
-    aims = PLAN if prepared.scale.rounded else BOTH
-    low, stopped = np.zeros(1), ""
-    if prepared.scale.rounded and bounded:
-        low, stopped = surely_above(
-            prepared, limits, alpha=alpha, most=most, terms=terms, exhausted=exhausted, until=until
-        )
-        if stopped:  # the checkpoint is that sweep's; the next sweep only yields an answer
-            limits = replace(limits, keeper=None)
-    swept = budget_sweep(
-        prepared,
-        base,
-        choice,
-        worst,
-        limits,
-        alpha=alpha,
-        most=most,
-        aims=aims,
-        terms=terms,
-        tie=tie,
-        until=until,
-    )
-    return replace(swept, low=low, stopped=swept.stopped or stopped) if prepared.scale.rounded else swept
+    options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until}
+    if not (prepared.scale.rounded and bounded):
+        aims = PLAN if prepared.scale.rounded else BOTH
+        swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
+        return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
+    plan = partial(budget_sweep, prepared, base, choice, worst, aims=PLAN, tie=tie, **options)
+    bound = partial(surely_above, prepared, exhausted=exhausted, **options)
+    if limits.threads > 1 and limits.keeper is None:
+        with limits, ThreadPoolExecutor(1, thread_name_prefix="prudent") as pool:
+            below = pool.submit(bound, limits)
+            swept, (low, stopped) = plan(limits), below.result()
+    else:
+        low, stopped = bound(limits)
+        # If it was stopped, the checkpoint is that sweep's; the next sweep only yields an answer.
+        swept = plan(replace(limits, keeper=None) if stopped else limits)
+    return replace(swept, low=low, stopped=swept.stopped or stopped)
 
 
 def surely_above(
@@ -86,7 +83,7 @@ def surely_above(
     """
     linear = exhausted is None
     down = prepare(prepared.model, prepared.scale.step, down=not linear, between=linear)
-    least = surely_expected(prepared, least_expected_cost(prepared))
+    least = surely_expected(prepared)
     # More cycles are free, so more states are collapsed into one; it takes the least of its members' values.
     low = np.full(down.n_states, np.inf)
     known = prepared.members.state_of >= 0

@@ -18,10 +18,6 @@ from prudent.runtime.progress import Progress, announce
 
 __all__ = ["budget_sweep"]
 
-FIRST = 511
-"""Levels that are swept before the first check of how far to go."""
-
-
 def budget_sweep(
     prepared: Prepared,
     base: Base,
@@ -67,7 +63,7 @@ def budget_sweep(
             end = min(most, best * (1 + 1e-9))
             if sweep.done > end:
                 break
-            last = int(min(sweep.done + min(batch, max(sweep.done, FIRST)), end + 1))
+            last = int(min(sweep.done + min(batch, max(sweep.done, sweep.first)), end + 1))
             while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep) > limits.memory:
                 last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.values.worst_case import WorstCase
 from prudent.errors import PrudentError
+from prudent.kernels.choices import Choices
 from prudent.kernels.sweep import Aims, Base, Tables, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
@@ -68,7 +69,7 @@ class Swept:
     excess: FloatArray  # (n_levels,)  U of the start
     low: FloatArray  # (n_levels,)  lower bound on U of the start
     mean: FloatArray  # (n_levels,)  M of the start
-    choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
+    choice: NDArray[Any] | Choices  # (n_levels, n_states)  the action's number within its state; or some of them
     tables: Tables | None  # the values of all levels, if they were kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
     lost: float = np.nan  # bound on how far, relatively, the policies' U is above the least; nan if unknown
@@ -83,6 +84,7 @@ class Backend(ABC):
     found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its lower bound, M
 
     batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
+    first: ClassVar[int] = 63  # levels that are swept before the first check of how far to go
 
     def __post_init__(self) -> None:
         self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.base]

@@ -28,7 +28,7 @@ from prudent.kernels.stretches import Known, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
 
-__all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "tiling_of"]
+__all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "plain_tiling", "tiling_of"]
 
 FEW = 3
 """The fewest outcomes of a list that is worth sharing."""
@@ -108,6 +108,12 @@ def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
     found: list[tuple[float, Tiling | None]] = [(nodes.cost.size * rules.by_level, None)]
     found += [_cyclic(prepared, nodes, delay, tile, sums, rules) for tile in rules.tiles]
     return min(found, key=lambda each: each[0])[1]
+
+
+@once
+def plain_tiling(prepared: Prepared) -> Tiling:
+    """Return a model without cycles laid out for tiles, each action with its own outcomes."""
+    return _long(prepared, _Nodes.of(prepared), Rules())
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +302,7 @@ def _tiling(
             queue_start=starts(group_of[action_node], len(cyclic)),
             queue=queue,
             action_node=action_node,
+            left_out=np.zeros(len(action_node), dtype=bool),
             block_size=block_size,
             block_of=block_of,
         ),

@@ -94,7 +94,9 @@ class Window:
         before = self._carried
         taken, handed = 0 if first else before, 0 if last else before
         (excess, mean), (excess_before, mean_before) = self.tables, self.before if taken or handed else NOTHING
-        return Values(row, excess, mean, before, taken, handed, excess_before, mean_before, choice)
+        handing = before, taken, handed, excess_before, mean_before
+        n = choice.shape[1]
+        return Values(row, excess, mean, *handing, choice.reshape(-1), np.arange(n), n)
 
     def of_start(self, first: int, end: int) -> list[FloatArray]:
         """Return U and M of the start for the levels ``first:end``, the last ones settled."""

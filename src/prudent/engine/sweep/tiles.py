@@ -49,6 +49,7 @@ class TileSweep(Backend):
     tiling: Tiling = field(init=False)
     layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # used instead of the model's own
     batch: ClassVar[int] = 1_000_000_000
+    first: ClassVar[int] = 511  # about a tile
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:

@@ -51,8 +51,8 @@ from functools import cached_property
 
 import numpy as np
 
-from prudent.engine.prepared import PASSES, Prepared, once, restrict_to
-from prudent.engine.values.bellman import all_arcs, evaluate_policy, large_blocks, rounding, solve_bellman
+from prudent.engine.prepared import PASSES, Prepared, once, remember, restrict_to
+from prudent.engine.values.bellman import UNIT, all_arcs, evaluate_policy, large_blocks, rounding, solve_bellman
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.acyclic import errors_ahead
 from prudent.kernels.blocks import MARGIN, Arcs, action_gaps, claim_factor, improved, take_better
@@ -61,7 +61,7 @@ from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 
-__all__ = ["Expected", "least_expected_cost", "surely_expected"]
+__all__ = ["Expected", "least_expected_cost", "share_expected", "surely_expected"]
 
 ROUGHLY, TOTALS = 1e-3, 1e-9
 """The relative residuals to which corrections, and totals of errors, are solved."""
@@ -150,11 +150,26 @@ def _free_choice(prepared: Prepared) -> IntArray | None:
     return choice
 
 
-def surely_expected(prepared: Prepared, expected: Expected) -> FloatArray:
+@once
+def surely_expected(prepared: Prepared) -> FloatArray:
     """Return a lower bound on the least expected cost that allows for costs off the lattice, too."""
     if prepared.scale.slip == 0:
-        return expected.lower
+        return least_expected_cost(prepared).lower
     return least_expected_cost(replace(prepared, fine=prepared.scale.surely(prepared.fine))).lower
+
+
+def share_expected(prepared: Prepared, other: Prepared) -> None:
+    """Let a model know the least expected cost of the same one with levels of another size, unless they differ."""
+    if other.known or other.scale.lattice is not prepared.scale.lattice:
+        return
+    ratio = prepared.scale.stride / other.scale.stride
+    found = least_expected_cost(prepared)
+    lower, upper = found.lower * (ratio * (1 - 4 * UNIT)), found.upper * (ratio * (1 + 4 * UNIT))
+    value = np.clip(found.value * ratio, lower, upper)
+    scaled = Expected(other, value, lower, upper, found.choice)
+    scaled.__dict__["steps"] = found.steps  # whatever the levels
+    remember(other, least_expected_cost, scaled)
+    remember(other, surely_expected, surely_expected(prepared) * (ratio * (1 - 4 * UNIT)))
 
 
 class _Equations:

@@ -1,0 +1,204 @@
+"""Focus: sweep a fine lattice only where an optimal plan can be, as a coarse one shows (models without cycles).
+
+With L <= U <= H from a coarse step, a start budget w with w + L(start, w) / alpha above the best CVaR known cannot be
+optimal; an action with more than H where the start budgets lead cannot be, either.  What remains is closed: every
+successor of a pair that is left, through an action that is left, is left as well.  So the fine sweep is the same
+recursion on fewer pairs, and its answer is the same.
+
+States are settled one by one, successors first, each for its whole range of budgets.  Once all that look at a state's
+values are settled, others take their place; only the actions are kept.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.engine.prepare import at_step, prepare
+from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.sweep.between import BetweenSweep
+from prudent.engine.sweep.levels import LevelSweep
+from prudent.engine.sweep.task import BOUND, EXCESS, TIE, Swept, Task
+from prudent.engine.sweep.tile_layout import Tiling, known_of, plain_tiling
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, share_expected, surely_expected
+from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
+from prudent.kernels.between import PAD
+from prudent.kernels.choices import Choices
+from prudent.kernels.focus import narrow, settle_range
+from prudent.kernels.stretches import Scratch, Values
+from prudent.kernels.sweep import Base
+from prudent.models.rows import BoolArray, IntArray, offsets
+from prudent.runtime.limits import Limits, Stopped, go_on
+from prudent.runtime.progress import Progress
+
+__all__ = ["Focus", "focus_on", "focused_sweep"]
+
+SWEEPING = "the sweep of what can matter"
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The budgets and actions that can matter."""
+
+    low: IntArray  # (n_states,)  the least budget of each state
+    high: IntArray  # (n_states,)  the largest; below ``low`` where no optimal plan comes
+    useful: BoolArray  # (n_actions, n_cells)  whether an action may be optimal somewhere in a cell of budgets
+    ratio: int  # budgets in a cell
+    work: float  # outcomes times levels that are left
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of state and budget are left."""
+        return int(np.maximum(self.high - self.low + 1, 0).sum())
+
+
+def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits: Limits) -> Focus | None:
+    """Return what can matter, given an upper bound on the optimal CVaR in levels; a coarse level is ``ratio`` of them.
+
+    The model has exact costs and no cycles.  Return None where the coarse bounds are of no use.
+    """
+    step = prepared.scale.level_size * ratio
+    coarse = at_step(prepared, step)
+    share_expected(prepared, coarse)
+    levels = int(upper / ratio) + 3
+    above = _swept(coarse, least_expected_cost(coarse), least_worst_case(coarse), levels, limits)
+    below = _swept_between(prepared, coarse, levels, limits)
+    if not below.sound:
+        return None
+    n, f = prepared.n_states, np.arange(levels) + below.table[prepared.start, PAD : PAD + levels] / alpha
+    close = np.flatnonzero(f <= (upper / ratio) * (1 + 1e-9))
+    low, high = np.full(n, UNREACHED), np.full(n, -UNREACHED)
+    # f is linear between levels, so budgets between two levels that are not close are not close, either.
+    low[prepared.start] = max(int(close.min(initial=levels)) - 1, 0) * ratio
+    high[prepared.start] = min(int(close.max(initial=0)) + 1, levels - 1) * ratio
+    useful = np.zeros((prepared.n_actions, levels + 1), dtype=bool)
+    graph = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
+    known = below.task.prepared.cost, below.parts, below.table, PAD, below.task.base.low, below.error
+    about = prepared.cost, *known, above, ratio
+    narrow(prepared.blocks[1][::-1].copy(), graph, *about, low, high, useful)
+    low = np.where(prepared.is_goal | (high < 1), 1, np.maximum(low, 1))
+    high = np.where(prepared.is_goal | (high < 1), 0, high)
+    return Focus(low, high, useful, ratio, _work(prepared, low, high, useful, ratio))
+
+
+def _swept(coarse: Prepared, least: Expected, worst: WorstCase, levels: int, limits: Limits) -> np.ndarray:
+    """Return U on the coarse grid, costs rounded up, by state and level."""
+    task = Task(coarse, Base(least.value, least.upper, least.value), least.choice, worst, BOUND, EXCESS, levels, True)
+    sweep = LevelSweep(task)
+    _advance(sweep, levels, limits)
+    return sweep.tables.low
+
+
+def _swept_between(prepared: Prepared, coarse: Prepared, levels: int, limits: Limits) -> BetweenSweep:
+    """Return a finished sweep for a lower bound on U, with costs between levels."""
+    below = prepare(prepared.model, coarse.scale.step, between=True)
+    low, worst = surely_expected(coarse), least_worst_case(below)
+    worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
+    sweep = BetweenSweep(Task(below, Base(low, low, low), below.proper_choice(), worst, BOUND, EXCESS, levels, True))
+    _advance(sweep, levels + 1, limits)
+    return sweep
+
+
+def _advance(sweep: LevelSweep | BetweenSweep, levels: int, limits: Limits) -> None:
+    batch = max(sweep.batch // max(len(sweep.task.prepared.cost), 1), 1)
+    while sweep.done <= levels:
+        go_on(limits, SWEEPING)
+        sweep.advance(min(sweep.done + batch, levels + 1))
+
+
+def _work(prepared: Prepared, low: IntArray, high: IntArray, useful: BoolArray, ratio: int) -> float:
+    state = prepared.action_state
+    begin, end = np.maximum(low, 0)[state] // ratio, high[state] // ratio
+    cells = np.arange(useful.shape[1])
+    inside = useful & (cells >= begin[:, None]) & (cells <= end[:, None])
+    return float((inside.sum(axis=1) * np.diff(prepared.outcome_start)).sum()) * ratio
+
+
+def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: Focus, limits: Limits) -> Swept:
+    """Sweep what can matter for both objectives; raise Stopped if the limits ask to stop, TooLarge if memory lacks."""
+    tiling = plain_tiling(prepared)
+    known = known_of(tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
+    size = np.maximum(focus.high - focus.low + 1, 0)
+    order, row, room = _rows(prepared, tiling, size)
+    entries = int(size.sum())
+    kind = np.dtype(choice_type(prepared))
+    limits.check(16 * room + entries * kind.itemsize, "the tables", "ask for a gap (relative_gap=, --relative-gap)")
+    entry, first = np.empty(entries, dtype=kind), offsets(size)[:-1]
+    excess, mean, tile = np.empty(room), np.empty(room), tiling.tile
+    nothing = np.zeros(1)
+    values = Values(
+        row - focus.low, excess, mean, 0, 0, 0, nothing, nothing, entry, first - focus.low, 1
+    )
+    actions = int(np.diff(prepared.action_start).max(initial=1))
+    scratch = Scratch(
+        np.empty(actions * tile), np.empty((1, 1)), np.empty(tile), np.empty(tile), np.zeros(tile, np.int64), np.zeros(1)
+    )
+    work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
+    with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:
+        done = 0
+        for place in order.tolist():
+            s = int(work.group_node[place])
+            if size[s] == 0:
+                continue
+            if why := limits.stop:
+                raise Stopped(why, SWEEPING)
+            about = values, scratch, place, int(focus.low[s]), int(focus.high[s]), focus.ratio, focus.useful
+            settle_range(work, known, EXCESS, TIE, *about)
+            done += int(size[s])
+            progress.at(done)
+    start, levels = prepared.start, int(focus.high[prepared.start]) + 1
+    found = np.full((3, levels), np.inf)
+    found[:, 0] = [values[start] for values in least.base]
+    begin, end = int(focus.low[start]), int(focus.high[start]) + 1
+    found[0, begin:end] = excess[row[start] : row[start] + size[start]]
+    found[2, begin:end] = mean[row[start] : row[start] + size[start]]
+    whole = least.value > 0
+    sure = float((least.lower[whole] / least.value[whole]).min(initial=1.0))
+    error = tiling.error(np.arange(begin, end))
+    found[1, begin:end] = found[0, begin:end] * (sure * (1 - error))
+    lost = (1 + float(scratch.lost[0])) ** tiling.sums * (1 + float(error.max())) - 1
+    number = (least.choice - prepared.action_start[:-1]).astype(kind)
+    choices = Choices(entry, first, focus.low, focus.high, 1, np.where(prepared.is_goal, 0, number).astype(kind))
+    return Swept(found[0], found[1], found[2], choices, None, "", float(lost))
+
+
+def _rows(prepared: Prepared, tiling: Tiling, size: IntArray) -> tuple[IntArray, IntArray, int]:
+    """Return the states in the order of settling (as places), where each one's values begin, and the room for all.
+
+    A state's values make room for others once all states that lead to it are settled.
+    """
+    node, n = tiling.work.group_node, prepared.n_states
+    rank = np.empty(n, dtype=np.int64)
+    rank[node] = np.arange(n)
+    last = rank.copy()  # when a state's values are looked at for the last time
+    np.maximum.at(last, prepared.successor, rank[prepared.outcome_state])
+    last[prepared.start] = n
+    leaving: list[list[int]] = [[] for _ in range(n + 1)]
+    row, room, free = np.zeros(n, dtype=np.int64), 0, list[tuple[int, int]]()
+    for place, s in enumerate(node.tolist()):
+        for gone in leaving[place]:
+            free = _joined([*free, (int(row[gone]), int(size[gone]))])
+        if size[s] > 0:
+            fits = [each for each in free if each[1] >= size[s]]
+            if fits:
+                at, length = min(fits, key=lambda each: each[1])
+                free.remove((at, length))
+                if length > size[s]:
+                    free.append((at + int(size[s]), length - int(size[s])))
+            else:
+                at, room = room, room + int(size[s])
+            row[s] = at
+            leaving[min(int(last[s]) + 1, n)].append(s)
+    return np.arange(n), row, room
+
+
+def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join stretches of free room that touch."""
+    joined: list[tuple[int, int]] = []
+    for at, length in sorted(free):
+        if joined and joined[-1][0] + joined[-1][1] == at:
+            joined[-1] = joined[-1][0], joined[-1][1] + length
+        elif length > 0:
+            joined.append((at, length))
+    return joined
+
+

@@ -1,0 +1,64 @@
+"""Which budgets and actions can matter on a fine lattice, by bounds on U from a coarse one.
+
+On the coarse grid, ``above`` is an upper bound on U and ``table`` a lower one, linear between levels.  An action whose
+outcomes have more than the upper bound is never optimal.  No other pair of state and budget need be settled than those
+that runs can meet through the other actions.  Without cycles one pass finds them.
+"""
+
+import numpy as np
+from numba import njit
+
+from prudent.kernels.between import looked_up
+from prudent.kernels.tiles import settle_nodes
+
+MARGIN = 1e-9
+"""How far above the upper bound, relatively, an action still counts as one that may attain U: more than ties."""
+
+
+@njit(cache=True, nogil=True)
+def narrow(forwards, graph, exact_cost, cost, parts, table, at, base, error, above, ratio, low, high, useful):
+    """Widen ``low`` and ``high``, the budgets on the fine lattice, from the start's to those of all states.
+
+    ``forwards`` lists the states so that successors come later, ``graph`` is (action_start, outcome_start, probability,
+    successor).  ``cost`` and ``parts`` are the costs on the coarse grid, of ``ratio`` fine levels each, and
+    ``exact_cost`` those on the fine one.  ``useful[a, k]`` becomes whether action ``a`` may be optimal in cell ``k``.
+    """
+    action_start, outcome_start, probability, successor = graph
+    for s in forwards:
+        if high[s] < max(low[s], 1):
+            continue
+        begin, end = max(low[s], 0) // ratio, high[s] // ratio
+        for a in range(action_start[s], action_start[s + 1]):
+            first, last, before = -1, -1, np.inf
+            for k in range(begin, end + 2):
+                value = -error[a]
+                for o in range(outcome_start[a], outcome_start[a + 1]):
+                    value += probability[o] * looked_up(table, at, successor[o], k, cost[o], parts[o], base, 1.0)
+                if k > begin and min(before, value) <= above[s, k - 1] * (1.0 + MARGIN) + MARGIN:
+                    useful[a, k - 1] = True
+                    first, last = k - 1 if first < 0 else first, k - 1
+                before = value
+            if first < 0:
+                continue
+            least, most = max(low[s], first * ratio), min(high[s], (last + 1) * ratio - 1)
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                t = successor[o]
+                low[t], high[t] = min(low[t], least - exact_cost[o]), max(high[t], most - exact_cost[o])
+
+
+@njit(cache=True, nogil=True)
+def settle_range(work, known, terms, tie, values, scratch, place, low, high, ratio, useful):
+    """Settle the budgets ``low`` to ``high`` of the node at a place in ``work.group_node``, all its successors' before.
+
+    Only actions are looked at that are useful somewhere in a stretch of budgets.
+    """
+    s, tile, left_out = work.group_node[place], len(scratch.m), work.left_out
+    for first in range(low, high + 1, tile):
+        last = min(first + tile, high + 1)
+        for a in range(work.action_start[s], work.action_start[s + 1]):
+            left_out[a] = True
+            for k in range(first // ratio, (last - 1) // ratio + 1):
+                if useful[a, k]:
+                    left_out[a] = False
+                    break
+        settle_nodes(work, known, terms, tie, True, first, last, values, scratch, place, place + 1)
