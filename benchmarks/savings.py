@@ -56,12 +56,12 @@ def banded(case: Case, tiling: Tiling, source: IntArray, reachable: IntArray) ->
     known = known_of(tiling, least.value, least.value, worst, least.choice, 1.0)
     ends = np.append(worst.value, np.full(len(tiling.heads), UNREACHED))
     excess = float(np.minimum(reachable, np.maximum(ends[source] - 1, 0)).sum())
-    choice = case.solve().policy.choice
+    policy = case.solve().policy
     size, mean = np.diff(work.outcome_start), 0.0
     for s in range(prepared.n_states):
         if work.action_start[s] < work.action_start[s + 1]:
-            last = min(levels - work.delay[s], known.calm[s], len(choice))
-            mean += float(size[work.action_start[s] + choice[1 : max(last, 1), s]].sum())
+            last = min(levels - work.delay[s], known.calm[s], policy.level + 1)
+            mean += float(size[work.action_start[s] + policy.choices.each(s, np.arange(1, max(last, 1)))].sum())
     for node in range(prepared.n_states, len(work.delay)):
         last = min(levels - work.delay[node], known.calm[node])
         mean += float(size[work.action_start[node]]) * max(last - 1, 0)

@@ -1,8 +1,29 @@
-"""Plans for the paper's domains, each solved once for all the tests of a process."""
+"""Plans for the paper's domains, each solved once for all the tests of a process; policies' tables of actions."""
 
+from dataclasses import replace
 from functools import cache
 
+import numpy as np
+
 import prudent
+from prudent.kernels.choices import Choices
+from prudent.policies.policy import BudgetPolicy
+
+
+def same_policy(one: BudgetPolicy, other: BudgetPolicy) -> bool:
+    """Whether two policies have the same budget and the same table of actions."""
+    tables = zip(one.choices, other.choices, strict=True)
+    return one.level == other.level and all(np.array_equal(mine, yours) for mine, yours in tables)
+
+
+def in_ranges(policy: BudgetPolicy, budgets: dict[int, tuple[int, int]]) -> BudgetPolicy:
+    """The policy with a table that has these budgets of these states alone."""
+    low, high = np.ones((2, policy.prepared.n_states), dtype=np.int64) * [[1], [0]]
+    for s, (least, most) in budgets.items():
+        low[s], high[s] = least, most
+    kept = [policy.choices.each(s, np.arange(low[s], high[s] + 1)) for s in range(len(low))]
+    entry = np.concatenate(kept).astype(policy.choices.entry.dtype)
+    return replace(policy, choices=Choices.of_ranges(entry, low, high, policy.choices.without.copy()))
 
 
 @cache

@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from unittest import mock
 import numpy as np
 
 import prudent
+from plans import in_ranges
 from prudent.domains.navigation import autonomous_navigation, parse_traffic
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
@@ -342,6 +344,10 @@ def plans() -> list[tuple[prudent.SSP, bytes]]:
             for method in ("exact", "cvar-ev", "cvar-wc"):
                 prudent.save(prudent.solve(model, 0.3, method=method), path)
                 found.append((model, path.read_bytes()))
+        whole = prudent.solve(slow, 0.3)
+        some = {s: (1, whole.policy.level // 2 + 1) for s in range(1, whole.policy.prepared.n_states)}
+        prudent.save(replace(whole, policy=in_ranges(whole.policy, some)), path)
+        found.append((slow, path.read_bytes()))
     return found
 
 

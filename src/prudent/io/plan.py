@@ -1,7 +1,7 @@
 """Plans as safetensors.
 
-The file is sealed: the policy's actions are tensors; the plan's numbers, the model's fingerprint and a digest of the
-prepared model are metadata.
+The file is sealed: the policy's actions are tensors, as :mod:`prudent.policies.packing` says; the plan's numbers, the
+model's fingerprint and a digest of the prepared model are metadata.
 
 A digest can be forged, so it proves nothing: every field is checked for its type and range, every number of a state or
 an action against the model, and the policy for reaching a goal.  Reading takes memory of at most 64 times the file's
@@ -29,6 +29,7 @@ from prudent.methods.registry import METHODS
 from prudent.models.graph import towards
 from prudent.models.ssp import SSP
 from prudent.policies.mixed import MixedPolicy
+from prudent.policies.packing import tensors_of
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import STATUS, Plan
@@ -60,7 +61,7 @@ def content_of(plan: Plan) -> bytes:
         "prudent": prudent.__version__,
         "model": plan.model.name,
         "fingerprint": plan.model.fingerprint,
-        "prepared": _prepared_digest(policy.prepared, tensors["choice"].shape[1]),
+        "prepared": _prepared_digest(policy.prepared, int(policy.plain_state.max()) + 1),
         "method": plan.method,
         "status": plan.status,
         "notes": list(plan.notes),
@@ -148,9 +149,10 @@ def _kind(tensors: Tensors) -> type[BudgetPolicy]:
     """Return the kind of policy that has these tensors; refuse tensors that none has."""
     kinds: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
     kind = max(kinds, key=lambda kind: len(set(kind.tensors) & set(tensors)))
-    if set(tensors) != set(kind.tensors):
-        raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(kind.tensors)}")
-    for name, (dimensions, dtypes) in kind.tensors.items():
+    needed = tensors_of(kind.tensors, tensors)
+    if set(tensors) != set(needed):
+        raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(needed)}")
+    for name, (dimensions, dtypes) in needed.items():
         table = tensors[name]
         if table.ndim != dimensions or table.dtype.kind not in dtypes:
             raise PrudentError(f"tensor {name} has {table.ndim} dimensions of {table.dtype}")

@@ -2,6 +2,8 @@
 
 from numba import njit
 
+from prudent.kernels.choices import look_up
+
 
 @njit(cache=True, nogil=True)
 def draw(random, start, stop, probability):
@@ -26,7 +28,6 @@ def draw_each(random, start, stop, probability, out):
 @njit(cache=True, nogil=True)
 def run_episodes(
     rng,
-    outcome_start,
     probability,
     successor,
     charge,
@@ -35,10 +36,10 @@ def run_episodes(
     first_probability,
     first_charge,
     level,
-    table,
-    column,
+    choices,
     offset,
-    lookup,
+    begin,
+    end,
     most,
     total,
     paid,
@@ -47,21 +48,22 @@ def run_episodes(
 
     Returns False if a run takes more than ``most`` actions.
 
-    In state ``s`` with ``b`` levels left the action is ``lookup[offset[s] + table[b, column[s]]]``; ``column`` is -1 in
-    a goal.
+    Where ``choices`` has ``n`` for a state ``s``, the outcomes ``begin[a]:end[a]`` are drawn from, with ``a`` equal to
+    ``offset[s] + n``; ``offset`` is -1 in a goal.
     """
+    entry, first_entry, low, high, stride, without = choices
     for episode in range(len(total)):
         first = draw(rng.random(), 0, len(first_state), first_probability)
         s = first_state[first]
         charged = first_charge[first]
         bill = 0.0
         for taken in range(most + 1):
-            if column[s] < 0:
+            if offset[s] < 0:
                 break
             if taken == most:
                 return False
-            a = lookup[offset[s] + table[max(level - charged, 0), column[s]]]
-            o = draw(rng.random(), outcome_start[a], outcome_start[a + 1], probability)
+            a = offset[s] + look_up(entry, first_entry, low, high, stride, without, level - charged, s)
+            o = draw(rng.random(), begin[a], end[a], probability)
             charged += charge[o]
             bill += cost[o]
             s = successor[o]

@@ -4,10 +4,11 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import eliminate, place_block, visits
+from prudent.kernels.choices import look_up
 
 
 @njit(cache=True)
-def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, total, chosen, k, row, played):
+def distribute(arcs, costs, choices, level, tolerance, left_out, first, mass, total, chosen, k, row, played):
     """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way).
 
     The expected number of plays of action ``a`` on the way is added to ``played[a]``.
@@ -20,13 +21,13 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
     inner_start, home, work = arcs.inner_start, arcs.rank, arcs.work
+    entry, first_entry, low, high, stride, without = choices
     layers, _, window = mass.shape
     pause = window // 8 + 1  # summing the mass under way takes as long as so many levels
     n_blocks = len(block_start) - 1
     ended = total[0, :first].sum()
     for t in range(first, total.shape[1]):
         here = t % window
-        b = max(level - t, 0)
         for block in range(n_blocks - 1, -1, -1):
             begin, end = block_start[block], block_start[block + 1]
             inflow = 0.0
@@ -43,7 +44,7 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
                 continue
             for i in range(begin, end):
                 s = block_state[i]
-                chosen[s] = action_start[s] + choice[b, s]
+                chosen[s] = action_start[s] + look_up(entry, first_entry, low, high, stride, without, level - t, s)
             if size > 1:  # free moves inside the block stay on this level
                 place_block(arcs, begin, end, k, chosen, row)
                 eliminate(arcs.dense, work[0], work[1], work[2], size)
@@ -86,44 +87,49 @@ def distribute(arcs, costs, choice, level, tolerance, left_out, first, mass, tot
 
 
 @njit(cache=True)
-def mark_played(action_start, choice, played):
-    """Mark the actions that a policy plays anywhere."""
-    for b in range(len(choice)):
-        for s in range(choice.shape[1]):
-            played[action_start[s] + choice[b, s]] = True
+def occupy(arcs, costs, choices, level, start, least):
+    """Return the pairs of state and budget left in which a policy's runs act, ``s * (level + 1) + b`` for each.
 
-
-@njit(cache=True)
-def occupy(arcs, costs, choice, start, seen, least):
-    """Mark in ``seen[b, s]`` the states where a policy's run can be with ``b`` levels left; row 0 is for no budget.
-
-    ``least[s]``, large on entry, becomes the fewest levels that a run in ``s`` without budget can have spent.
+    Without budget ``b`` is 0.  A pair may be returned more than once.  ``least[s]``, large on entry, becomes the
+    fewest levels that a run in ``s`` without budget can have spent.
     """
-    level, n = len(seen) - 1, seen.shape[1]
-    queue = [level * n + start]  # first in, first out: shortest paths by label correcting
-    seen[level, start] = True
+    entry, first, low, high, stride, without = choices
+    action_start, successor, cost = arcs.action_start, arcs.successor, costs.cost
+    inner_start, outcome_start = arcs.inner_start, costs.outcome_start
+    width = level + 1
+    seen = np.zeros(len(entry), dtype=np.bool_)
+    beside = {np.int64(-1)}  # pairs seen that the table has not
+    queue = [start * width + level]  # first in, first out: shortest paths by label correcting
     if level == 0:
         least[start] = 0
-    waiting = np.zeros(n, dtype=np.bool_)  # in the queue, without budget
+    waiting = np.zeros(len(first), dtype=np.bool_)  # in the queue, without budget
     head = 0
     while head < len(queue):
-        b, s = divmod(queue[head], n)
+        s, b = divmod(queue[head], width)
         head += 1
         if b == 0:
             waiting[s] = False
-        if arcs.action_start[s] == arcs.action_start[s + 1]:
+        if action_start[s] == action_start[s + 1]:
             continue
-        a = arcs.action_start[s] + choice[b, s]
-        for o in range(arcs.inner_start[a], costs.outcome_start[a + 1]):
-            t = arcs.successor[o]
-            rest = max(b - costs.cost[o], 0)
-            spent = (level - b if b > 0 else least[s]) + costs.cost[o]
-            if rest > 0 and not seen[rest, t]:
-                seen[rest, t] = True
-                queue.append(rest * n + t)
-            elif rest == 0 and spent < least[t]:
-                seen[0, t] = True
-                least[t] = spent
-                if not waiting[t]:
-                    waiting[t] = True
-                    queue.append(t)
+        a = action_start[s] + look_up(entry, first, low, high, stride, without, b, s)
+        for o in range(inner_start[a], outcome_start[a + 1]):
+            t = successor[o]
+            if action_start[t] == action_start[t + 1]:
+                continue
+            rest = max(b - cost[o], 0)
+            spent = (level - b if b > 0 else least[s]) + cost[o]
+            if rest == 0:
+                if spent < least[t]:
+                    least[t] = spent
+                    if not waiting[t]:
+                        waiting[t] = True
+                        queue.append(t * width)
+            elif low[t] <= rest <= high[t]:
+                place = first[t] + (rest - low[t]) * stride
+                if not seen[place]:
+                    seen[place] = True
+                    queue.append(t * width + rest)
+            elif t * width + rest not in beside:
+                beside.add(t * width + rest)
+                queue.append(t * width + rest)
+    return np.array(queue)

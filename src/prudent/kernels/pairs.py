@@ -3,9 +3,11 @@
 import numpy as np
 from numba import njit
 
+from prudent.kernels.choices import look_up
+
 
 @njit(cache=True)
-def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most, layers, played):
+def follow_pairs(forwards, arcs, left_out, choices, budget, start, capacity, most, layers, played):
     """Return the levels at which runs end and the mass that ends there, by layer; empty arrays if pairs are too many.
 
     ``forwards`` lists the states so that successors come later, ``arcs`` is (action_start, outcome_start, probability,
@@ -13,6 +15,7 @@ def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most
     :func:`prudent.kernels.forwards.distribute`.  There may be ``capacity`` pairs at the same time, and ``most`` in all.
     """
     action_start, outcome_start, probability, successor, cost = arcs
+    entry, first, low, high, stride, without = choices
     level, after = np.empty(capacity, dtype=np.int64), np.empty(capacity, dtype=np.int64)
     mass = np.empty((layers, capacity))
     head = np.full(len(forwards), -1, dtype=np.int64)
@@ -40,7 +43,7 @@ def follow_pairs(forwards, arcs, left_out, choice, budget, start, capacity, most
                 if layers > 2:
                     square += here[2, order[i]]
                 i += 1
-            a = action_start[s] + choice[max(budget - t, 0), s]
+            a = action_start[s] + look_up(entry, first, low, high, stride, without, budget - t, s)
             played[a] += m
             made += outcome_start[a + 1] - outcome_start[a]
             if made > most:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import advantage, evaluate_block, solve_block
+from prudent.kernels.choices import look_up
 
 
 class Costs(NamedTuple):
@@ -245,13 +246,14 @@ def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start,
 
 
 @njit(cache=True)
-def follow(arcs, costs, base, choice, first, last, tables, start, found, k, chosen, row):
-    """Evaluate the policy ``choice`` for the budgets ``first:last``; record the values of ``start`` in ``found``.
+def follow(arcs, costs, base, choices, first, last, tables, start, found, k, chosen, row):
+    """Evaluate the policy ``choices`` for the budgets ``first:last``; record the values of ``start`` in ``found``.
 
     Layers 0, 1 and 2 of ``base``, ``tables`` and ``found`` are its expected excess as computed, an upper bound on it,
     and its expected cost.
     """
     window = tables.shape[2]
+    entry, first_entry, low, high, stride, without = choices
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
     inner_stop, rounding, mean_cost = arcs.inner_stop, costs.rounding, costs.mean_cost
@@ -268,7 +270,7 @@ def follow(arcs, costs, base, choice, first, last, tables, start, found, k, chos
                     if action_start[s] == action_start[s + 1]:
                         row[s] = 0.0
                         continue
-                    a = action_start[s] + choice[b, s]
+                    a = action_start[s] + look_up(entry, first_entry, low, high, stride, without, b, s)
                     chosen[s] = a
                     outer = inner_stop[a] if end - begin > 1 else outcome_start[a]
                     k[a] = following(

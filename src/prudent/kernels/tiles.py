@@ -16,6 +16,7 @@ levels, none below 0.
 import numpy as np
 from numba import njit
 
+from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
 from prudent.kernels.stretches import FAST, add_up, copy
 
@@ -188,11 +189,12 @@ def settle(work, known, terms, tie, plan, first, last, values, scratch, free, be
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def follow(work, known, first, last, values):
-    """Evaluate the policy ``values.choice`` for the levels ``first:last``, in a model without cycles."""
+def follow(work, known, choices, first, last, values):
+    """Evaluate the policy ``choices`` for the levels ``first:last``, in a model without cycles."""
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_node, mean_cost = work.action_start, work.group_node, work.mean_cost
-    delay, rows, means, excesses, choice = work.delay, values.row, values.mean, values.excess, values.choice
+    delay, rows, means, excesses = work.delay, values.row, values.mean, values.excess
+    entry, first_entry, low, high, stride, without = choices
     before, taken, handed = values.before, values.taken, values.handed
     excess_before, mean_before = values.excess_before, values.mean_before
     base, base_mean, never = known.excess, known.mean, known.worst[:0]
@@ -209,9 +211,10 @@ def follow(work, known, first, last, values):
         i = 0
         while i < n:
             j, a = n, start
-            if s < choice.shape[1]:
-                j, a = i + 1, start + choice[b + i, s]
-                while j < n and choice[b + j, s] == a - start:
+            if s < len(low):
+                action = look_up(entry, first_entry, low, high, stride, without, b + i, s)
+                j, a = i + 1, start + action
+                while j < n and look_up(entry, first_entry, low, high, stride, without, b + j, s) == action:
                     j += 1
             o, end_o = outcome_start[a], outcome_start[a + 1]
             add_up(

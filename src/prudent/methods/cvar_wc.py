@@ -28,12 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.domains.registry import points_of
-from prudent.engine.prepared import Prepared
+from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.estimate import work_per_level
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 from prudent.errors import PrudentError, TooLarge, as_number
+from prudent.kernels.choices import Choices
 from prudent.kernels.game import Game, choose, improve
 from prudent.methods.solution import Solution
 from prudent.models.rows import FloatArray, IntArray
@@ -233,7 +234,9 @@ def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choi
     for same in SAME_Y:
         pairs = _meet(prepared, game, alpha, zero, same)
         if pairs is not None:
-            return replace(UnrolledPolicy.of_nodes(prepared, *pairs, plain_choice), resolution=same)
+            plain = Choices.of_rows(plain_choice.astype(choice_type(prepared)))
+            policy = UnrolledPolicy.of_nodes(prepared, *pairs, plain, len(plain_choice) - 1)
+            return replace(policy, resolution=same)
     raise PrudentError(f"the policy meets more than {NODES:,} pairs of state and y; take fewer grid points")
 
 

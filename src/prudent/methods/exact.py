@@ -106,7 +106,7 @@ class Explored:
         """The expected excess, its upper bound and the expected cost of the policy that starts with each budget."""
         swept = self.swept
         if np.isnan(swept.lost):
-            return backward_from_each(BudgetPolicy(self.prepared, swept.choice), self.expected)
+            return backward_from_each(BudgetPolicy.of_rows(self.prepared, swept.choice), self.expected)
         whole = self.expected.value > 0
         more = float((self.expected.upper[whole] / self.expected.value[whole]).max(initial=1.0))
         return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
@@ -127,7 +127,7 @@ class Explored:
         choice = self.swept.choice[: budget + 1]
         choice = choice if last else choice.copy()
         clear_waste(self.prepared, choice)
-        return BudgetPolicy(self.prepared, choice)
+        return BudgetPolicy.of_rows(self.prepared, choice)
 
 
 def exact(

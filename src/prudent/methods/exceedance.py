@@ -52,7 +52,7 @@ class Exceeding:
 
     def policy(self, budget: int) -> BudgetPolicy:
         """Return the policy for a budget; the budget is gone once one level more than it is charged."""
-        return BudgetPolicy(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
+        return BudgetPolicy.of_rows(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
 
     def value_at_risk(self, alpha: float) -> tuple[int, int]:
         """Return the least VaR found, and a lower bound on the least VaR."""

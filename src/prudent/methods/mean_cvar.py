@@ -99,9 +99,10 @@ class Weighing:
         return found
 
     def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
-        policy = BudgetPolicy(self.prepared, choice[: budget + 1])
+        choice = choice[: budget + 1]
+        policy = BudgetPolicy.of_rows(self.prepared, choice)
         excess, _, mean = backward_from_each(policy, self.explored.expected)[:, budget].tolist()
-        return Found(mean, budget + excess / self.alpha, policy.choice, budget)
+        return Found(mean, budget + excess / self.alpha, choice, budget)
 
     def _cheapest(self) -> Found:
         """Return the least CVaR among policies of least expected cost: the exact method on their actions alone."""

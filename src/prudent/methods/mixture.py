@@ -188,6 +188,7 @@ def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:
     missing = weighing.most + 1 - len(choice)
     if missing > 0:
         choice = np.concatenate([choice, np.repeat(choice[-1:], missing, axis=0)])
-    policy = BudgetPolicy(weighing.prepared, choice[: weighing.most + 1])
+    choice = choice[: weighing.most + 1]
+    policy = BudgetPolicy.of_rows(weighing.prepared, choice)
     excess, _, mean = backward_from_each(policy, weighing.explored.expected)
-    return _Touched(0.0, mean, excess, np.full(len(mean), -np.inf), policy.choice)
+    return _Touched(0.0, mean, excess, np.full(len(mean), -np.inf), choice)

@@ -44,7 +44,7 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
             f"the least worst case is {prepared.scale.in_units(w):g}, but the plan that keeps it was not finished: "
             "allow more time (time_limit=, --time-limit) or memory (memory=, --memory)"
         )
-    policy = BudgetPolicy(prepared, swept.choice)
+    policy = BudgetPolicy.of_rows(prepared, swept.choice)
     values = backward(policy, least)
     lower = float(surely_expected(prepared)[start])
     found = Solution(

@@ -7,6 +7,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError, as_number
+from prudent.kernels.choices import Choices
 from prudent.methods.exact import explore, solution_for
 from prudent.methods.mean_cvar import Found, Weighing, least_mean_within
 from prudent.methods.mixture import Mixture, mixed_mean_within
@@ -152,7 +153,7 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
         policy, bound = _mixed_policy(prepared, found), found.bound
     else:
         found, bound = least_mean_within(weighing, allowed + margin, sure, WEIGHTS)
-        policy = BudgetPolicy(prepared, found.choice)
+        policy = BudgetPolicy.of_rows(prepared, found.choice)
     own = own_tail(policy, explored.expected, found.cvar, weighing.alpha)
     return limit, replace(
         optimum,
@@ -197,5 +198,6 @@ def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> 
 
 def _mixed_policy(prepared: Prepared, found: Mixture) -> BudgetPolicy:
     if found.share in (0.0, 1.0):  # nothing to draw
-        return BudgetPolicy(prepared, (found.first if found.share == 1.0 else found.second).choice)
-    return MixedPolicy(prepared, found.first.choice, other=found.second.choice, share=found.share)
+        return BudgetPolicy.of_rows(prepared, (found.first if found.share == 1.0 else found.second).choice)
+    first, second = (Choices.of_rows(each.choice) for each in (found.first, found.second))
+    return MixedPolicy(prepared, first, found.first.budget, other=second, share=found.share)

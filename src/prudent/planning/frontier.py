@@ -318,7 +318,7 @@ def _undominated(found: list[Found]) -> list[Found]:
 
 def _point(weighing: Weighing, found: Found) -> FrontierPoint:
     prepared, cvar = weighing.prepared, found.cvar
-    policy = BudgetPolicy(prepared, found.choice)
+    policy = BudgetPolicy.of_rows(prepared, found.choice)
     if prepared.scale.rounded:  # charged more than it truly costs
         cvar = min(cvar, own_tail(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
     return FrontierPoint(prepared.scale.in_units(found.expected), prepared.scale.in_units(cvar), policy)

@@ -126,4 +126,5 @@ def _mean_plus_cvar(prepared: Prepared, alpha: float, weight: float, limits: Lim
     found, _ = weighing.weigh(weight)
     value = prepared.scale.in_units(found.expected) + weight * prepared.scale.in_units(found.cvar)
     lower = (1 + weight) * bracket_below(prepared, weighing.lines[-1][1] / (1 + weight))
-    return BudgetPolicy(prepared, found.choice), Achieved("mean-plus-cvar", value, min(lower, value), value, weight)
+    policy = BudgetPolicy.of_rows(prepared, found.choice)
+    return policy, Achieved("mean-plus-cvar", value, min(lower, value), value, weight)

@@ -86,7 +86,7 @@ class Agent:
     def _moves(self) -> tuple[int, int]:
         """Return the policy's action, and the model's action that plays it or leads to where it can be played."""
         prepared = self._policy.prepared
-        action = int(prepared.action_start[self._node] + self._policy.choice[max(self._left, 0), self._node])
+        action = int(prepared.action_start[self._node] + self._policy.choices.at(self._node, self._left))
         return action, prepared.members.route(self._state, int(prepared.model_action[action]))
 
     def observe(self, next_state: Hashable, cost: float, *, measured: bool = False) -> None:

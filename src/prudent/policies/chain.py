@@ -17,7 +17,8 @@ from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import most_levels
 from prudent.errors import TooLarge
-from prudent.kernels.forwards import distribute, mark_played
+from prudent.kernels.choices import mark_played
+from prudent.kernels.forwards import distribute
 from prudent.kernels.pairs import follow_pairs
 from prudent.kernels.sweep import follow
 from prudent.kernels.tiles import follow as follow_in_tiles
@@ -70,6 +71,9 @@ STEPS = 2**26
 WORTH = 32
 """States times levels for each step from pair to pair: with fewer, level by level may be as fast."""
 
+UNWRITTEN = np.empty((0, 0), dtype=np.uint8)
+"""Stands for the table of actions that a sweep would write."""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -91,7 +95,10 @@ def backward(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None)
 
 
 def backward_from_each(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> FloatArray:
-    """Evaluate a policy begun with each budget up to its own: the fields of :class:`Values` as rows, (3, n_levels)."""
+    """Evaluate a policy begun with each budget up to its own: the fields of :class:`Values` as rows, (3, n_levels).
+
+    With another budget than its own, runs may meet pairs that its table has not.
+    """
     return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost, limits)
 
 
@@ -127,7 +134,7 @@ def _backward(
         for first in range(1, policy.level + 1, rows):
             go_on(limits, EVALUATING)
             last = min(first + rows, policy.level + 1)
-            follow(arcs, costs, base, policy.choice, first, last, tables, prepared.start, found, numbers, chosen, row)
+            follow(arcs, costs, base, policy.choices, first, last, tables, prepared.start, found, numbers, chosen, row)
             progress.at(last)
     return found
 
@@ -146,8 +153,8 @@ def _backward_in_tiles(
             go_on(limits, EVALUATING)
             last = min(first + window.tile, levels)
             window.reach(first, last)
-            values = window.values(policy.choice, first=first == 1, last=last == levels)
-            follow_in_tiles(work, known, first, last, values)
+            values = window.values(UNWRITTEN, first=first == 1, last=last == levels)
+            follow_in_tiles(work, known, policy.choices, first, last, values)
             found[0, first:last], found[2, first:last] = window.of_start(first, last)
             progress.at(last)
     whole = base[0] > 0
@@ -160,7 +167,7 @@ def _largest_played(policy: BudgetPolicy) -> int:
     """Return the largest cost, in levels, of the actions that a policy plays anywhere."""
     prepared = policy.prepared
     played = np.zeros(prepared.n_actions + 1, dtype=bool)  # a last goal points past the end
-    mark_played(prepared.action_start, policy.choice, played)
+    mark_played(prepared.action_start, policy.choices, played)
     return int(prepared.cost[played[prepared.outcome_action]].max(initial=0))
 
 
@@ -312,7 +319,7 @@ def followed(
             go_on(limits, FOLLOWING)
             more = min(most - levels, max(levels, 1024), rows)
             total = np.append(total, np.zeros((layers, more)), axis=1)
-            about = policy.choice, policy.level, tolerance, prepared.left_out
+            about = policy.choices, policy.level, tolerance, prepared.left_out
             levels, missing = distribute(arcs, costs, *about, levels, mass, total, chosen, k, row, played)
             progress.at(levels)
     return total, levels, missing, mass, played
@@ -328,7 +335,7 @@ def _followed_by_pairs(
     prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
     arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
     most = min(STEPS, work // WORTH) if numbers <= NUMBERS else STEPS
-    about = prepared.left_out, policy.choice, policy.level, prepared.start, min(work, PAIRS), most, layers, played
+    about = prepared.left_out, policy.choices, policy.level, prepared.start, min(work, PAIRS), most, layers, played
     spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about)
     if len(spent) == 0 or spent.max() >= LEVELS:
         return None

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError
+from prudent.kernels.choices import Choices
 from prudent.policies.agent import Agent
-from prudent.policies.policy import BudgetPolicy, checked_choice
+from prudent.policies.packing import TABLE, packed_choices, unpacked_choices
+from prudent.policies.policy import BudgetPolicy
 
 __all__ = ["MixedPolicy"]
 
@@ -27,14 +29,14 @@ class MixedPolicy(BudgetPolicy):
     [(0.555556, 'd'), (0.444444, 'c')]
     """
 
-    other: NDArray[Any]  # (n_levels, n_states)  the choice of the second
+    other: Choices  # those of the second
     share: float  # the chance of the first
-    tensors: ClassVar[dict[str, tuple[int, str]]] = {**BudgetPolicy.tensors, "other": (2, "iu"), "share": (1, "f")}
+    tensors: ClassVar[dict[str, tuple[int, str]]] = {**BudgetPolicy.tensors, "other": TABLE, "share": (1, "f")}
 
     @property
     def parts(self) -> tuple[tuple[float, BudgetPolicy], ...]:
         """Each of the two policies, with its probability."""
-        first, second = BudgetPolicy(self.prepared, self.choice), BudgetPolicy(self.prepared, self.other)
+        first, second = (BudgetPolicy(self.prepared, each, self.level) for each in (self.choices, self.other))
         return (float(self.share), first), (1 - float(self.share), second)
 
     def refuse_as(self, what: str) -> None:
@@ -43,16 +45,17 @@ class MixedPolicy(BudgetPolicy):
 
     def packed(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which the policy can be made again (internal)."""
-        return {**super().packed(), "other": self.other, "share": np.array([self.share])}
+        other = packed_choices("other", self.other, self.level)
+        return {**super().packed(), **other, "share": np.array([self.share])}
 
     @classmethod
     def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "MixedPolicy":
         """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it (internal)."""
-        choice, other = (checked_choice(prepared, packed[name]) for name in ("choice", "other"))
+        (choices, level), (other, same) = (unpacked_choices(name, packed, prepared) for name in ("choice", "other"))
         share = packed["share"]
-        if len(share) != 1 or not 0 < share[0] < 1 or other.shape != choice.shape:
+        if len(share) != 1 or not 0 < share[0] < 1 or same != level:
             raise PrudentError("its two policies do not go together")
-        return cls(prepared, choice, past_budget=past_budget, other=other, share=float(share[0]))
+        return cls(prepared, choices, level, past_budget=past_budget, other=other, share=float(share[0]))
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Refuse: which of the two is played is drawn once, at the start."""

@@ -10,19 +10,24 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.errors import PrudentError
+from prudent.kernels.choices import Choices
 from prudent.models.graph import reachable
-from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray, offsets, owner
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
+from prudent.policies.packing import TABLE, packed_choices, unpacked_choices
+from prudent.runtime.limits import Limits
 
-__all__ = ["BudgetPolicy", "Walk", "checked_choice"]
+__all__ = ["BudgetPolicy", "Walk"]
+
+PIECE = 2**20
+"""Actions of the model that are looked up at once."""
 
 
 @dataclass(frozen=True)
 class Walk:
     """What simulated runs walk over: the model itself, or the states that a policy with a memory is unrolled into."""
 
-    outcome_start: IntArray
     probability: FloatArray
     successor: IntArray
     charge: IntArray  # (n_outcomes,)  in levels
@@ -31,23 +36,24 @@ class Walk:
     first_probability: FloatArray
     first_charge: IntArray
     level: int
-    table: NDArray[Any]  # (n_levels, n_columns)
-    column: IntArray  # (n_states,)  of the table; -1 in goals
-    offset: IntArray  # (n_states,)  what to add to the table's entry
-    lookup: IntArray  # the action that the sum stands for
+    choices: Choices
+    offset: IntArray  # (n_states,)  what to add to the number chosen; -1 in goals
+    begin: IntArray  # the first outcome of what the sum stands for
+    end: IntArray  # past its last outcome
+    action: IntArray  # the action it is
 
     def arrays(self) -> tuple[Any, ...]:
         """Return what the kernel takes, in its order."""
-        return tuple(getattr(self, item.name) for item in fields(self))
+        return tuple(getattr(self, item.name) for item in fields(self) if item.name != "action")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetPolicy:
     """Actions by state and budget left.
 
-    A run starts with a budget and pays its costs from it.  Row ``b`` of ``choice`` is played with ``b`` levels left,
-    row 0 when none is left.  A policy that looks at the state alone has only that row.  Where costs are rounded, an
-    agent charges itself each cost rounded up, while true costs accrue.
+    A run starts with a budget of ``level`` and pays its costs from it; a policy that looks at the state alone starts
+    with none.  Where costs are rounded, an agent charges itself each cost rounded up, while true costs accrue.  The
+    table of actions need have only the budgets that runs can have left in a state: for any other the nearest is played.
 
     Call it with a state, and with what has been spent on the way there.
 
@@ -64,20 +70,24 @@ class BudgetPolicy:
     """
 
     prepared: Prepared
-    choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its prepared state, in a small type
+    choices: Choices  # the action's number within its prepared state
+    level: int  # the budget at the start, in levels
     past_budget: int = field(default=0, kw_only=True)  # levels that are counted past the budget
     remembers: ClassVar[bool] = False  # whether it looks at more than the state and the budget left
-    tensors: ClassVar[dict[str, tuple[int, str]]] = {"choice": (2, "iu")}  # in a file: dimensions and kinds
+    tensors: ClassVar[dict[str, tuple[int, str]]] = {"choice": TABLE}  # in a file: dimensions and kinds
 
     @classmethod
     def of_states(cls, prepared: Prepared, action: IntArray) -> "BudgetPolicy":
         """Return the policy that plays one action in each prepared state, whatever has been spent (internal)."""
-        return cls(prepared, (action - prepared.action_start[:-1]).astype(choice_type(prepared))[None])
+        return cls.of_rows(prepared, (action - prepared.action_start[:-1]).astype(choice_type(prepared))[None])
 
-    @property
-    def level(self) -> int:
-        """The budget at the start, in levels."""
-        return len(self.choice) - 1
+    @classmethod
+    def of_rows(cls, prepared: Prepared, rows: NDArray[Any], *, past_budget: int = 0) -> "BudgetPolicy":
+        """Return the policy that plays row ``b`` with ``b`` levels left, and starts with the last (internal).
+
+        ``rows``, (n_levels, n_states), has the action's number within its prepared state.
+        """
+        return cls(prepared, Choices.of_rows(rows), len(rows) - 1, past_budget=past_budget)
 
     @property
     def budget(self) -> float | None:
@@ -110,7 +120,7 @@ class BudgetPolicy:
     @property
     def without_budget(self) -> IntArray:
         """The prepared action of each state once the budget is gone (internal)."""
-        return np.asarray(self.prepared.action_start[:-1] + self.choice[0])
+        return np.asarray(self.prepared.action_start[:-1] + self.choices.without)
 
     @property
     def plain_state(self) -> IntArray:
@@ -122,24 +132,21 @@ class BudgetPolicy:
 
     def packed(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which the policy can be made again; see ``tensors`` (internal)."""
-        return {"choice": self.choice}
+        return packed_choices("choice", self.choices, self.level)
 
     @classmethod
     def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "BudgetPolicy":
         """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it (internal)."""
-        return cls(prepared, checked_choice(prepared, packed["choice"]), past_budget=past_budget)
+        return cls(prepared, *unpacked_choices("choice", packed, prepared), past_budget=past_budget)
 
     def walk(self) -> Walk:
         """Return what simulated runs walk over (internal)."""
         prepared, model, scale = self.prepared, self.prepared.model, self.prepared.scale
         state_of = prepared.members.state_of
-        table, offset, lookup = self.choice, prepared.action_start[state_of], prepared.model_action
-        column = np.where(model.is_goal, -1, state_of)
+        choices, offset, action = self.choices.of(state_of), prepared.action_start[state_of], prepared.model_action
         if len(prepared.members.inner_action):  # some states move to others at no cost before they play their choice
-            table, offset, lookup = self.model_actions, np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
-            column = np.where(column < 0, -1, np.arange(model.n_states))
+            choices, offset, action = self._routed(), np.zeros(model.n_states, np.int64), np.arange(model.n_actions)
         return Walk(
-            outcome_start=model.outcome_start,
             probability=model.probability,
             successor=model.successor,
             charge=scale.charged(model.cost, model.outcome_state, model.successor),
@@ -148,10 +155,11 @@ class BudgetPolicy:
             first_probability=model.initial_probability,
             first_charge=scale.first_charge(model.initial_state),
             level=self.level,
-            table=table,
-            column=column,
-            offset=offset,
-            lookup=lookup,
+            choices=choices,
+            offset=np.where(model.is_goal, -1, offset),
+            begin=model.outcome_start[action],
+            end=model.outcome_start[action + 1],
+            action=action,
         )
 
     def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
@@ -220,23 +228,50 @@ class BudgetPolicy:
         """Return the model's action for a model state and a budget left in levels (internal)."""
         prepared = self.prepared
         inside = int(prepared.members.state_of[state])
-        action = int(prepared.model_action[prepared.action_start[inside] + self.choice[left, inside]])
+        action = int(prepared.model_action[prepared.action_start[inside] + self.choices.at(inside, left)])
         return prepared.members.route(state, action)
+
+    def model_actions_at(self, state: int | IntArray, left: int | IntArray) -> IntArray:
+        """Return the model's action for each of many model states and budgets left; they are broadcast (internal)."""
+        prepared, model = self.prepared, self.prepared.model
+        inside = prepared.members.state_of[state]
+        action = np.asarray(prepared.model_action[prepared.action_start[inside] + self.choices.each(inside, left)])
+        if len(prepared.members.inner_action):  # members of an end component may have to move to its exit first
+            here = np.broadcast_to(state, action.shape)
+            away = np.searchsorted(model.action_start, action, side="right") - 1 != here
+            moves, which = np.unique(here[away] * model.n_actions + action[away], return_inverse=True)
+            route = [prepared.members.route(*divmod(move, model.n_actions)) for move in moves.tolist()]
+            action[away] = np.array(route, dtype=np.int64)[which]
+        return action
 
     @cached_property
     def model_actions(self) -> NDArray[np.int32]:
         """The model's action by budget left and model state, (n_levels, model.n_states); -1 where there is none."""
-        prepared, model = self.prepared, self.prepared.model
-        acting = np.flatnonzero((prepared.members.state_of >= 0) & ~model.is_goal)
-        inside = prepared.members.state_of[acting]
-        table = np.full((len(self.choice), model.n_states), -1, dtype=np.int32)
-        played = prepared.model_action[prepared.action_start[inside] + self.choice[:, inside]]
-        table[:, acting] = played
-        owners = np.searchsorted(model.action_start, played, side="right") - 1
-        for row, column in np.argwhere(owners != acting):  # members of an end component that lead to its exit
-            state = int(acting[column])
-            table[row, state] = prepared.members.route(state, int(played[row, column]))
+        levels, n = self.level + 1, self.prepared.model.n_states
+        Limits.of(None, None).check(4 * levels * n, "a table of all actions", "call the policy with state and spent")
+        acting = np.flatnonzero((self.prepared.members.state_of >= 0) & ~self.prepared.model.is_goal)
+        table = np.full((levels, n), -1, dtype=np.int32)
+        step = max(PIECE // max(len(acting), 1), 1)
+        for left in range(0, levels, step):
+            some = np.arange(left, min(left + step, levels))
+            table[some[:, None], acting] = self.model_actions_at(acting, some[:, None])
         return table
+
+    def _routed(self) -> Choices:
+        """Return the model's actions for its own states: a table with the same budgets."""
+        model, state_of = self.prepared.model, self.prepared.members.state_of
+        acting = (state_of >= 0) & ~model.is_goal
+        low = np.where(acting, self.choices.low[state_of], 1)
+        high = np.where(acting, self.choices.high[state_of], 0)
+        without = np.zeros(model.n_states, dtype=np.int32)
+        without[acting] = self.model_actions_at(np.flatnonzero(acting), 0)
+        end = offsets(np.maximum(high - low + 1, 0))[1:]
+        entry = np.empty(end[-1], dtype=np.int32)
+        for begin in range(0, len(entry), PIECE):
+            place = np.arange(begin, min(begin + PIECE, len(entry)))
+            state = np.searchsorted(end, place, side="right")
+            entry[place] = self.model_actions_at(state, high[state] + 1 - (end[state] - place))
+        return Choices.of_ranges(entry, low, high, without)
 
     def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
         """Return an agent at the start of a run.
@@ -256,14 +291,3 @@ class BudgetPolicy:
         <Agent in 's0', spent 0, budget 9, next 'a'>
         """
         return Agent(self, self.prepared.model.first(state))
-
-
-def checked_choice(prepared: Prepared, choice: NDArray[Any]) -> NDArray[Any]:
-    """Return a table of actions in a small type; refuse one with actions that its states do not have."""
-    if len(choice) == 0 or choice.shape[1] != prepared.n_states:
-        raise PrudentError(f"tensor choice has shape {choice.shape}; the prepared model has {prepared.n_states} states")
-    n_actions = np.diff(prepared.action_start)
-    wrong = (choice.min(axis=0) < 0) | (choice.max(axis=0) >= np.maximum(n_actions, 1))  # the entry of a goal is 0
-    if wrong.any():
-        raise PrudentError(f"tensor choice has an action that prepared state {np.flatnonzero(wrong)[0]} has not")
-    return choice.astype(choice_type(prepared))

@@ -147,10 +147,10 @@ def _replayed(walk: Walk, streams: list[np.random.SeedSequence], n: int) -> Iter
             rng = np.random.Generator(np.random.PCG64(streams[i // CHUNK]))
         first = draw(rng.random(), 0, len(walk.first_state), walk.first_probability)
         s, charged, steps = int(walk.first_state[first]), int(walk.first_charge[first]), []
-        while walk.column[s] >= 0:
-            a = int(walk.lookup[walk.offset[s] + walk.table[max(walk.level - charged, 0), walk.column[s]]])
-            o = draw(rng.random(), walk.outcome_start[a], walk.outcome_start[a + 1], walk.probability)
-            steps.append((s, a, o))
+        while walk.offset[s] >= 0:
+            a = int(walk.offset[s]) + walk.choices.at(s, walk.level - charged)
+            o = draw(rng.random(), walk.begin[a], walk.end[a], walk.probability)
+            steps.append((s, int(walk.action[a]), o))
             charged, s = charged + int(walk.charge[o]), int(walk.successor[o])
         yield steps
 

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError
+from prudent.kernels.choices import Choices
 from prudent.models.graph import towards
 from prudent.models.rows import FloatArray, IntArray, ranges
-from prudent.policies.policy import BudgetPolicy, Walk, checked_choice
+from prudent.policies.packing import packed_choices, unpacked_choices, within
+from prudent.policies.policy import BudgetPolicy, Walk
 
 __all__ = ["UnrolledPolicy"]
 
@@ -76,18 +78,19 @@ class UnrolledPolicy(BudgetPolicy):
         memory: FloatArray,
         action: IntArray,
         successor: IntArray,
-        plain_choice: NDArray[Any],
+        plain: Choices,
+        level: int,
     ) -> "UnrolledPolicy":
         """Append pairs of state and memory, each with its one action, to the plain states.
 
-        ``plain_choice`` gives, by budget left and plain state, the action's number within the state.
+        ``plain`` has the actions of the plain states by budget left, from ``level`` down.
         """
         n, acting = prepared.n_states, action >= 0
         played = action[acting]
         # Between grid points the game may prefer to stay for ever; pairs that do are replaced by their plain state.
         source = n + np.repeat(np.flatnonzero(acting), np.diff(prepared.outcome_start)[played])
-        plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
-        stuck = ~plain & (towards(source, successor, n + len(state), plain) < 0)
+        is_plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
+        stuck = ~is_plain & (towards(source, successor, n + len(state), is_plain) < 0)
         plain_state = np.append(np.arange(n), state)
         successor = np.where(stuck[successor], plain_state[successor], successor)
         size = np.diff(prepared.outcome_start)[played]
@@ -108,10 +111,17 @@ class UnrolledPolicy(BudgetPolicy):
             model_action=np.append(prepared.model_action, prepared.model_action[played]),
             plays=np.append(prepared.plays, prepared.plays[played]),
         )
-        one = np.zeros((len(plain_choice), len(state)), dtype=np.int32)
+        none = np.zeros(len(state), dtype=np.int64)  # the pairs have one action, whatever the budget left
+        choices = plain._replace(
+            first=np.append(plain.first, none),
+            low=np.append(plain.low, none + 1),
+            high=np.append(plain.high, none),
+            without=np.append(plain.without, none.astype(plain.without.dtype)),
+        )
         return cls(
             prepared=unrolled,
-            choice=np.ascontiguousarray(np.hstack([plain_choice.astype(np.int32), one])),
+            choices=choices,
+            level=level,
             origin=plain_state,
             memory=np.append(np.zeros(n), memory),
         )
@@ -127,7 +137,7 @@ class UnrolledPolicy(BudgetPolicy):
         acting = np.diff(unrolled.action_start)[n:] > 0
         first = unrolled.action_start[n]
         return {
-            "choice": self.choice[:, :n],
+            **packed_choices("choice", self.choices.of(np.arange(n)), self.level),
             "node_state": self.origin[n:],
             "node_memory": self.memory[n:],
             "node_acts": acting.astype(np.int64),
@@ -140,14 +150,14 @@ class UnrolledPolicy(BudgetPolicy):
     def unpacked(cls, prepared: Prepared, packed: dict[str, NDArray[Any]], past_budget: int) -> "UnrolledPolicy":
         """Make a policy again from its arrays and the prepared model; refuse arrays that do not fit it."""
         n, n_nodes = prepared.n_states, len(packed["node_state"])
-        state = _within(packed, "node_state", 0, n, n_nodes)
+        state = within(packed, "node_state", 0, n, n_nodes)
         memory = packed["node_memory"].astype(np.float64)
         if n_nodes == 0 or memory.shape != (n_nodes,) or not ((memory > 0) & (memory <= MOST)).all():
             raise PrudentError("node_memory is not above 0 and at most 1 for each of one or more nodes")
-        acting = _within(packed, "node_acts", 0, 2, n_nodes) > 0
+        acting = within(packed, "node_acts", 0, 2, n_nodes) > 0
         if not np.array_equal(acting, np.diff(prepared.action_start)[state] > 0):
             raise PrudentError("node_acts is not 1 exactly where the node's state has actions")
-        played = _within(packed, "node_action", -1, prepared.model.n_actions, int(acting.sum()))
+        played = within(packed, "node_action", -1, prepared.model.n_actions, int(acting.sum()))
         rank = np.full(prepared.model.n_actions + 1, -1, dtype=np.int64)  # the last entry is for the first chance step
         rank[prepared.model_action] = np.arange(prepared.n_actions)
         action = np.full(n_nodes, -1, dtype=np.int64)
@@ -155,21 +165,20 @@ class UnrolledPolicy(BudgetPolicy):
         if (rank[played] < 0).any() or not np.array_equal(prepared.action_state[rank[played]], state[acting]):
             raise PrudentError("node_action has an action that its node's state has not")
         outcome = ranges(prepared.outcome_start, rank[played])
-        successor = _within(packed, "node_successor", 0, n + n_nodes, len(outcome))
+        successor = within(packed, "node_successor", 0, n + n_nodes, len(outcome))
         if not np.array_equal(np.append(np.arange(n), state)[successor], prepared.successor[outcome]):
             raise PrudentError("node_successor leads to another state than the action does")
-        start = int(_within(packed, "start", 0, n + n_nodes, 1)[0])
+        start = int(within(packed, "start", 0, n + n_nodes, 1)[0])
         if start != prepared.start and (start != n or state[0] != prepared.start):
             raise PrudentError(f"start is node {start}, which is not at the start")
-        choice = checked_choice(prepared, packed["choice"])
-        policy = cls.of_nodes(prepared, state, memory, action, successor, choice)
+        plain = unpacked_choices("choice", packed, prepared)
+        policy = cls.of_nodes(prepared, state, memory, action, successor, *plain)
         return replace(policy, prepared=replace(policy.prepared, start=start))
 
     def walk(self) -> Walk:
         """Return what simulated runs walk over: the policy's own states, and what rounding leaves out of costs."""
         prepared = self.prepared
         return Walk(
-            outcome_start=prepared.outcome_start,
             probability=prepared.probability,
             successor=prepared.successor,
             charge=prepared.cost,
@@ -178,10 +187,11 @@ class UnrolledPolicy(BudgetPolicy):
             first_probability=np.ones(1),
             first_charge=np.zeros(1, dtype=np.int64),
             level=self.level,
-            table=self.choice,
-            column=np.where(prepared.is_goal, -1, np.arange(prepared.n_states)),
-            offset=prepared.action_start[:-1],
-            lookup=np.arange(prepared.n_actions),
+            choices=self.choices,
+            offset=np.where(prepared.is_goal, -1, prepared.action_start[:-1]),
+            begin=prepared.outcome_start[:-1],
+            end=prepared.outcome_start[1:],
+            action=np.arange(prepared.n_actions),
         )
 
     def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
@@ -203,13 +213,3 @@ class UnrolledPolicy(BudgetPolicy):
                 played = model.action(int(prepared.model_action[a]))
                 path.append((model.state(int(here)), played, float(prepared.scale.lattice.value(gain))))
         return tuple(path)
-
-
-def _within(packed: dict[str, NDArray[Any]], name: str, least: int, end: int, size: int) -> IntArray:
-    """Return a tensor of whole numbers from ``least`` up to, but not including, ``end``; refuse any other."""
-    table = packed[name]
-    if table.shape != (size,):
-        raise PrudentError(f"{name} has {len(table)} entries, not {size}")
-    if size and not least <= int(table.min()) <= int(table.max()) < end:
-        raise PrudentError(f"{name} has entries from {table.min()} to {table.max()}, not from {least} to {end - 1}")
-    return table.astype(np.int64)

@@ -216,18 +216,18 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
     policy.refuse_as("is no table")
     prepared, model = policy.prepared, policy.prepared.model
     arcs = free_arcs(prepared)
-    seen = np.zeros(policy.choice.shape, dtype=bool)
     least = np.full(prepared.n_states, UNREACHED, dtype=np.int64)
-    occupy(arcs, costs_of(prepared, arcs), policy.choice, prepared.start, seen, least)
-    table, rows = policy.model_actions, list[Decision]()
+    width, rows = policy.level + 1, list[Decision]()
+    met = np.unique(occupy(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, least))
+    first = np.searchsorted(met, width * np.arange(prepared.n_states + 1))  # of each state's pairs
     for state in np.flatnonzero((prepared.members.state_of >= 0) & ~model.is_goal).tolist():
         inside = prepared.members.state_of[state]
-        level = np.flatnonzero(seen[:, inside])[::-1]  # falling budget: rising cost
+        level = met[first[inside] : first[inside + 1]][::-1] % width  # falling budget: rising cost
         if len(level) == 0:
             continue
         if prepared.scale.rounded:  # true costs reach the levels in between, too
             level = np.arange(level[0], level[-1] - 1, -1)
-        rows += _rows(policy, state, level, int(least[inside]), table[level, state])
+        rows += _rows(policy, state, level, int(least[inside]), policy.model_actions_at(state, level))
     return Decisions(tuple(rows))
 
 
@@ -241,10 +241,7 @@ def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
     inside = int(prepared.members.state_of[index])
     least = int(prepared.least_spent[inside])
     level = np.arange(max(policy.level - least, 0), -1, -1)
-    chosen = prepared.model_action[prepared.action_start[inside] + policy.choice[level, inside].astype(np.int64)]
-    played, which = np.unique(chosen, return_inverse=True)
-    action = np.array([prepared.members.route(index, a) for a in played.tolist()])[which]
-    return tuple(_rows(policy, index, level, max(policy.level, least), action))
+    return tuple(_rows(policy, index, level, max(policy.level, least), policy.model_actions_at(index, level)))
 
 
 def _rows(policy: BudgetPolicy, state: int, level: IntArray, least: int, action: NDArray[Any]) -> Iterator[Decision]:

@@ -154,7 +154,7 @@ class Explainer:
         else:
             first = excess if left > 0 else expected
             allowed = first <= first.min() * (1 + 8 * TIE)
-        chosen = int(policy.choice[max(left, 0), inside])
+        chosen = policy.choices.at(inside, left)
         unit = prepared.scale.level_size
         luck = float(prepared.scale.lattice.value(int(prepared.scale.luck[index])))
         options = [

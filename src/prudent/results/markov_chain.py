@@ -76,11 +76,10 @@ def _walk(policy: BudgetPolicy) -> _Walk:
     """Follow a policy that depends on state and budget left, all places of a front at once."""
     model, prepared = policy.prepared.model, policy.prepared
     n, is_goal = model.n_states, model.is_goal
-    Limits.of(None, None).check(
-        12 * len(policy.choice) * n, "the chain of the policy", "plan with a coarser step= (--step)"
-    )
-    table, charge = policy.model_actions, prepared.scale.charged(model.cost, model.outcome_state, model.successor)
-    place = np.full(len(policy.choice) * n, -1, dtype=np.int64)
+    pairs = (policy.level + 1) * n
+    Limits.of(None, None).check(8 * pairs, "the chain of the policy", "plan with a coarser step= (--step)")
+    charge = prepared.scale.charged(model.cost, model.outcome_state, model.successor)
+    place = np.full(pairs, -1, dtype=np.int64)
     state, left, weight = _begin(policy)
     start = left * n + state
     front, count = np.unique(start), 0
@@ -89,7 +88,8 @@ def _walk(policy: BudgetPolicy) -> _Walk:
         place[front] = count + np.arange(len(front))
         count += len(front)
         left, state = front // n, front % n
-        action = np.where(is_goal[state], -1, table[left, state]).astype(np.int64)
+        acting, action = ~is_goal[state], np.full(len(front), -1, dtype=np.int64)
+        action[acting] = policy.model_actions_at(state[acting], left[acting])
         begin, end = model.outcome_start[action], model.outcome_start[action + 1]
         size = np.where(action < 0, 0, end - begin)
         source = np.repeat(np.arange(len(front)), size)
@@ -127,7 +127,7 @@ def _remembering(policy: UnrolledPolicy) -> _Walk:
             actions.append(-1)
             sizes.append(0)
             continue
-        own = int(prepared.action_start[node] + policy.choice[budget, node])
+        own = int(prepared.action_start[node] + policy.choices.at(node, budget))
         played = prepared.members.route(state, int(prepared.model_action[own]))
         every = range(int(model.outcome_start[played]), int(model.outcome_start[played + 1]))
         likely = [o for o in every if model.probability[o] > 0]

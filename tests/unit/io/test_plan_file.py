@@ -2,11 +2,13 @@ import json
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import prudent
+from plans import in_ranges, same_policy
 from prudent.io import plan as plan_file
 from prudent.io.sealed import seal, unseal
 from prudent.methods.registry import METHODS
@@ -22,7 +24,7 @@ def test_round_trip(tmp_path, plan):
     prudent.save(plan, path)
     again = prudent.load_plan(path, prudent.domains.figure_2())
     assert again.to_dict() == plan.to_dict()
-    assert np.array_equal(again.policy.choice, plan.policy.choice)
+    assert same_policy(again.policy, plan.policy)
     assert again.explain("s1") == plan.explain("s1")
     prudent.save(again, tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
@@ -132,7 +134,7 @@ def test_every_method_makes_plans_that_are_read_again(tmp_path, name, method):
     plan = prudent.solve(model, 0.3, method=method)
     prudent.save(plan, tmp_path / "p.safetensors")
     again = prudent.load_plan(tmp_path / "p.safetensors", model)
-    assert np.array_equal(again.policy.choice, plan.policy.choice)
+    assert same_policy(again.policy, plan.policy)
     assert again.to_dict() | {"cvar": 0} == plan.to_dict() | {"cvar": 0}
 
 
@@ -300,6 +302,55 @@ def test_a_forged_plan_that_remembers_more_is_refused(tmp_path, change, message)
     assert str(caught.value).startswith(str(path))
 
 
+def by_ranges(plan):
+    """Return the plan with a table of a few budgets in two states, and of none in the others."""
+    level = plan.policy.level
+    return replace(plan, policy=in_ranges(plan.policy, {0: (level - 1, level), 1: (1, 2)}))
+
+
+def test_a_table_by_rows_is_one_tensor_any_other_its_parts(tmp_path, plan):
+    for each, names in ((plan, {""}), (by_ranges(plan), {"_entry", "_low", "_high", "_without", "_level"})):
+        prudent.save(each, tmp_path / "p.safetensors")
+        tensors = unseal(plan_file.FORMAT, (tmp_path / "p.safetensors").read_bytes())[1]
+        assert set(tensors) == {f"choice{name}" for name in names}
+        assert same_policy(prudent.load_plan(tmp_path / "p.safetensors", plan.model).policy, each.policy)
+
+
+FORGED_RANGES = [
+    (lambda _, tensors: tensors.pop("choice_low"), "not choice_entry, choice_low"),
+    (tensor("choice", [[0]]), "has the tensors choice, choice_entry"),
+    (tensor("choice_low", nudged(0, -1)), "choice_entry and choice_without have not one entry for each"),
+    (tensor("choice_low", nudged(0, -(2**40))), "choice_low has entries from -1099"),
+    (tensor("choice_low", nudged(0, 2**40)), "choice_low has entries from"),
+    (tensor("choice_low", lambda t: t.astype(np.uint64) + 2**63), "choice_low has entries from"),
+    (tensor("choice_low", lambda t: t[1:]), "choice_low has 3 entries, not 4"),
+    (tensor("choice_low", lambda t: t.astype(float)), "tensor choice_low has 1 dimensions of float64"),
+    (tensor("choice_high", nudged(0, 1)), "choice_high has entries from 0 to"),
+    (tensor("choice_high", lambda t: t[::-1]), "choice_"),
+    (tensor("choice_entry", lambda t: t[1:]), "choice_entry and choice_without have not one entry for each"),
+    (tensor("choice_entry", lambda t: np.append(t, 0)), "choice_entry and choice_without have not one entry for each"),
+    (tensor("choice_entry", nudged(0, 3)), "tensor choice has an action that prepared state 0 has not"),
+    (tensor("choice_entry", nudged(3, -9)), "tensor choice has an action that prepared state 1 has not"),
+    (tensor("choice_entry", lambda t: t.reshape(1, -1)), "tensor choice_entry has 2 dimensions"),
+    (tensor("choice_without", lambda t: t[1:]), "choice_entry and choice_without have not one entry for each"),
+    (tensor("choice_without", nudged(2, 7)), "tensor choice has an action that prepared state 2 has not"),
+    (tensor("choice_without", lambda t: np.where(np.arange(len(t)) == 0, 2, t)), "its policy may never reach a goal"),
+    (tensor("choice_level", [-1]), "choice_level has entries from -1"),
+    (tensor("choice_level", [2**28]), "choice_level has entries from 268435456"),
+    (tensor("choice_level", [0]), "choice_low has entries from"),
+    (tensor("choice_level", [5, 5]), "choice_level has 2 entries, not 1"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FORGED_RANGES)
+def test_a_forged_plan_with_ranges_of_budgets_is_refused(tmp_path, change, message):
+    path = forged(tmp_path, by_ranges(prudent.solve(SLOW, 0.01)), change)
+    with pytest.raises(prudent.PrudentError) as caught:
+        prudent.load_plan(path, SLOW)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
 def test_odd_types_of_tensors_are_refused(tmp_path, plan):
     path = tmp_path / "odd.safetensors"
     for kind, size in (("BF16", 2), ("F8_E4M3", 1), ("F8_E5M2", 1), ("BOOL", 1), ("F4", 1), ("C64", 8), ("X", 1)):
@@ -326,6 +377,9 @@ def test_memory_is_in_proportion_to_the_file(tmp_path, plan):
     model = plan.model
     tall = forged(tmp_path, plan, tensor("choice", lambda t: np.repeat(t, 20_000, axis=0)))
     cases = {"tall": tall.read_bytes()}
+    long = in_ranges(replace(plan.policy, level=10**5), {0: (1, 10**5)})
+    prudent.save(replace(plan, policy=long), tmp_path / "long.safetensors")
+    cases["long"] = (tmp_path / "long.safetensors").read_bytes()
     refused = {"lists": "is damaged", "deep": "is damaged", "no notes": "notes is not a list of texts"}
     for name, text in (("lists", "[" + ",".join(["[]"] * 20_000) + "]"), ("deep", "[" + "[" * 800 + "]" * 801)):
         raw = json.dumps({"__metadata__": {plan_file.FORMAT: text}}).encode()

@@ -61,7 +61,7 @@ def test_an_agent_goes_through_its_states_from_every_start(method):
         assert policy.plain_state[node] == prepared.members.state_of[STARTS.index(name)]
         assert policy.memory[node] > 0
         agent = policy.start(name)
-        action = int(prepared.model_action[prepared.action_start[node] + policy.choice[0, node]])
+        action = int(prepared.model_action[prepared.action_start[node] + policy.choices.at(node, 0)])
         assert agent.action == STARTS.action(action)
 
 
