@@ -133,3 +133,40 @@ def occupy(arcs, costs, choices, level, start, least):
                 beside.add(t * width + rest)
                 queue.append(t * width + rest)
     return np.array(queue)
+
+
+@njit(cache=True)
+def farthest(arcs, costs, choices, level, start, worst, seen):
+    """Return the most levels that a run of a policy with a budget can use.
+
+    ``worst[s]`` is the worst case from ``s`` once the budget is gone.  ``seen[t % window, s]``, False on entry and on
+    return, marks the states where a run can be with ``t`` levels used and some left.
+    """
+    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
+    entry, first, low, high, stride, without = choices
+    window = len(seen)
+    most = 0
+    seen[0, start] = True
+    for t in range(level):
+        here, b = seen[t % window], level - t
+        for block in range(len(block_start) - 2, -1, -1):
+            more = True
+            while more:  # again as long as free moves inside the block find states
+                more = False
+                for i in range(block_start[block], block_start[block + 1]):
+                    s = block_state[i]
+                    if not here[s]:
+                        continue
+                    if action_start[s] == action_start[s + 1]:
+                        most = max(most, t)
+                        continue
+                    a = action_start[s] + look_up(entry, first, low, high, stride, without, b, s)
+                    for o in range(arcs.inner_start[a], costs.outcome_start[a + 1]):
+                        r, c = arcs.successor[o], costs.cost[o]
+                        if c >= b:
+                            most = max(most, t + c + worst[r])
+                        elif not seen[(t + c) % window, r]:
+                            seen[(t + c) % window, r] = True
+                            more = more or c == 0
+        here[:] = False
+    return most

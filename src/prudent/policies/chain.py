@@ -15,10 +15,10 @@ from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
-from prudent.engine.values.worst_case import most_levels
+from prudent.engine.values.worst_case import UNREACHED, most_levels, true_worst_case, worst_case_of
 from prudent.errors import TooLarge
 from prudent.kernels.choices import mark_played
-from prudent.kernels.forwards import distribute
+from prudent.kernels.forwards import distribute, farthest
 from prudent.kernels.pairs import follow_pairs
 from prudent.kernels.sweep import follow
 from prudent.kernels.tiles import follow as follow_in_tiles
@@ -36,6 +36,7 @@ __all__ = [
     "expected_steps",
     "followed",
     "forward",
+    "most_spent",
     "spent_budget",
 ]
 
@@ -87,6 +88,18 @@ class Values:
 def spent_budget(policy: BudgetPolicy) -> Expected:
     """Return the policy's expected cost from each state once its budget is gone."""
     return least_expected_cost(restrict(policy.prepared, policy.without_budget))
+
+
+def most_spent(policy: BudgetPolicy) -> float:
+    """Return the most levels that a run can use, infinite if there is no limit; a bound where costs are rounded."""
+    prepared = policy.prepared
+    if policy.level == 0:
+        return true_worst_case(restrict(prepared, policy.without_budget))
+    arcs, window = free_arcs(prepared), min(_largest_played(policy), policy.level) + 1
+    worst = worst_case_of(prepared, policy.without_budget)
+    seen = np.zeros((window, prepared.n_states), dtype=bool)
+    most = farthest(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, worst, seen)
+    return np.inf if most >= UNREACHED else float(most)
 
 
 def backward(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> Values:

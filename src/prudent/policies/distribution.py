@@ -26,6 +26,12 @@ GROUPED = "runs whose costs round alike are taken together: the true CVaR is at 
 HALVINGS = 200
 """The most halvings in the search for the budget that gives the least bound on CVaR."""
 
+ASKED = (
+    "runs whose costs round alike, to multiples of {:g}, are taken together, and the function was asked at their mean "
+    "cost so far: a smaller step= tells more of them apart"
+)
+"""The note where a function was asked at rounded costs."""
+
 LEAST = 1e-300
 """The smallest alpha: dividing by less may overflow a float."""
 
@@ -83,7 +89,9 @@ class Distribution(Shown):
     Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
     have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.  Where it is ``grouped``,
     a value is the mean of runs whose costs round alike: ``mean`` is exact, ``cvar`` and ``std`` are at most the true
-    ones, all else is about right; the finer the step, the closer.
+    ones, all else is about right; the finer the step, the closer.  A function was then asked at the mean cost so far of
+    runs that round alike, to multiples of ``asked_step``: all numbers are about right.  No run costs more than
+    ``most``: the largest cost, or where it is ``grouped`` an upper bound; infinite if there is none, nan if unknown.
 
     Examples
     --------
@@ -102,6 +110,8 @@ class Distribution(Shown):
     missing: float = 0.0
     missing_mean: float = 0.0
     grouped: bool = False
+    most: float = np.nan
+    asked_step: float | None = None
     groups: Groups | None = None  # what is known of the runs in each value, where it is grouped
 
     @property
@@ -236,6 +246,8 @@ class Distribution(Shown):
                 "cvar": None if alpha is None else self.cvar(alpha),
                 "missing": self.missing,
                 "grouped": self.grouped,
+                "most": self.most,
+                "asked_step": self.asked_step,
                 "values": self.values,
                 "probabilities": self.probabilities,
             }
@@ -274,6 +286,8 @@ class Distribution(Shown):
         VaR 9.000000 where that tail begins
         """
         at_least, about = (", at least", ", about") if self.grouped else ("", "")
+        if self.asked_step is not None:
+            at_least = about
         rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}{at_least}")]
         if alpha is not None:
             rows += [
@@ -283,10 +297,12 @@ class Distribution(Shown):
         for q in (0.05, 0.25, 0.5, 0.75, 0.95):
             rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
         rows.append(("least", number(float(self.values[0])), ""))
-        rows.append(("most", "unbounded" if self.missing else number(float(self.values[-1])), ""))
-        notes = [f"exact mean; {GROUPED}"] if self.grouped else []
+        rows.append(("most", number(self.most), "at most" if self.grouped and np.isfinite(self.most) else ""))
+        notes = [f"exact mean; {GROUPED}"] if self.grouped and self.asked_step is None else []
+        if self.asked_step is not None:
+            notes.append(ASKED.format(self.asked_step))
         if self.missing:
-            notes.append(f"{self.missing:.2g} of probability lies beyond")
+            notes.append(f"{self.missing:.2g} of probability lies beyond {number(float(self.values[-1]))}")
         return Table("total cost", tuple(rows), "lrw", notes=tuple(notes))
 
     def __repr__(self) -> str:
@@ -309,6 +325,7 @@ def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
         missing=missing,
         missing_mean=beyond / missing if missing > 0 else 0.0,
         grouped=any(part.grouped for _, part in parts),
+        most=float(np.max([part.most for _, part in parts])),
         groups=_joined([(share, part.groups) for share, part in parts if part.groups is not None]),
     )
 

@@ -15,6 +15,7 @@ from prudent.apps.cli import overviews
 from prudent.apps.cli.arguments import (
     ALPHA,
     FILE,
+    MEMORY,
     PLAN,
     POINTS,
     THREADS,
@@ -176,9 +177,11 @@ def solve(
 @main.command()
 @with_model
 @PLAN
+@click.option("--step", type=float, help="Round the costs to multiples of this, if PLAN looks at no budget.")
+@MEMORY
 @TIME_LIMIT
 @with_plot("the distribution")
-def evaluate(make: Make, plan: str, time_limit: float | None, plot: str | None, as_json: bool) -> None:
+def evaluate(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
     Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
@@ -191,7 +194,7 @@ def evaluate(make: Make, plan: str, time_limit: float | None, plot: str | None, 
     from prudent.apps.cli.terminal import print_distribution, print_json
 
     loaded = prudent.load_plan(plan, make())
-    result = prudent.evaluate(loaded.model, loaded.policy, time_limit=time_limit)
+    result = prudent.evaluate(loaded.model, loaded.policy, **asked)
     keep_picture(plot, lambda: prudent.plot.distribution(result, alpha=loaded.alpha))
     if as_json:
         print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
