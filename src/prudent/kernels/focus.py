@@ -50,15 +50,14 @@ def narrow(forwards, graph, exact_cost, cost, parts, table, at, base, error, abo
 def settle_range(work, known, terms, tie, values, scratch, place, low, high, ratio, useful):
     """Settle the budgets ``low`` to ``high`` of the node at a place in ``work.group_node``, all its successors' before.
 
-    Only actions are looked at that are useful somewhere in a stretch of budgets.
+    Only useful actions are looked at: the successors of others need not be settled.
     """
     s, tile, left_out = work.group_node[place], len(scratch.m), work.left_out
-    for first in range(low, high + 1, tile):
-        last = min(first + tile, high + 1)
+    first = low
+    while first <= high:
+        cell = first // ratio
+        last = min(first + tile, (cell + 1) * ratio, high + 1)
         for a in range(work.action_start[s], work.action_start[s + 1]):
-            left_out[a] = True
-            for k in range(first // ratio, (last - 1) // ratio + 1):
-                if useful[a, k]:
-                    left_out[a] = False
-                    break
+            left_out[a] = not useful[a, cell]
         settle_nodes(work, known, terms, tie, True, first, last, values, scratch, place, place + 1)
+        first = last

@@ -18,6 +18,7 @@ import numpy as np
 
 from prudent.engine.prepare import at_step, prepare
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.focus import Focus, focus_on
 from prudent.engine.values.expected_cost import least_expected_cost, share_expected
 from prudent.errors import Defect, PrudentError, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
@@ -25,7 +26,18 @@ from prudent.methods.exact import Explored, explore
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
-from prudent.planning.refine import COMMON, Found, Stage, coarser_step, fair_step, finer_step, in_time, modest
+from prudent.planning.refine import (
+    COMMON,
+    Found,
+    Stage,
+    affordable,
+    cells_of,
+    coarser_step,
+    fair_step,
+    finer_step,
+    in_time,
+    modest,
+)
 from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
@@ -79,45 +91,72 @@ class Job:
         attempt: Callable[[Prepared], Stage[Found]],
         first_step: Callable[[Prepared, float], float],
         *,
+        focused: Callable[[Prepared, Focus], Stage[Found]] | None = None,
         order: int = 2,
         one_question: bool = True,
         may_stall: bool = False,
     ) -> Stage[Found]:
         """Return the best of all attempts, with the best of their bounds.
 
-        The gap shrinks about with the step to the power of ``order``.  With ``one_question`` false the question depends
-        on the step, and the last answer is returned.  With ``may_stall`` part of the gap need not come from rounding,
-        so attempts end when a finer step does not help.
+        ``focused`` makes an attempt only where an optimal plan can be.  The gap shrinks about with the step to the
+        power of ``order``.  With ``one_question`` false the question depends on the step, and the last answer is
+        returned.  With ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step
+        does not help.
         """
         prepared = self.prepared(self.step)
-        if self.step is not None or (self.target.exact and not prepared.scale.rounded):
+        if self.step is not None:
             return attempt(prepared)
         rounded = partial(self._rounded, attempt, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
+        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
+        worth = step >= COMMON * common  # otherwise rounding saves nothing
+        can_focus = focused is not None and worth and prepared.acyclic
+        is_modest = modest(prepared, self.alpha)
+        if self.target.exact and (is_modest or not can_focus):
+            return attempt(prepared)
         stage, refused, lacking = None, None, "work"
-        if modest(prepared, self.alpha):
+        if is_modest or not worth:
             lacking = "time"
-            if in_time(prepared, self.alpha, self.limits):
+            if not worth or in_time(prepared, self.alpha, self.limits):
                 lacking = "memory"
                 try:
                     stage = attempt(prepared)
                 except (TooLarge, Stopped) as error:
-                    if getattr(error, "reason", lacking) != lacking:
+                    if not worth or getattr(error, "reason", lacking) != lacking:
                         raise
                     refused = error
-                if stage is not None and (stage.stopped != lacking or self._close(stage)):
+                if stage is not None and (not worth or stage.stopped != lacking or self._close(stage)):
                     return stage
-        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
-        if step < COMMON * common:  # rounding to it saves nothing
-            if refused is not None:
-                raise refused
-            return attempt(prepared) if stage is None else stage
         try:
             best = rounded(step, stage, finest=common)
         except TooLarge as error:
             raise (refused or error) from None
+        if focused is not None and can_focus and best.prepared.scale.rounded:
+            best, lacking = self._focused(prepared, best, focused, lacking)
         return replace(best, notes=(_why_rounded(common, lacking),)) if best.prepared.scale.rounded else best
+
+    def _focused(
+        self,
+        prepared: Prepared,
+        best: Stage[Found],
+        focused: Callable[[Prepared, Focus], Stage[Found]],
+        lacking: str,
+    ) -> tuple[Stage[Found], str]:
+        """Attempt the exact optimum where it can be, if that is asked for or modest; also return what it lacks."""
+        upper = prepared.scale.in_levels(best.bracket.upper)
+        wanted = self.target.exact or not self.target.said
+        if best.stopped or not wanted or not np.isfinite(upper):
+            return best, lacking
+        try:
+            focus = focus_on(prepared, self.alpha, upper, cells_of(upper), self.limits)
+            if focus is None or not (self.target.exact or affordable(focus.work, self.limits)):
+                return best, lacking
+            stage = focused(prepared, focus)
+        except (Stopped, TooLarge) as error:
+            lacking = getattr(error, "reason", "memory")
+            return replace(best, stopped=lacking if self.target.exact else ""), lacking
+        return replace(stage, bracket=_better(best, stage).bracket), lacking
 
     def _rounded(
         self,
@@ -152,14 +191,19 @@ class Job:
             endless = np.isinf(best.bracket.gap)  # which does not come from rounding
             if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
                 break
-            step, stopped = finer_step(stage, self.target, self.limits, finest, order)
+            step, stopped = finer_step(stage, self._aim, self.limits, finest, order)
             if stopped:
                 break
         return replace(best, stopped=stopped or best.stopped)
 
+    @property
+    def _aim(self) -> Target:
+        """How close bounds are to be while costs are rounded, even if the exact optimum is asked for in the end."""
+        return Target() if self.target.exact and not self._base.scale.rounded else self.target
+
     def _close(self, stage: Stage[Any]) -> bool:
         """Return whether a stage's bounds are as close as asked for; infinite ones never are."""
-        return bool(np.isfinite(stage.bracket.gap)) and stage.bracket.gap <= self.target.width(stage.bracket.size)
+        return bool(np.isfinite(stage.bracket.gap)) and stage.bracket.gap <= self._aim.width(stage.bracket.size)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
         """Do work that keeps its place in the checkpoint, if there is one; remove the file once that is finished."""

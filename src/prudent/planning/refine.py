@@ -24,6 +24,8 @@ from prudent.runtime.limits import Limits
 __all__ = [
     "Found",
     "Stage",
+    "affordable",
+    "cells_of",
     "chance_step",
     "coarse_step",
     "coarser_step",
@@ -39,8 +41,14 @@ Other = TypeVar("Other")
 COARSE, FAIR = 192, 1536
 """About how many levels the first, coarse solve has, and one whose bounds are about a thousandth apart."""
 
-FEW, MODEST = 4096, 2**29
+FEW, MODEST = 4096, 2**30
 """Levels, and levels times outcomes, up to which the exact optimum is found without rounding."""
+
+CELLS = 1500
+"""About how many levels the coarse grid has that shows where the exact optimum can be."""
+
+PER_SECOND = 2e8
+"""Outcomes times levels that are swept in a second, rather fewer than more."""
 
 AIM = 0.7
 """The fraction of the requested gap that a step aims at."""
@@ -77,6 +85,16 @@ def modest(prepared: Prepared, alpha: float) -> bool:
     """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much."""
     levels = _levels(prepared, alpha)
     return levels <= FEW or levels * work_per_level(prepared) <= MODEST
+
+
+def affordable(work: float, limits: Limits) -> bool:
+    """Return whether the exact optimum takes modest work where it can be, and likely ends in time."""
+    return work <= MODEST and work <= PER_SECOND * limits.left
+
+
+def cells_of(levels: float) -> int:
+    """Return how many levels make a cell of the coarse grid that shows where the exact optimum can be."""
+    return max(int(levels / CELLS), 2)
 
 
 def coarse_step(prepared: Prepared, alpha: float) -> float:

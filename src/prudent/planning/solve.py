@@ -8,7 +8,9 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.focus import Focus
 from prudent.errors import PrudentError
+from prudent.methods.exact import exact
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
@@ -132,8 +134,12 @@ def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
         began = now()
         return stage_of(prepared, run(prepared, job.alpha, job.limits), job.alpha, began)
 
+    def focused(prepared: Prepared, focus: Focus) -> Stage[Solution]:
+        began = now()
+        return stage_of(prepared, exact(prepared, job.alpha, job.limits, focus=focus), job.alpha, began)
+
     if name == "exact":
-        return job.kept(lambda: job.refined(attempt, coarse_step))
+        return job.kept(lambda: job.refined(attempt, coarse_step, focused=focused))
     return job.kept(lambda: attempt(job.prepared(job.step)))
 
 

@@ -118,16 +118,16 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     tiling = plain_tiling(prepared)
     known = known_of(tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
     size = np.maximum(focus.high - focus.low + 1, 0)
-    order, row, room = _rows(prepared, tiling, size)
+    zeros = int(focus.high.max()) + 1  # the values of goals come first: they are 0
+    row, room = _rows(prepared, tiling, size, zeros)
     entries = int(size.sum())
     kind = np.dtype(choice_type(prepared))
     limits.check(16 * room + entries * kind.itemsize, "the tables", "ask for a gap (relative_gap=, --relative-gap)")
     entry, first = np.empty(entries, dtype=kind), offsets(size)[:-1]
-    excess, mean, tile = np.empty(room), np.empty(room), tiling.tile
-    nothing = np.zeros(1)
-    values = Values(
-        row - focus.low, excess, mean, 0, 0, 0, nothing, nothing, entry, first - focus.low, 1
-    )
+    excess, mean, tile, nothing = np.empty(room), np.empty(room), tiling.tile, np.zeros(1)
+    excess[:zeros] = mean[:zeros] = 0.0
+    at = np.where(prepared.is_goal, 0, row - focus.low)
+    values = Values(at, excess, mean, 0, 0, 0, nothing, nothing, entry, first - focus.low, 1)
     actions = int(np.diff(prepared.action_start).max(initial=1))
     scratch = Scratch(
         np.empty(actions * tile), np.empty((1, 1)), np.empty(tile), np.empty(tile), np.zeros(tile, np.int64), np.zeros(1)
@@ -135,8 +135,7 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
     with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:
         done = 0
-        for place in order.tolist():
-            s = int(work.group_node[place])
+        for place, s in enumerate(work.group_node.tolist()):
             if size[s] == 0:
                 continue
             if why := limits.stop:
@@ -161,8 +160,8 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     return Swept(found[0], found[1], found[2], choices, None, "", float(lost))
 
 
-def _rows(prepared: Prepared, tiling: Tiling, size: IntArray) -> tuple[IntArray, IntArray, int]:
-    """Return the states in the order of settling (as places), where each one's values begin, and the room for all.
+def _rows(prepared: Prepared, tiling: Tiling, size: IntArray, room: int) -> tuple[IntArray, int]:
+    """Return where each state's values begin, after some ``room``, and the room for all.
 
     A state's values make room for others once all states that lead to it are settled.
     """
@@ -173,7 +172,7 @@ def _rows(prepared: Prepared, tiling: Tiling, size: IntArray) -> tuple[IntArray,
     np.maximum.at(last, prepared.successor, rank[prepared.outcome_state])
     last[prepared.start] = n
     leaving: list[list[int]] = [[] for _ in range(n + 1)]
-    row, room, free = np.zeros(n, dtype=np.int64), 0, list[tuple[int, int]]()
+    row, free = np.zeros(n, dtype=np.int64), list[tuple[int, int]]()
     for place, s in enumerate(node.tolist()):
         for gone in leaving[place]:
             free = _joined([*free, (int(row[gone]), int(size[gone]))])
@@ -188,7 +187,7 @@ def _rows(prepared: Prepared, tiling: Tiling, size: IntArray) -> tuple[IntArray,
                 at, room = room, room + int(size[s])
             row[s] = at
             leaving[min(int(last[s]) + 1, n)].append(s)
-    return np.arange(n), row, room
+    return row, room
 
 
 def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
