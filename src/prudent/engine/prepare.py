@@ -45,6 +45,9 @@ from prudent.models.ssp import SSP
 __all__ = ["at_step", "prepare"]
 
 
+AT_STEP = "the same with costs rounded to another step"
+
+
 @dataclass(frozen=True)
 class _Flat(Rows):
     """A model under preparation, state -> action -> outcome, whose rows can be dropped, renamed and put in order."""
@@ -151,8 +154,16 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
 def at_step(prepared: Prepared, step: float) -> Prepared:
     """Return a prepared model with costs rounded up to multiples of another step; like ``prepare``, but quicker.
 
-    Lattice, best luck and collapsed states do not depend on the step, unless the step is not one of the lattice.
+    Lattice, best luck and collapsed states do not depend on the step, unless the step is not one of the lattice.  The
+    last one is remembered.
     """
+    last: Prepared | None = prepared.known.get(AT_STEP)
+    if last is None or last.scale.step != step:
+        last = prepared.known[AT_STEP] = _at_step(prepared, step)
+    return last
+
+
+def _at_step(prepared: Prepared, step: float) -> Prepared:
     scale = prepared.scale
     stride = round(step / scale.lattice.step)
     least = 2**SPARE if scale.slip > 0 else 1

@@ -23,6 +23,9 @@ PAD = 3
 PASSES, SETTLED = 64, 1e-9
 """Passes over a block before it is solved as equations, and the change in a value at which passes end."""
 
+TOGETHER = 8
+"""Levels that are added up at once."""
+
 FAR = 3
 """Costs above so many levels less one look up only levels whose neighbours are known."""
 
@@ -44,29 +47,64 @@ def looked_up(table, at, s, b, cost, part, base, slope):
     return here + part * (there - here - dip)
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True, _nrt=False)
+def add_far(ready, a, flat, width, at, s, b, cost, part, p, base, slope):
+    """Add an outcome's part at ``TOGETHER`` levels from ``b`` on to ``ready[a]``; it looks back further than those."""
+    j = b - cost
+    if j < -1:
+        for t in range(TOGETHER):
+            ready[a, t] += p * (base[s] - slope * (j + t + part)) if j + t < -1 else 0.0
+        if j + TOGETHER <= -1:
+            return
+    start = max(-1 - j, 0)
+    first, one, rest = np.uint64(s * width + at + j + start), np.uint64(1), 1.0 - part
+    for t in range(np.uint64(TOGETHER - start)):
+        here, there = flat[first + t], flat[first + t + one]
+        dip = max(there - 2.0 * here + flat[first + t - one], flat[first + t + one + one] - 2.0 * there + here)
+        ready[a, t + np.uint64(start)] += p * (here + part * (there - here - rest * max(dip, 0.0)))
+
+
 @njit(cache=True, nogil=True)
-def bound_levels(arcs, costs, parts, ends, terms, error, size, first, last, base, table, at, start, found, workspace):
+def add_up_far(arcs, costs, parts, terms, error, near, b, base, table, at, ready):
+    """Set ``ready`` to the parts of all outcomes that look back further than ``TOGETHER`` levels."""
+    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
+    mean_cost, accrual, slope, flat, width = costs.mean_cost, terms.accrual, terms.slope, table.ravel(), table.shape[1]
+    for a in range(len(near)):
+        for t in range(TOGETHER):
+            ready[a, t] = accrual * mean_cost[a] - error[a]
+        for o in range(near[a], outcome_start[a + 1]):
+            add_far(ready, a, flat, width, at, successor[o], b, cost[o], parts[o], probability[o], base, slope)
+
+
+@njit(cache=True, nogil=True)
+def bound_levels(
+    arcs, costs, parts, ends, terms, error, size, near, first, last, base, table, at, start, found, workspace, ready
+):
     """Settle the budgets ``first:last`` after all before them; record the values of ``start`` in ``found``.
 
     ``parts`` is by how much costs were rounded up to whole levels, ``error`` bounds the rounding error of each action's
-    sum as long as no value is below -``size``.  Return whether that holds.
+    sum as long as no value is below -``size``.  Return whether that holds.  Outcomes from ``near`` on look back further
+    than ``TOGETHER`` levels, so they are added up for as many levels at once, in ``ready``.
     """
     block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
-    mean_cost, worst, accrual, slope = costs.mean_cost, ends.worst, terms.accrual, terms.slope
+    worst, slope = ends.worst, terms.slope
     for b in range(first, last):
+        t = (b - first) % TOGETHER
+        if t == 0:
+            add_up_far(arcs, costs, parts, terms, error, near, b, base, table, at, ready)
         for block in range(len(block_start) - 1):
             begin, end = block_start[block], block_start[block + 1]
             if end - begin > 1:
-                bound_block(arcs, costs, parts, ends, terms, error, b, begin, end, base, table, at, workspace)
+                bound_block(arcs, costs, parts, ends, terms, near, b, begin, end, base, table, at, workspace, ready, t)
             else:
                 s = block_state[begin]
                 low = 0.0
                 if b < worst[s]:
                     low = np.inf
                     for a in range(action_start[s], action_start[s + 1]):
-                        total = accrual * mean_cost[a] - error[a]
-                        for o in range(outcome_start[a], outcome_start[a + 1]):
+                        total = ready[a, t]
+                        for o in range(outcome_start[a], near[a]):
                             total += probability[o] * looked_up(
                                 table, at, successor[o], b, cost[o], parts[o], base, slope
                             )
@@ -81,7 +119,7 @@ def bound_levels(arcs, costs, parts, ends, terms, error, size, first, last, base
 
 
 @njit(cache=True, nogil=True)
-def bound_block(arcs, costs, parts, ends, terms, error, b, begin, end, base, table, at, workspace):
+def bound_block(arcs, costs, parts, ends, terms, near, b, begin, end, base, table, at, workspace, ready, t):
     """Settle a block of states with free cycles among them."""
     k, allowed, chosen, row = workspace
     block_state, action_start, inner_start, inner_stop = (
@@ -90,16 +128,16 @@ def bound_block(arcs, costs, parts, ends, terms, error, b, begin, end, base, tab
         arcs.inner_start,
         arcs.inner_stop,
     )
-    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
-    accrual, slope, mean_cost, rounding = terms.accrual, terms.slope, costs.mean_cost, costs.rounding
+    probability, successor, cost = arcs.probability, arcs.successor, costs.cost
+    slope, rounding = terms.slope, costs.rounding
     for i in range(begin, end):
         s = block_state[i]
         for a in range(action_start[s], action_start[s + 1]):
             allowed[a] = True
-            total = accrual * mean_cost[a] - error[a]
+            total = ready[a, t]
             for o in range(inner_start[a], inner_stop[a]):
                 row[successor[o]] = table[successor[o], at + b]
-            for o in range(inner_stop[a], outcome_start[a + 1]):
+            for o in range(inner_stop[a], near[a]):
                 total += probability[o] * looked_up(table, at, successor[o], b, cost[o], parts[o], base, slope)
             k[a] = total
     for i in range(begin, end):

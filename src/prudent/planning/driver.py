@@ -191,7 +191,7 @@ class Job:
             endless = np.isinf(best.bracket.gap)  # which does not come from rounding
             if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
                 break
-            step, stopped = finer_step(stage, self._aim, self.limits, finest, order)
+            step, stopped = finer_step(stage, self._aim, self.limits, finest, order, self._base)
             if stopped:
                 break
         return replace(best, stopped=stopped or best.stopped)

@@ -27,10 +27,10 @@ __all__ = [
     "affordable",
     "cells_of",
     "chance_step",
-    "coarse_step",
     "coarser_step",
     "fair_step",
     "finer_step",
+    "first_step",
     "in_time",
     "modest",
 ]
@@ -38,8 +38,11 @@ __all__ = [
 Found = TypeVar("Found")
 Other = TypeVar("Other")
 
-COARSE, FAIR = 192, 1536
-"""About how many levels the first, coarse solve has, and one whose bounds are about a thousandth apart."""
+COARSE, FAIR = 96, 800
+"""About how many levels the first solve has at least, and one whose bounds are often a thousandth apart."""
+
+AT_ONCE = 0.1
+"""The part of the time left that the first solve should take at most."""
 
 FEW, MODEST = 4096, 2**30
 """Levels, and levels times outcomes, up to which the exact optimum is found without rounding."""
@@ -50,7 +53,7 @@ CELLS = 1500
 PER_SECOND = 2e8
 """Outcomes times levels that are swept in a second, rather fewer than more."""
 
-AIM = 0.7
+AIM = 0.85
 """The fraction of the requested gap that a step aims at."""
 
 FINEST, FINER = 0.15, 0.7
@@ -97,9 +100,13 @@ def cells_of(levels: float) -> int:
     return max(int(levels / CELLS), 2)
 
 
-def coarse_step(prepared: Prepared, alpha: float) -> float:
-    """Return a coarse step to begin with."""
-    return _step_of(prepared, _levels(prepared, alpha) / COARSE * prepared.scale.level_size)
+def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> float:
+    """Return a step to begin with: fair for the gap that is asked for, coarser where time is short."""
+    levels = _levels(prepared, alpha)
+    size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
+    count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
+    count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / work_per_level(prepared))
+    return _step_of(prepared, levels / max(count, COARSE) * prepared.scale.level_size)
 
 
 def fair_step(prepared: Prepared, alpha: float) -> float:
@@ -124,17 +131,22 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
 
 
 def finer_step(
-    stage: Stage[Any], target: Target, limits: Limits, finest: float = 0.0, order: int = 2
+    stage: Stage[Any],
+    target: Target,
+    limits: Limits,
+    finest: float = 0.0,
+    order: int = 2,
+    base: Prepared | None = None,
 ) -> tuple[float, str]:
     """Return the next step, or the stage's own and why there is no next: "interrupted", "digits", "time", "memory".
 
     No step is finer than ``finest``, the common step of the costs if they have one; from its double on it is taken.
-    The gap is about in proportion to the step to the power of ``order``.
+    The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model with any other step.
     """
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
-    finer = _fitting(nice_step(step * min(max(wanted ** (1 / order), FINEST), FINER)), prepared)
+    finer = _fitting(_short(step * min(max(wanted ** (1 / order), FINEST), FINER)), prepared)
     if limits.stop:
         return step, limits.stop
     if finer < COMMON * finest:
@@ -142,11 +154,11 @@ def finer_step(
     elif finer < _finest(prepared.model):
         return step, "digits"
     if stage.seconds * step / finer > limits.left:  # the time left may still allow a smaller refinement
-        finer = _fitting(max(nice_step(max(step * stage.seconds / max(limits.left, 1e-3), finer)), finest), prepared)
+        finer = _fitting(max(_short(max(step * stage.seconds / max(limits.left, 1e-3), finer)), finest), prepared)
         if finer > FINER * step:
             return step, "time"
-    while sweep_bytes(at_step(prepared, finer), int(stage.levels * step / finer)) > limits.memory:
-        finer = _fitting(nice_step(finer / FINER), prepared)
+    while sweep_bytes(at_step(base or prepared, finer), int(stage.levels * step / finer)) > limits.memory:
+        finer = _fitting(_short(finer / FINER), prepared)
         if finer > FINER * step:
             return step, "memory"
     return finer, ""
@@ -156,6 +168,12 @@ def coarser_step(model: SSP, step: float) -> float | None:
     """Return a larger step than one that takes too much memory or time, or None if there is no use in it."""
     largest = float(np.abs(model.cost).max(initial=0.0))
     return nice_step(4 * step) if step < largest else None
+
+
+def _short(step: float) -> float:
+    """Return the largest number of two digits that is not above a step."""
+    power = 10.0 ** (np.floor(np.log10(step)) - 1)
+    return float(f"{np.floor(step / power * 1.000001) * power:.15g}")
 
 
 def _fitting(step: float, prepared: Prepared) -> float:

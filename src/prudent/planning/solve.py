@@ -19,7 +19,7 @@ from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
 from prudent.planning.driver import Job, begin, plan_of, stage_of
 from prudent.planning.objective import solve_for
-from prudent.planning.refine import Stage, coarse_step
+from prudent.planning.refine import Stage, first_step
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
@@ -138,8 +138,11 @@ def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
         began = now()
         return stage_of(prepared, exact(prepared, job.alpha, job.limits, focus=focus), job.alpha, began)
 
+    def first(prepared: Prepared, alpha: float) -> float:
+        return first_step(prepared, alpha, job.target, job.limits)
+
     if name == "exact":
-        return job.kept(lambda: job.refined(attempt, coarse_step, focused=focused))
+        return job.kept(lambda: job.refined(attempt, first, focused=focused))
     return job.kept(lambda: attempt(job.prepared(job.step)))
 
 

@@ -13,7 +13,7 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay, rounding
 from prudent.errors import PrudentError
-from prudent.kernels.between import PAD, bound_levels, shift_left
+from prudent.kernels.between import FAR, PAD, TOGETHER, bound_levels, shift_left
 from prudent.kernels.blocks import Arcs
 from prudent.kernels.sweep import Aims, Ends
 from prudent.models.rows import FloatArray, owner
@@ -51,7 +51,12 @@ class BetweenSweep(Backend):
             prepared.outcome_action, weights=prepared.probability * largest, minlength=prepared.n_actions
         )
         self.error = OPERATIONS * rounding(prepared) * (total + task.terms.accrual * prepared.mean_cost)
-        self._arguments = arcs, costs, self.parts, ends, task.terms, self.error, size
+        far = prepared.cost >= TOGETHER + FAR - 1
+        near = prepared.outcome_start[1:] - np.bincount(
+            prepared.outcome_action, weights=far, minlength=prepared.n_actions
+        ).astype(np.int64)  # outcomes are sorted by cost
+        self._arguments = arcs, costs, self.parts, ends, task.terms, self.error, size, near
+        self._ready = np.empty((prepared.n_actions, TOGETHER))
         self._workspace = task.workspace()
         self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
 
@@ -75,7 +80,7 @@ class BetweenSweep(Backend):
         self._reach(last)
         prepared, at = self.task.prepared, -self.origin
         if self.sound:
-            about = self.done, last, self.task.base.low, self.table, at, prepared.start, self.found, self._workspace
+            about = self.done, last, self.task.base.low, self.table, at, prepared.start, self.found, self._workspace, self._ready
             self.sound = bound_levels(*self._arguments, *about)
         if not self.sound:  # then nothing is known
             self.found[1, self.done : last] = 0.0

@@ -119,9 +119,14 @@ class _Refined:
 @once
 def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
+    return _least(prepared)
+
+
+def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
+    """Return the least expected cost; ``first`` is a proper policy to begin with, if one is known."""
     free = None if prepared.acyclic else _free_choice(prepared)
     if free is None:
-        return _Equations(prepared).least()
+        return _Equations(prepared).least(first)
     costly = (free < 0)[prepared.action_state]  # elsewhere the value is 0: as if at a goal
     found, kept = _Equations(restrict_to(prepared, costly)).least(), np.flatnonzero(costly)
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
@@ -155,7 +160,8 @@ def surely_expected(prepared: Prepared) -> FloatArray:
     """Return a lower bound on the least expected cost that allows for costs off the lattice, too."""
     if prepared.scale.slip == 0:
         return least_expected_cost(prepared).lower
-    return least_expected_cost(replace(prepared, fine=prepared.scale.surely(prepared.fine))).lower
+    lowered = replace(prepared, fine=prepared.scale.surely(prepared.fine))
+    return _least(lowered, least_expected_cost(prepared).choice).lower
 
 
 def share_expected(prepared: Prepared, other: Prepared) -> None:
@@ -182,14 +188,14 @@ class _Equations:
         self.acting: BoolArray = ~prepared.is_goal
         self.unit: FloatArray = rounding(prepared)
 
-    def least(self) -> Expected:
+    def least(self, first: IntArray | None = None) -> Expected:
         prepared, start = self.prepared, self.prepared.start
         if prepared.acyclic:  # then every policy is proper, so any first choice will do
             choice = prepared.action_start[:-1].copy()
             refined = self._refine(self._solved(choice), choice)
             lower, upper = self._ahead(refined, choice)
             return self._expected(refined, lower, upper, choice)
-        choice = prepared.proper_choice()
+        choice = prepared.proper_choice() if first is None else first.copy()
         refined = self._solved(choice)
         if not np.isfinite(refined.high).all():
             unbounded = np.where(self.acting, np.inf, 0.0)
