@@ -90,7 +90,8 @@ class Explored:
         """Return a certified lower bound on the optimal CVaR."""
         low = self.swept.low
         f = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
-        return max(min(f, len(low)) if self.stopped else f, self.least)
+        reached = len(low) - 1 if self.prepared.scale.rounded else len(low)  # the first budget that is not swept
+        return max(min(f, reached) if self.stopped else f, self.least)
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
         """Return the budget of least mean among those that attain the optimal CVaR, and a mask of all that do."""

@@ -109,32 +109,37 @@ class Job:
         rounded = partial(self._rounded, attempt, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
-        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
-        worth = step >= COMMON * common  # otherwise rounding saves nothing
-        can_focus = focused is not None and worth and prepared.acyclic
-        is_modest = modest(prepared, self.alpha)
-        if self.target.exact and (is_modest or not can_focus):
-            return attempt(prepared)
         stage, refused, lacking = None, None, "work"
-        if is_modest or not worth:
-            lacking = "time"
-            if not worth or in_time(prepared, self.alpha, self.limits):
-                lacking = "memory"
-                try:
-                    stage = attempt(prepared)
-                except (TooLarge, Stopped) as error:
-                    if not worth or getattr(error, "reason", lacking) != lacking:
-                        raise
-                    refused = error
-                if stage is not None and (not worth or stage.stopped != lacking or self._close(stage)):
-                    return stage
+        if modest(prepared, self.alpha):
+            stage, refused, lacking = self._exactly(prepared, attempt)
+            if stage is not None and (stage.stopped != lacking or self.target.exact or self._close(stage)):
+                return stage
+        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
+        focusable = focused is not None and prepared.acyclic
+        if step < COMMON * common or (self.target.exact and not focusable):  # then rounding does not help
+            if refused is not None:
+                raise refused
+            return attempt(prepared) if stage is None else stage
         try:
             best = rounded(step, stage, finest=common)
         except TooLarge as error:
             raise (refused or error) from None
-        if focused is not None and can_focus and best.prepared.scale.rounded:
+        if focused is not None and focusable and best.prepared.scale.rounded:
             best, lacking = self._focused(prepared, best, focused, lacking)
         return replace(best, notes=(_why_rounded(common, lacking),)) if best.prepared.scale.rounded else best
+
+    def _exactly(
+        self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
+    ) -> tuple[Stage[Found] | None, PrudentError | None, str]:
+        """Attempt the exact optimum; return it, or the error if memory is lacking, and what is lacking, if anything."""
+        if not (self.target.exact or in_time(prepared, self.alpha, self.limits)):
+            return None, None, "time"
+        try:
+            return attempt(prepared), None, "memory"
+        except (TooLarge, Stopped) as error:
+            if self.target.exact or getattr(error, "reason", "memory") != "memory":
+                raise
+            return None, error, "memory"
 
     def _focused(
         self,

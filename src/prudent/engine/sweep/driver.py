@@ -61,6 +61,8 @@ def budget_sweep(
                 f = np.arange(seen, sweep.done) + sweep.found[row, seen : sweep.done] / alpha
                 best, seen = min(best, float(f.min(initial=np.inf))), sweep.done
             end = min(most, best * (1 + 1e-9))
+            if prepared.between and np.isfinite(end):  # budgets between levels count: up to the level above
+                end = np.ceil(end)
             if sweep.done > end:
                 break
             last = int(min(sweep.done + min(batch, max(sweep.done, sweep.first)), end + 1))
