@@ -178,7 +178,9 @@ class Job:
 
         Where the first step takes too much memory, or too much time, coarser ones are tried.
         """
+        needs = math.nan
         while True:
+            self.limits.partial = best is None  # otherwise what is known is better than a finer stage unfinished
             try:
                 stage = attempt(self.prepared(step))
             except (KeyboardInterrupt, Stopped, TooLarge) as error:
@@ -196,10 +198,11 @@ class Job:
             endless = np.isinf(best.bracket.gap)  # which does not come from rounding
             if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
                 break
-            step, stopped = finer_step(stage, self._aim, self.limits, finest, order, self._base)
+            step, stopped, needs = finer_step(stage, self._aim, self.limits, finest, order, base=self._base)
             if stopped:
                 break
-        return replace(best, stopped=stopped or best.stopped)
+        self.limits.partial = True
+        return replace(best, stopped=stopped or best.stopped, needs=needs)
 
     @property
     def _aim(self) -> Target:
@@ -323,14 +326,16 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     elif status == "within_gap" and not stopped and deviation > 0:
         notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
     if stopped == "memory" and limits is not None:
+        would = "" if math.isnan(stage.needs) else f", about {shown_bytes(stage.needs)}"
         notes.append(
-            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more (memory=, --memory)"
+            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more{would} (memory=, --memory)"
         )
     if stopped == "digits":
         notes.append("a finer step would have no digits left in the costs")
     if stopped == "time" and limits is not None:
+        would = "" if math.isnan(stage.needs) else f", about {stage.needs:.2g} seconds"
         limit = f"{limits.time_limit:g} seconds"
-        notes.append(f"stopped for the time limit of {limit}: allow more (time_limit=, --time-limit)")
+        notes.append(f"stopped for the time limit of {limit}: allow more{would} (time_limit=, --time-limit)")
     return notes
 
 

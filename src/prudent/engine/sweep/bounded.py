@@ -7,7 +7,6 @@ on costs between levels yields the bound; :mod:`prudent.methods.exact` says why 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,14 +51,19 @@ def bounded_sweep(
         aims = PLAN if prepared.scale.rounded else BOTH
         swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
         return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
-    plan = partial(budget_sweep, prepared, base, choice, worst, aims=PLAN, tie=tie, **options)
-    bound = partial(surely_above, prepared, exhausted=exhausted, **options)
+
+    def plan(limits: Limits) -> Swept:
+        return budget_sweep(prepared, base, choice, worst, limits, aims=PLAN, tie=tie, **options)
+
+    def bound() -> tuple[FloatArray, str]:
+        return surely_above(prepared, limits, exhausted=exhausted, **options)
+
     if limits.threads > 1 and limits.keeper is None:
         with limits, ThreadPoolExecutor(1, thread_name_prefix="prudent") as pool:
-            below = pool.submit(bound, limits)
+            below = pool.submit(bound)
             swept, (low, stopped) = plan(limits), below.result()
     else:
-        low, stopped = bound(limits)
+        low, stopped = bound()
         # If it was stopped, the checkpoint is that sweep's; the next sweep only yields an answer.
         swept = plan(replace(limits, keeper=None) if stopped else limits)
     return replace(swept, low=low, stopped=swept.stopped or stopped)
@@ -86,7 +90,7 @@ def surely_above(
     if exhausted is None:
         low, stopped = _swept_below(prepared, limits, between=True, **options)
         of_use = float((np.arange(len(low)) + low / (alpha or 1.0)).min()) >= surely_expected(prepared)[prepared.start]
-        if of_use or stopped or not np.isfinite(low).all() and alpha is None:
+        if of_use or stopped or (not np.isfinite(low).all() and alpha is None):
             return low, stopped
     return _swept_below(prepared, limits, between=False, exhausted=exhausted, **options)
 

@@ -13,10 +13,11 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Terms
 from prudent.models.rows import IntArray
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress, announce
 
 __all__ = ["budget_sweep"]
+
 
 def budget_sweep(
     prepared: Prepared,
@@ -78,6 +79,8 @@ def budget_sweep(
                     if not stopped:
                         raise
                     announce(str(error))  # the answer so far is still returned
+            if stopped and not limits.partial:
+                raise Stopped(stopped, "the sweep")
             if stopped:
                 break
             sweep.advance(last, final=last > end)
