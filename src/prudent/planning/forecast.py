@@ -15,6 +15,7 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, solve_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
+from prudent.errors import TooLarge
 from prudent.methods.exact import exact
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target
@@ -74,7 +75,10 @@ def _rounded(job: Job, prepared: Prepared) -> Forecast:
     step = max(coarse_step(prepared, job.alpha), job.step or 0.0)
     coarse = prepared if step == job.step else at_step(prepare(model), step) if job.step else job.prepared(step)
     began = now()
-    stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha, began)
+    try:
+        stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha, began)
+    except TooLarge:
+        return _unknown(coarse, job.alpha)
     gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
     wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
     final = job.step or max(short_step(wanted, prepared), least)
@@ -90,3 +94,9 @@ def _rounded(job: Job, prepared: Prepared) -> Forecast:
         seconds=before + stage.seconds * (finer if job.step or finer == 1 else 1 + finer),
         gap=gap / finer**2 if other.scale.rounded else 0.0,
     )
+
+
+def _unknown(prepared: Prepared, alpha: float) -> Forecast:
+    """Return the estimate of a solve that even coarse steps do not make small."""
+    levels = int(likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha))
+    return Forecast(alpha, prepared.scale.step, levels, solve_bytes(prepared, levels), np.nan, np.nan)

@@ -193,7 +193,8 @@ def finer_step(
             return Next(step, "time", (limits.time_limit or 0.0) - limits.left + 1.5 * takes / SAFELY)
     needs = need = _bytes(base, finer, stage.levels * step)
     while need > limits.memory:
-        finer = short_step(finer / FINER, prepared)
+        larger = short_step(finer / FINER, prepared)
+        finer = larger if larger > finer else 2 * finer  # the common step may be as coarse
         if finer > FINER * step:
             return Next(step, "memory", 1.5 * needs)
         need = _bytes(base, finer, stage.levels * step)

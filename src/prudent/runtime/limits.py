@@ -31,8 +31,8 @@ __all__ = [
     "shown_bytes",
 ]
 
-REST = 0.1
-"""How much more time, relative to the limit, may be taken to evaluate what was swept in time."""
+REST, AT_LEAST = 0.1, 0.1
+"""How much more time, relative to the limit, may be taken to evaluate what was swept in time; and so many seconds."""
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -115,7 +115,9 @@ class Limits:
     @property
     def for_the_rest(self) -> "Limits":
         """The same limits with some more time, and as if not interrupted: for what an answer needs after a sweep."""
-        more = None if self.time_limit is None else (1 + REST) * self.time_limit
+        if self.time_limit is None:
+            return replace(self, interrupted=False)
+        more = max((1 + REST) * self.time_limit, self.time_limit - self.left + AT_LEAST)
         return replace(self, time_limit=more, interrupted=False)
 
     def check(self, need: int, what: str, advice: str) -> None:

@@ -72,6 +72,7 @@ FINE = {
 @pytest.mark.parametrize("asked", FINE.values(), ids=FINE)
 def test_a_common_step_that_takes_too_much_is_rounded(asked, limit, monkeypatch):
     monkeypatch.setattr("prudent.planning.refine.seconds_per_level", lambda *_: 1.0)  # a second for each level
+    monkeypatch.setattr("prudent.planning.refine.PER_SECOND", 1e3)
     model = fine_model()
     plan = prudent.solve(model, 0.3, **asked, **limit)
     truth = prudent.solve(model, 0.3, **asked)
