@@ -6,6 +6,7 @@ Numbers are those of ``to_dict``, which ``--json`` prints; texts those of the ta
 import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,16 @@ import numpy as np
 import prudent
 from prudent.apps.web.maps import policy_map
 from prudent.apps.web.playing import played
-from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session
+from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session, drawn, is_fine
 from prudent.errors import PrudentError
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
+from prudent.planning.driver import heard
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.tables import at_least, csv_text, number, plain
 
-__all__ = ["TASKS", "as_alpha", "perform"]
+__all__ = ["TASKS", "as_alpha", "perform", "so_far"]
 
 BARS = 60
 """About the most bars of a distribution."""
@@ -30,9 +32,17 @@ SAMPLED = 25
 """Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
 
 
-def perform(session: Session, task: str, values: dict[str, str]) -> bytes:
-    """Return the body of an answer."""
-    return TASKS[task](session, values)
+def perform(
+    session: Session, task: str, values: dict[str, str], listener: Callable[[Plan], None] | None = None
+) -> bytes:
+    """Return the body of an answer; a listener hears the best plan so far while a solve refines it."""
+    with nullcontext() if listener is None else heard(listener):
+        return TASKS[task](session, values)
+
+
+def so_far(plan: Plan) -> bytes:
+    """Return the body of an answer to a solve that is still refining its plan."""
+    return _json({**_answer(plan, drawn(plan)), "refining": True, "refines": True, "sure": False})
 
 
 def as_alpha(values: dict[str, str]) -> float:
@@ -49,27 +59,30 @@ def _read(text: str) -> Any:
 
 
 def _plan(session: Session, values: dict[str, str], *, sure: bool = True) -> Plan:
-    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], sure=sure)
+    gap = _read(values["relative_gap"]) if "relative_gap" in values else None
+    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], gap, sure=sure)
 
 
 def _solve(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values, sure=values.get("sure") == "1")
-    result = session.distribution(plan.alpha, plan.method)
+    told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
+    return _json({**_answer(plan, session.drawn(plan)), **told})
+
+
+def _answer(plan: Plan, result: Distribution) -> dict[str, Any]:
     shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
     shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
     shown["cvar"] = (
         plan.own_cvar.removeprefix("exactly ").replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
     )
-    return _json(
-        {
-            "plan": plan.to_dict(),
-            "shown": shown,
-            "message": plan.message,
-            "std": result.std,
-            "bars": _bars(plan, result),
-            "sure": session.is_sure(plan),
-        }
-    )
+    return {
+        "plan": plan.to_dict(),
+        "shown": shown,
+        "message": plan.message,
+        "rounded": plan.policy.prepared.scale.rounded,
+        "std": result.std,
+        "bars": {**_bars(plan, result), "simulated": math.isnan(plan.var) or is_fine(plan)},
+    }
 
 
 def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
@@ -104,7 +117,7 @@ def _frontier(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _policy(session: Session, values: dict[str, str]) -> bytes:
-    plan = session.plan(as_alpha(values), YARDSTICK, sure=False)
+    plan = _plan(session, values, sure=False)
     text = values.get("left")
     left = None if text is None else _read(text)
     if isinstance(left, str) or (left is not None and not math.isfinite(left)):
@@ -116,19 +129,19 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     text = values.get("run", "0")
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
-    return _json(played(session.plan(as_alpha(values), YARDSTICK, sure=False), int(text)))
+    return _json(played(_plan(session, values, sure=False), int(text)))
 
 
 def _distribution(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
-    result = session.distribution(plan.alpha, plan.method)
+    result = session.distribution(plan)
     rows = zip(result.values.tolist(), result.probabilities.tolist(), strict=True)
     return csv_text(("value", "probability"), rows).encode()
 
 
 def _data(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
-    result = session.distribution(plan.alpha, plan.method)
+    result = session.distribution(plan)
     return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
 
 

@@ -65,6 +65,7 @@ export function distribution(place, answer, xrange) {
     const right = x > xrange[0] + 0.72 * (xrange[1] - xrange[0]);
     annotations.push({ x, yref: "paper", y: 1.09 - 0.1 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 11, color: colour("ink") }, bgcolor: colour("card") });
   });
+  if (bars.simulated) annotations.push({ xref: "paper", yref: "paper", x: 1, y: 1.09, text: "simulated runs", showarrow: false, xanchor: "right", yanchor: "top", font: { size: 10, color: colour("quiet") }, bgcolor: colour("card") });
   const wide = Math.max(bars.width, (xrange[1] - xrange[0]) / 100);
   const trace = {
     type: "bar", x: bars.x, y: bars.p, width: bars.x.map(() => wide * 0.94),
