@@ -18,7 +18,7 @@ from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
 from prudent.runtime.limits import cores
 
-__all__ = ["ALPHA_MIN", "MEAN", "YARDSTICK", "Bounded", "Session", "drawn", "is_fine", "open_session"]
+__all__ = ["ALPHA_MIN", "MEAN", "YARDSTICK", "Bounded", "Session", "open_session"]
 
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
@@ -28,9 +28,6 @@ YARDSTICK, MEAN = "exact", "expected"
 
 WHILE = 0.25
 """The most seconds that a solve may take to be waited for while the slider moves."""
-
-FINE = 2**25
-"""States times levels of a plan above which its runs are simulated for a picture, not followed."""
 
 PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
 PIECES = 24  # other results of one model: distributions, routes
@@ -110,21 +107,6 @@ class Session:
         """Return the distribution of a plan's total cost; that of least mean is the same for every alpha."""
         key = ("distribution", plan.method, plan.alpha if METHODS[plan.method].for_alpha else None, plan.step)
         return self.kept.get_or_make(key, plan.total_cost)
-
-    def drawn(self, plan: Plan) -> Distribution:
-        """Return the distribution to draw: of simulated runs where following all of them takes too long for a page."""
-        key = ("drawn", plan.method, plan.alpha, plan.step)
-        return self.kept.get_or_make(key, lambda: drawn(plan)) if is_fine(plan) else self.distribution(plan)
-
-
-def is_fine(plan: Plan) -> bool:
-    """Return whether it takes many seconds to follow all runs of a plan."""
-    return plan.policy.prepared.n_states * plan.policy.level > FINE
-
-
-def drawn(plan: Plan) -> Distribution:
-    """Return the distribution to draw of a plan that is not kept."""
-    return prudent.simulate(plan.model, plan.policy).distribution if is_fine(plan) else plan.total_cost()
 
 
 def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:

@@ -14,7 +14,7 @@ import numpy as np
 import prudent
 from prudent.apps.web.maps import policy_map
 from prudent.apps.web.playing import played
-from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session, drawn, is_fine
+from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session
 from prudent.errors import PrudentError
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
@@ -27,6 +27,9 @@ __all__ = ["TASKS", "as_alpha", "perform", "so_far"]
 
 BARS = 60
 """About the most bars of a distribution."""
+
+LONG = 2**25
+"""States times levels above which no task looks at each pair of them: that takes many seconds."""
 
 SAMPLED = 25
 """Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
@@ -42,7 +45,7 @@ def perform(
 
 def so_far(plan: Plan) -> bytes:
     """Return the body of an answer to a solve that is still refining its plan."""
-    return _json({**_answer(plan, drawn(plan)), "refining": True, "refines": True, "sure": False})
+    return _json({**_answer(plan, plan.total_cost), "refining": True, "refines": True, "sure": False})
 
 
 def as_alpha(values: dict[str, str]) -> float:
@@ -66,10 +69,14 @@ def _plan(session: Session, values: dict[str, str], *, sure: bool = True) -> Pla
 def _solve(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values, sure=values.get("sure") == "1")
     told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
-    return _json({**_answer(plan, session.drawn(plan)), **told})
+    return _json({**_answer(plan, lambda: session.distribution(plan)), **told})
 
 
-def _answer(plan: Plan, result: Distribution) -> dict[str, Any]:
+def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
+    """Return what a card shows; the distribution is that of simulated runs where all of them take long to follow."""
+    prepared = plan.policy.prepared
+    long = bool(prepared.n_states * prepared.scale.in_levels(plan.var) > LONG)
+    result = prudent.simulate(plan.model, plan.policy).distribution if long else follow()
     shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
     shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
     shown["cvar"] = (
@@ -79,9 +86,9 @@ def _answer(plan: Plan, result: Distribution) -> dict[str, Any]:
         "plan": plan.to_dict(),
         "shown": shown,
         "message": plan.message,
-        "rounded": plan.policy.prepared.scale.rounded,
+        "rounded": prepared.scale.rounded,
         "std": result.std,
-        "bars": {**_bars(plan, result), "simulated": math.isnan(plan.var) or is_fine(plan)},
+        "bars": {**_bars(plan, result), "simulated": long or math.isnan(plan.var)},
     }
 
 
@@ -109,7 +116,7 @@ def _frontier(session: Session, values: dict[str, str]) -> bytes:
     alpha = as_alpha(values)
     rough: dict[str, Any] = {"tolerance": 0.01}
     if session.rounded:  # a picture need not be as fine as a plan
-        rough = {"tolerance": 0.02, "most": 12, "step": 5 * session.curve.step}
+        rough = {"tolerance": 0.02, "most": 12, "step": session.curve.step}
     found = prudent.frontier(session.model, alpha, **rough, **session.options)
     if found.status == "interrupted":
         raise KeyboardInterrupt
@@ -129,7 +136,13 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     text = values.get("run", "0")
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
-    return _json(played(_plan(session, values, sure=False), int(text)))
+    plan = _plan(session, values, sure=False)
+    if plan.policy.prepared.n_states * plan.policy.level > LONG:
+        raise PrudentError(
+            f"a run compares actions at every budget, which takes too long for the page at steps of {plan.step:g}: "
+            "choose a wider gap, for which costs are rounded to larger steps, or use plan.explain"
+        )
+    return _json(played(plan, int(text)))
 
 
 def _distribution(session: Session, values: dict[str, str]) -> bytes:

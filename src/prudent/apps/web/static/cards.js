@@ -90,9 +90,10 @@ export function showNumbers(method, answers) {
 // What is known by now: how far apart the bounds are, and at which step.
 function showPrecision({ plan, rounded, refining, refines }) {
   if (refines) $("precision").hidden = false; // and it stays while alpha changes
+  $("have").classList.remove("stale");
   const apart = plan.upper === null ? null : (plan.upper - plan.lower) / Math.max(Math.abs(plan.lower), Math.abs(plan.upper));
-  const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap" : `${Number((100 * apart).toPrecision(2))} % apart`;
-  $("have").textContent = `${refining ? "refining, so far" : plan.status.replaceAll("_", " ")}: bounds ${gap}, costs ${rounded ? "rounded to" : "in"} steps of ${Number(plan.step.toPrecision(6))}`;
+  const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap between the bounds" : `bounds ${Number((100 * apart).toPrecision(2))} % apart`;
+  $("have").textContent = `${refining ? "refining, so far" : plan.status.replaceAll("_", " ")}: ${gap}, costs ${rounded ? "rounded to" : "in"} steps of ${Number(plan.step.toPrecision(6))}`;
 }
 
 function against(plan, exact) {

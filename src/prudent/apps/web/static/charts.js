@@ -65,7 +65,6 @@ export function distribution(place, answer, xrange) {
     const right = x > xrange[0] + 0.72 * (xrange[1] - xrange[0]);
     annotations.push({ x, yref: "paper", y: 1.09 - 0.1 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 11, color: colour("ink") }, bgcolor: colour("card") });
   });
-  if (bars.simulated) annotations.push({ xref: "paper", yref: "paper", x: 1, y: 1.09, text: "simulated runs", showarrow: false, xanchor: "right", yanchor: "top", font: { size: 10, color: colour("quiet") }, bgcolor: colour("card") });
   const wide = Math.max(bars.width, (xrange[1] - xrange[0]) / 100);
   const trace = {
     type: "bar", x: bars.x, y: bars.p, width: bars.x.map(() => wide * 0.94),
@@ -75,7 +74,7 @@ export function distribution(place, answer, xrange) {
   place.setAttribute("aria-label", `Distribution of the total cost, method ${plan.method}: mean ${answer.shown.expected}, VaR ${answer.shown.var}, CVaR ${answer.shown.cvar}`);
   return draw(place, [trace], layout({
     shapes, annotations, bargap: 0, margin: { l: 40, r: 8, t: 16, b: 34 },
-    xaxis: { range: xrange, title: { text: "total cost", standoff: 4 }, nticks: 6 }, yaxis: { tickformat: ".0%", rangemode: "tozero", nticks: 5 },
+    xaxis: { range: xrange, title: { text: bars.simulated ? "total cost of simulated runs" : "total cost", standoff: 4 }, nticks: 6 }, yaxis: { tickformat: ".0%", rangemode: "tozero", nticks: 5 },
   }));
 }
 

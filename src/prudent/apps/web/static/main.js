@@ -126,7 +126,7 @@ async function newAlpha(fresh = false) {
   showDownloads();
   for (const { name } of known.methods) { giveUp(name); $(`plan-${name}`).classList.add("stale"); }
   for (const channel of ["frontier", "map", "play"]) giveUp(channel);
-  $("frontier").classList.add("stale"); // until it is that of the new alpha
+  for (const name of ["frontier", "have"]) $(name).classList.add("stale"); // until it is that of the new alpha
   for (const button of ["step", "all"]) $(button).disabled = true; // until there is a run of the new plan
   const asked = { alpha: state.alpha, method: known.yardstick, relative_gap: state.gap }, solving = new AbortController();
   look(asked, mine, solving.signal);
