@@ -25,8 +25,11 @@ from prudent.runtime.tables import at_least, csv_text, number, plain
 
 __all__ = ["TASKS", "as_alpha", "perform", "so_far"]
 
-BARS = 60
-"""About the most bars of a distribution."""
+BARS, ALL_BARS = 60, 600
+"""About the most bars of a distribution between its rare ends, and with them."""
+
+RARE = 1e-3
+"""The probability of each end."""
 
 LONG = 2**25
 """States times levels above which no task looks at each pair of them: that takes many seconds."""
@@ -95,7 +98,8 @@ def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
 def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
     """Return a distribution as bars of equal width, none of which lies across VaR."""
     values, step = result.values, 0.0 if result.grouped else plan.step
-    span = float(values[-1] - values[0])
+    most, low, high = float(values[-1] - values[0]), result.quantile(RARE), result.quantile(1 - RARE)
+    span = max(min(high, float(values[-1])) - low, most * BARS / ALL_BARS)
     width = span / BARS or 1.0
     if step:
         width = step * max(math.ceil(span / step / BARS), 1)

@@ -91,6 +91,7 @@ function newModel() {
   charts.waiting($("frontier"), "weighing the mean against the tail…");
   charts.waiting($("map"), "…");
   $("map").hidden = false; $("table").hidden = true;
+  for (const name of ["left-value", "map-note"]) $(name).textContent = "";
   play.clear(stage, "…");
   $("headline").textContent = "Solving…";
   $("about").textContent = "";
@@ -154,14 +155,15 @@ async function newAlpha(fresh = false) {
 
 // While a solve refines its plan, the best one so far is shown.
 async function look(asked, mine, signal) {
-  let step = null;
+  let seen = "";
   try {
     for (;;) {
       await later(LOOK, signal);
       const best = await patiently(address("so-far", asked), { signal });
       if (signal.aborted || mine !== turn) return;
-      if (!best || best.plan.step === step) continue;
-      step = best.plan.step;
+      const bounds = best && `${best.plan.lower} ${best.plan.upper}`;
+      if (!best || bounds === seen) continue;
+      seen = bounds;
       problem(null);
       took(known.yardstick, best);
     }
