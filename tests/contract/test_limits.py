@@ -71,7 +71,7 @@ def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5 * 10**6
-    rough = prudent.solve(model, 0.05, memory="10MB", step=50_000)
+    rough = prudent.solve(model, 0.05, memory="10MB", step=5_000_000)
     assert rough.status == "gap_not_reached"
     assert rough.lower <= prudent.solve(model, 0.05, step=5000).upper
     assert rough.upper >= prudent.solve(model, 0.05, step=5000).lower

@@ -73,7 +73,7 @@ def test_the_papers_road_network(roads):
 @pytest.mark.parametrize("method", ["expected", "cvar-wc", "cvar-ev"])
 def test_table_1_on_the_roads(roads, method, alpha, monkeypatch):
     monkeypatch.setattr(
-        "prudent.policies.chain.NUMBERS", 2_000_000
+        "prudent.policies.chain.NUMBERS", 3_000_000
     )  # too little to follow the game's policies: simulated only
     cvar, cvar_se, expected, expected_se = TABLE_1["autonomous-navigation", method, alpha]
     plan = prudent.solve(roads, alpha, method=with_grid(method, floor=FLOOR), step=0.05)
@@ -88,8 +88,8 @@ def test_table_1_on_the_roads(roads, method, alpha, monkeypatch):
 def test_the_optimum_on_the_roads(roads, alpha, cvar, expected):
     """Reference figures at a step of 0.01; here 0.05, which is quicker."""
     plan = prudent.solve(roads, alpha, step=0.05, gap=1.0)
-    assert plan.lower <= cvar <= plan.upper
-    assert plan.cvar == pytest.approx(cvar, abs=0.05)
+    assert plan.upper - plan.lower < 0.03
+    assert plan.lower <= plan.cvar == pytest.approx(cvar, abs=0.02)
     assert plan.expected == pytest.approx(expected, abs=0.2)
     assert plan.status == "within_gap"
     assert plan.worst_case == pytest.approx(276.41226, abs=1e-9)

@@ -21,7 +21,17 @@ from prudent.errors import PrudentError
 from prudent.kernels.counting import common_divisor, whole_numbers
 from prudent.models.rows import FloatArray, IntArray
 
-__all__ = ["COARSEST", "SPARE", "Lattice", "find_lattice", "fine_lattice", "finest_step", "nice_step", "usual_step"]
+__all__ = [
+    "COARSEST",
+    "SPARE",
+    "USUAL",
+    "Lattice",
+    "find_lattice",
+    "fine_lattice",
+    "finest_step",
+    "nice_step",
+    "usual_step",
+]
 
 TOLERANCE = 2.0**-49
 """Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
@@ -31,6 +41,9 @@ LARGEST = 2**24
 
 COARSEST = 1000
 """The largest step, as a multiple of the largest cost."""
+
+USUAL = 10**4
+"""The largest cost has at least so many usual steps."""
 
 SPARE = 8
 """The fewest binary places by which a fine lattice is finer than the step."""
@@ -89,8 +102,8 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
 def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
     """Return a lattice close to all costs, each cost as a multiple of its step, and how many of those one ``step`` has.
 
-    The lattice is the same for all steps: the usual step divided by a power of two, as large as possible while totals
-    of a path through all states fit an integer.
+    The lattice is the same for all steps up to the largest cost: the usual step divided by a power of two, as large as
+    possible while totals of a path through all states fit an integer.
     """
     if not 1e-280 < step < 1e280:
         raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
@@ -100,7 +113,7 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
     if step > COARSEST * largest:
         raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a step that tells costs apart")
     usual = usual_step(cost)
-    bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(largest / usual))), 60)
+    bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(max(largest, step) / usual))), 60)
     lattice = Lattice(usual * 2.0**-bits, 0.0)
     parts = round(step / lattice.step)
     if parts < 2**SPARE:
@@ -136,7 +149,7 @@ def _relative(cost: FloatArray, whole: IntArray, step: float) -> float:
 
 def usual_step(cost: FloatArray) -> float:
     """Return the default step for costs without a common one: 10,000 to 100,000 of it make the largest cost."""
-    return float(10.0 ** (np.floor(np.log10(np.abs(cost).max())) - 4))
+    return float(10.0 ** np.floor(np.log10(np.abs(cost).max()))) / USUAL
 
 
 def finest_step(cost: FloatArray, n_states: int) -> float:

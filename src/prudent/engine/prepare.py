@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.cost_scale import CostScale, multiple
-from prudent.engine.cost_step import COARSEST, SPARE, Lattice, find_lattice, fine_lattice, usual_step
+from prudent.engine.cost_step import COARSEST, SPARE, USUAL, Lattice, find_lattice, fine_lattice, usual_step
 from prudent.engine.prepared import PASSES, Members, Prepared
 from prudent.errors import PrudentError, as_number
 from prudent.kernels.acyclic import luck_ahead
@@ -103,7 +103,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     lattice, steps, stride, slip = _counted(flat, step)
     acyclic, size = ordered[1], (flat.n_states, len(flat.cost))
     flat, luck = _normalised(model, flat, pruned_to, ordered, steps)
-    step = lattice.step * stride
+    step = step if step is not None and slip > 0 else lattice.step * stride
     common = max(int(common_divisor(flat.cost)), 1)
     rounded = slip > 0 or common % stride > 0
     if not rounded:
@@ -152,10 +152,10 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
 
 
 def at_step(prepared: Prepared, step: float) -> Prepared:
-    """Return a prepared model with costs rounded up to multiples of another step; like ``prepare``, but quicker.
+    """Return a model that was prepared without a step with costs rounded up to one: like ``prepare``, but quicker.
 
-    Lattice, best luck and collapsed states do not depend on the step, unless the step is not one of the lattice.  The
-    last one is remembered.
+    Lattice, best luck and collapsed states do not depend on the step, unless it is not one of the lattice.  The last
+    one is remembered.
     """
     last: Prepared | None = prepared.known.get(AT_STEP)
     if last is None or last.scale.step != step:
@@ -167,8 +167,8 @@ def _at_step(prepared: Prepared, step: float) -> Prepared:
     scale = prepared.scale
     stride = round(step / scale.lattice.step)
     least = 2**SPARE if scale.slip > 0 else 1
-    fits = (scale.slip > 0 or multiple(step, scale.lattice.step)) and stride >= least
-    if not fits or step > COARSEST * float(np.abs(prepared.model.cost).max(initial=0.0)):
+    fits = step <= USUAL * scale.step if scale.slip > 0 else multiple(step, scale.lattice.step)
+    if not fits or stride < least or step > COARSEST * float(np.abs(prepared.model.cost).max(initial=0.0)):
         return prepare(prepared.model, step)
     if scale.slip == 0 and not (prepared.fine % stride).any():  # then levels are not rounded costs
         return prepare(prepared.model, step)

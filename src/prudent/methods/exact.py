@@ -35,8 +35,10 @@ next: its infimum over all w is the least of its limits from the right.
 the CVaR of the best policy so far still an upper one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -48,13 +50,12 @@ from prudent.engine.sweep.tile_layout import clear_waste
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import least_worst_case, true_worst_case
-from prudent.kernels.choices import Choices
 from prudent.methods.solution import Solution
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
-from prudent.policies.own_tail import OwnTail, own_tail
+from prudent.policies.own_tail import UNKNOWN, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, Stopped
 
 __all__ = [
     "SECOND",
@@ -64,12 +65,11 @@ __all__ = [
     "solution_for",
 ]
 
+T = TypeVar("T")
+
 SECOND = 1e-9
 """Relative margin for rounding errors in the lower bound on M, the second objective.  Also the relative error of sums
 along a run beyond which the policy is evaluated backwards, state by state."""
-
-PER_SECOND = 2e8
-"""Outcomes times levels that a policy is followed through in a second, about."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class Explored:
         """Return a certified lower bound on the optimal CVaR."""
         low = self.swept.low
         f = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
-        return max(min(f, len(low)) if self.stopped else f, self.least)
+        reached = len(low) - 1 if self.prepared.scale.rounded else len(low)  # the first budget that is not swept
+        return max(min(f, reached) if self.stopped else f, self.least)
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
         """Return the budget of least mean among those that attain the optimal CVaR, and a mask of all that do."""
@@ -111,10 +112,10 @@ class Explored:
         more = float((self.expected.upper[whole] / self.expected.value[whole]).max(initial=1.0))
         return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
 
-    def values_of(self, policy: BudgetPolicy) -> Values:
+    def values_of(self, policy: BudgetPolicy, limits: Limits | None = None) -> Values:
         """Return these values for the policy of one budget; evaluate it only if the sweep does not have them."""
         if np.isnan(self.swept.lost):
-            return backward(policy, self.expected)
+            return backward(policy, self.expected, limits)
         return Values(*self.values[:, policy.level].tolist())
 
     def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
@@ -122,8 +123,8 @@ class Explored:
 
         With ``last`` it takes over the sweep's own table instead of a copy: no other policy is asked for after it.
         """
-        if isinstance(self.swept.choice, Choices):
-            return BudgetPolicy(self.prepared, self.swept.choice, budget)
+        if self.swept.focused is not None:
+            return BudgetPolicy(self.prepared, self.swept.focused, budget)
         choice = self.swept.choice[: budget + 1]
         choice = choice if last else choice.copy()
         clear_waste(self.prepared, choice)
@@ -139,8 +140,7 @@ def exact(
     """
     with limits:  # after Ctrl-C, evaluate what was swept
         explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
-        work = None if limits.time_limit is None else PER_SECOND * max(limits.left, 1.0)
-        return solution_for(explored, alpha, last=True, work=work)
+        return solution_for(explored, alpha, last=True, limits=limits.for_the_rest)
 
 
 def explore(
@@ -155,8 +155,8 @@ def explore(
     return Explored(prepared, expected, swept, float(surely_expected(prepared)[prepared.start]))
 
 
-def solution_for(explored: Explored, alpha: float, *, last: bool = False, work: float | None = None) -> Solution:
-    """Return the best policy for an alpha, evaluated with so much work; with ``last`` the sweep is not used again."""
+def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits: Limits | None = None) -> Solution:
+    """Return the best policy for an alpha, evaluated within the limits; with ``last`` the sweep is not used again."""
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w, last=last)
@@ -168,10 +168,12 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, work: 
         own = OwnTail(var, w + excess / alpha, mean, (w + above / alpha) * (1 + 4 * UNIT), np.nan, 0.0)
     else:
         most = w + float(explored.swept.excess[w]) * (1 + TIE) / alpha
-        own = own_tail(policy, expected, most, alpha, work=work)
+        own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
     cvar, mean, upper = own.cvar, own.mean, own.upper
     if own.notes or own.error > SECOND:  # the policy is too large to follow, or its runs are so long that errors add up
-        values = explored.values_of(policy)
+        swept = explored.swept
+        unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))
+        values = _within(lambda: explored.values_of(policy, limits), unknown)
         upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
         cvar, mean = min(cvar, w + values.excess / alpha), values.mean
     if prepared.scale.rounded or stopped:  # then w need not be the best budget for its own policy
@@ -191,3 +193,11 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, work: 
         stopped=stopped,
         notes=own.notes,
     )
+
+
+def _within(work: Callable[[], T], otherwise: T) -> T:
+    """Return what work results in, or something else if the time for it is over."""
+    try:
+        return work()
+    except Stopped:
+        return otherwise

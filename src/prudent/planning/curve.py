@@ -124,15 +124,16 @@ class Curve(Shown):
 
         excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
-        found = bracket(prepared, explored.lower(alpha), (w + above / alpha) * (1 + 4 * UNIT), steps, alpha)
-        cvar = w + excess / alpha
+        cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
         if scale.rounded:  # charged more than it truly costs
             own = own_tail(explored.policy(w), explored.expected, cvar, alpha)
             cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
+            upper = min(own.upper, upper)
         elif first:
             var = scale.total(w)
         else:
             var = own_tail(explored.policy(w), explored.expected, cvar, alpha).var
+        found = bracket(prepared, explored.lower(alpha), upper, steps, alpha)
         return CurvePoint(alpha, scale.in_units(cvar), var, scale.in_units(mean), found.lower, found.upper)
 
     def plan(self, alpha: float) -> Plan:

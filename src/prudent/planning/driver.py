@@ -101,10 +101,9 @@ class Job:
         """Return the best of all attempts, with the best of their bounds.
 
         ``focused`` makes an attempt only where an optimal plan can be; ``tell`` takes the best attempt so far, whenever
-        it is to be refined.  The gap shrinks about with the step to the
-        power of ``order``.  With ``one_question`` false the question depends on the step, and the last answer is
-        returned.  With ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step
-        does not help.
+        it is to be refined.  The gap shrinks about with the step to the power of ``order``.  With ``one_question``
+        false the question depends on the step, and the last answer is returned.  With ``may_stall`` part of the gap
+        need not come from rounding, so attempts end when a finer step does not help.
         """
         prepared = self.prepared(self.step)
         if self.step is not None:
@@ -112,32 +111,37 @@ class Job:
         rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
-        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
-        worth = step >= COMMON * common  # otherwise rounding saves nothing
-        can_focus = focused is not None and worth and prepared.acyclic
-        is_modest = modest(prepared, self.alpha)
-        if self.target.exact and (is_modest or not can_focus):
-            return attempt(prepared)
         stage, refused, lacking = None, None, "work"
-        if is_modest or not worth:
-            lacking = "time"
-            if not worth or in_time(prepared, self.alpha, self.limits):
-                lacking = "memory"
-                try:
-                    stage = attempt(prepared)
-                except (TooLarge, Stopped) as error:
-                    if not worth or getattr(error, "reason", lacking) != lacking:
-                        raise
-                    refused = error
-                if stage is not None and (not worth or stage.stopped != lacking or self._close(stage)):
-                    return stage
+        if modest(prepared, self.alpha):
+            stage, refused, lacking = self._exactly(prepared, attempt)
+            if stage is not None and (stage.stopped != lacking or self.target.exact or self._close(stage)):
+                return stage
+        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
+        focusable = focused is not None and prepared.acyclic
+        if step < COMMON * common or (self.target.exact and not focusable):  # then rounding does not help
+            if refused is not None:
+                raise refused
+            return attempt(prepared) if stage is None else stage
         try:
             best = rounded(step, stage, finest=common)
         except TooLarge as error:
             raise (refused or error) from None
-        if focused is not None and can_focus and best.prepared.scale.rounded:
+        if focused is not None and focusable and best.prepared.scale.rounded:
             best, lacking = self._focused(prepared, best, focused, tell, lacking)
         return replace(best, notes=(_why_rounded(common, lacking),)) if best.prepared.scale.rounded else best
+
+    def _exactly(
+        self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
+    ) -> tuple[Stage[Found] | None, PrudentError | None, str]:
+        """Attempt the exact optimum; return it, or the error if memory is lacking, and what is lacking, if anything."""
+        if not (self.target.exact or in_time(prepared, self.alpha, self.limits)):
+            return None, None, "time"
+        try:
+            return attempt(prepared), None, "memory"
+        except (TooLarge, Stopped) as error:
+            if self.target.exact or getattr(error, "reason", "memory") != "memory":
+                raise
+            return None, error, "memory"
 
     def _focused(
         self,
@@ -179,7 +183,9 @@ class Job:
 
         Where the first step takes too much memory, or too much time, coarser ones are tried.
         """
+        needs = math.nan
         while True:
+            self.limits.partial = best is None  # otherwise what is known is better than a finer stage unfinished
             try:
                 stage = attempt(self.prepared(step))
             except (KeyboardInterrupt, Stopped, TooLarge) as error:
@@ -197,11 +203,12 @@ class Job:
             endless = np.isinf(best.bracket.gap)  # which does not come from rounding
             if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
                 break
-            step, stopped = finer_step(stage, self._aim, self.limits, finest, order, self._base)
+            step, stopped, needs = finer_step(stage, self._aim, self.limits, finest, order, base=self._base)
             if stopped:
                 break
             tell(best)
-        return replace(best, stopped=stopped or best.stopped)
+        self.limits.partial = True
+        return replace(best, stopped=stopped or best.stopped, needs=needs)
 
     @property
     def _aim(self) -> Target:
@@ -345,14 +352,16 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     elif status == "within_gap" and not stopped and deviation > 0:
         notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
     if stopped == "memory" and limits is not None:
+        would = "" if math.isnan(stage.needs) else f", about {shown_bytes(stage.needs)}"
         notes.append(
-            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more (memory=, --memory)"
+            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more{would} (memory=, --memory)"
         )
     if stopped == "digits":
         notes.append("a finer step would have no digits left in the costs")
     if stopped == "time" and limits is not None:
+        would = "" if math.isnan(stage.needs) else f", about {stage.needs:.2g} seconds"
         limit = f"{limits.time_limit:g} seconds"
-        notes.append(f"stopped for the time limit of {limit}: allow more (time_limit=, --time-limit)")
+        notes.append(f"stopped for the time limit of {limit}: allow more{would} (time_limit=, --time-limit)")
     return notes
 
 

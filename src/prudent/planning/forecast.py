@@ -1,19 +1,26 @@
 """Estimates of what a solve takes: levels, memory, time, and the gap that rounding leaves.
 
-The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than too few.  The time is
-measured on a few levels of the model itself and multiplied by their number.  Each cost of a run is rounded by up to one
-step, so the gap is about one step for each action of a run.
+The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than too few.  Where costs
+are not rounded, the time is measured on a few levels of the model itself and multiplied by their number.  Where they
+are, a coarse solve is measured.  Its gap shrinks about with the square of the step, and its time grows as the step
+shrinks; so it tells the step that the gap asked for takes, or the gap at a step that is given.
 """
 
 from dataclasses import dataclass
 
-from prudent.engine.prepare import prepare
-from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes
-from prudent.engine.sweep.task import BOTH, PLAN
+import numpy as np
+
+from prudent.engine.prepare import at_step, prepare
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, solve_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.engine.values.worst_case import least_worst_case
+from prudent.engine.values.worst_case import UNREACHED, least_worst_case
+from prudent.methods.exact import exact
 from prudent.models.ssp import SSP
-from prudent.planning.refine import fair_step
+from prudent.planning.bounds import Target
+from prudent.planning.driver import Job, stage_of
+from prudent.planning.refine import AIM, coarse_step, modest, short_step
+from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, go_on, in_force
 
 __all__ = ["Forecast", "forecast"]
@@ -22,9 +29,6 @@ ESTIMATING = "an estimate of the solve"
 
 PER_OUTCOME = 250
 """Bytes for each outcome while a model is prepared, measured on a large one."""
-
-ROUNDED = 1.5
-"""The time of two sweeps, on costs rounded up and down, relative to one sweep for plan and bound."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +54,39 @@ class Forecast:
 def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
     """Estimate what a solve takes with a given step, or with the one that ``solve`` would end up with."""
     go_on(limits, ESTIMATING)
-    prepared = prepare(model, step)
+    job = Job(model, alpha, step, Target(), limits)
+    prepared = job.prepared(step)
     with in_force(limits):
-        least_expected_cost(prepared)
-    if prepared.scale.rounded and step is None:
-        prepared = prepare(model, fair_step(prepared, alpha))
+        least_worst_case(prepared)
     go_on(limits, ESTIMATING)
-    least, worst = least_expected_cost(prepared), least_worst_case(prepared)
-    go_on(limits, ESTIMATING)
-    levels = likely_levels(prepared, least, worst, alpha)
-    aims = PLAN if prepared.scale.rounded else BOTH
-    each = seconds_per_level(prepared, least, int(levels))
+    if prepared.scale.rounded or not (step is not None or modest(prepared, alpha)):
+        return _rounded(job, prepared)
+    least = least_expected_cost(prepared)
+    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+    memory = solve_bytes(prepared, int(levels)) + PER_OUTCOME * model.n_outcomes
+    seconds = levels * seconds_per_level(prepared, least, int(levels))
+    return Forecast(alpha, prepared.scale.step, int(levels), memory, seconds, 0.0)
+
+
+def _rounded(job: Job, prepared: Prepared) -> Forecast:
+    """Estimate what a solve with rounded costs takes, from a coarse one."""
+    before, model = job.seconds, job.model
+    step = max(coarse_step(prepared, job.alpha), job.step or 0.0)
+    coarse = prepared if step == job.step else at_step(prepare(model), step) if job.step else job.prepared(step)
+    began = now()
+    stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha, began)
+    gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
+    wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
+    final = job.step or max(short_step(wanted, prepared), least)
+    finer = step / final
+    with in_force(job.limits):
+        other = prepared if job.step else at_step(prepared, final)
+    levels = int(min(stage.levels * finer, UNREACHED))
     return Forecast(
-        alpha=alpha,
-        step=prepared.scale.step,
-        levels=int(levels),
-        memory=sweep_bytes(prepared, int(levels), aims) + PER_OUTCOME * model.n_outcomes,
-        seconds=levels * each * (ROUNDED if prepared.scale.rounded else 1.0),
-        gap=float(least.steps[prepared.start]) * prepared.scale.step if prepared.scale.rounded else 0.0,
+        alpha=job.alpha,
+        step=other.scale.step,
+        levels=levels,
+        memory=solve_bytes(other, levels) + PER_OUTCOME * model.n_outcomes,
+        seconds=before + stage.seconds * (finer if job.step or finer == 1 else 1 + finer),
+        gap=gap / finer**2 if other.scale.rounded else 0.0,
     )

@@ -40,8 +40,7 @@ def solve_for(job: Job, objective: Objective) -> Plan:
         return Stage(prepared, (policy, achieved), bracket, policy.level, now() - began)
 
     with job.stopping():
-        linear = isinstance(objective, Exceedance | ValueAtRisk)
-        first, order = (chance_step, 1) if linear else (fair_step, 2)
+        first, order = (fair_step, 2) if isinstance(objective, MeanPlusCVaR) else (chance_step, 1)
         best = job.refined(attempt, first, order=order, may_stall=True)
         policy, achieved = best.found
         stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.limits.began)

@@ -6,15 +6,16 @@ step (that on a chance with the step itself), and the work grows as the step shr
 step will do, and costs little compared with the last one.  The common step, if there is one, is the last of all.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from prudent.engine.cost_step import COARSEST, finest_step, nice_step
 from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes, work_per_level
+from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, solve_bytes, work_per_level
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
@@ -22,17 +23,22 @@ from prudent.planning.bounds import Bracket, Target
 from prudent.runtime.limits import Limits
 
 __all__ = [
+    "AIM",
     "Found",
+    "Next",
     "Stage",
     "affordable",
     "cells_of",
     "chance_step",
+    "coarse_step",
     "coarser_step",
     "fair_step",
     "finer_step",
     "first_step",
     "in_time",
+    "many_levels",
     "modest",
+    "short_step",
 ]
 
 Found = TypeVar("Found")
@@ -50,8 +56,9 @@ FEW, MODEST = 4096, 2**30
 CELLS = 1500
 """About how many levels the coarse grid has that shows where the exact optimum can be."""
 
-PER_SECOND = 2e8
-"""Outcomes times levels that are swept in a second, rather fewer than more."""
+PER_SECOND, SAFELY = 5e7, 0.7
+"""Outcomes times levels that are swept in a second, rather fewer than more; and the part of the time left that work
+which cannot be used unfinished is planned to take."""
 
 AIM = 0.85
 """The fraction of the requested gap that a step aims at."""
@@ -76,18 +83,24 @@ class Stage(Generic[Found]):
     levels: float = 0.0  # about how many the sweep went through
     seconds: float = 0.0
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or nothing
+    needs: float = math.nan  # about the seconds or the bytes that would do, if it ended early for lack of them
     notes: tuple[str, ...] = ()  # why costs were rounded that have a common step
 
     def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
         """Return the same stage with another result, and another bracket if it is given."""
         bracket = bracket or self.bracket
-        return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.notes)
+        return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.needs, self.notes)
 
 
 def modest(prepared: Prepared, alpha: float) -> bool:
     """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much."""
     levels = _levels(prepared, alpha)
     return levels <= FEW or levels * work_per_level(prepared) <= MODEST
+
+
+def many_levels(prepared: Prepared, alpha: float) -> bool:
+    """Return whether rounding saves much for a policy that is known already."""
+    return _levels(prepared, alpha) > FEW
 
 
 def affordable(work: float, limits: Limits) -> bool:
@@ -106,7 +119,16 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
     count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / work_per_level(prepared))
-    return _step_of(prepared, levels / max(count, COARSE) * prepared.scale.level_size)
+    size = levels * prepared.scale.level_size
+    step = _step_of(prepared, size / max(count, COARSE))
+    while _bytes(prepared, step, size) > limits.memory and (coarser := coarser_step(prepared.model, step)) is not None:
+        step = _fitting(coarser, prepared)
+    return step
+
+
+def coarse_step(prepared: Prepared, alpha: float) -> float:
+    """Return a step with a few levels only."""
+    return _step_of(prepared, _levels(prepared, alpha) / (2 * COARSE) * prepared.scale.level_size)
 
 
 def fair_step(prepared: Prepared, alpha: float) -> float:
@@ -123,11 +145,21 @@ def chance_step(prepared: Prepared, alpha: float) -> float:
 
 
 def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
-    """Return whether a sweep is likely to end in the time that is left, judged by timing a few levels of it."""
+    """Return whether a sweep is likely to take only part of the time that is left, judged by timing a few levels."""
     if not np.isfinite(limits.left):
         return True
     levels = _levels(prepared, alpha)
-    return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= limits.left
+    if levels * work_per_level(prepared) <= AT_ONCE * PER_SECOND * limits.left:
+        return True
+    return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= SAFELY * limits.left
+
+
+class Next(NamedTuple):
+    """The next step, or the same and why there is no next."""
+
+    step: float
+    stopped: str = ""  # "interrupted", "digits", "time", "memory"
+    needs: float = math.nan  # about the seconds or the bytes that would do
 
 
 def finer_step(
@@ -136,44 +168,53 @@ def finer_step(
     limits: Limits,
     finest: float = 0.0,
     order: int = 2,
-    base: Prepared | None = None,
-) -> tuple[float, str]:
-    """Return the next step, or the stage's own and why there is no next: "interrupted", "digits", "time", "memory".
+    *,
+    base: Prepared,
+) -> Next:
+    """Return the next step.
 
     No step is finer than ``finest``, the common step of the costs if they have one; from its double on it is taken.
-    The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model with any other step.
+    The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model with no step given.
     """
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
-    finer = _fitting(_short(step * min(max(wanted ** (1 / order), FINEST), FINER)), prepared)
+    finer = short_step(step * min(max(wanted ** (1 / order), FINEST), FINER), prepared)
     if limits.stop:
-        return step, limits.stop
+        return Next(step, limits.stop)
     if finer < COMMON * finest:
         finer = finest
     elif finer < _finest(prepared.model):
-        return step, "digits"
-    if stage.seconds * step / finer > limits.left:  # the time left may still allow a smaller refinement
-        finer = _fitting(max(_short(max(step * stage.seconds / max(limits.left, 1e-3), finer)), finest), prepared)
+        return Next(step, "digits")
+    left, takes = SAFELY * limits.left, stage.seconds * step / finer
+    if takes > left:  # the time left may still allow a smaller refinement
+        finer = max(short_step(max(step * stage.seconds / max(left, 1e-3), finer), prepared), finest)
         if finer > FINER * step:
-            return step, "time"
-    while sweep_bytes(at_step(base or prepared, finer), int(stage.levels * step / finer)) > limits.memory:
-        finer = _fitting(_short(finer / FINER), prepared)
+            return Next(step, "time", (limits.time_limit or 0.0) - limits.left + 1.5 * takes / SAFELY)
+    needs = need = _bytes(base, finer, stage.levels * step)
+    while need > limits.memory:
+        finer = short_step(finer / FINER, prepared)
         if finer > FINER * step:
-            return step, "memory"
-    return finer, ""
+            return Next(step, "memory", 1.5 * needs)
+        need = _bytes(base, finer, stage.levels * step)
+    return Next(finer)
+
+
+def _bytes(base: Prepared, step: float, size: float) -> int:
+    """Return the memory of a solve with costs rounded to a step, up to a total of this size."""
+    return solve_bytes(at_step(base, step), int(size / step))
 
 
 def coarser_step(model: SSP, step: float) -> float | None:
     """Return a larger step than one that takes too much memory or time, or None if there is no use in it."""
     largest = float(np.abs(model.cost).max(initial=0.0))
-    return nice_step(4 * step) if step < largest else None
+    return nice_step(2 * step) if step < largest else None
 
 
-def _short(step: float) -> float:
-    """Return the largest number of two digits that is not above a step."""
+def short_step(step: float, prepared: Prepared) -> float:
+    """Return the largest number of two digits that is not above a step, or a multiple of the common step next to it."""
     power = 10.0 ** (np.floor(np.log10(step)) - 1)
-    return float(f"{np.floor(step / power * 1.000001) * power:.15g}")
+    return _fitting(float(f"{np.floor(step / power * 1.000001) * power:.15g}"), prepared)
 
 
 def _fitting(step: float, prepared: Prepared) -> float:

@@ -20,7 +20,7 @@ from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
 from prudent.planning.driver import Job, begin, plan_of, stage_of, tell_so_far
 from prudent.planning.objective import solve_for
-from prudent.planning.refine import Stage, first_step
+from prudent.planning.refine import Stage, fair_step, first_step, many_levels
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
@@ -144,7 +144,15 @@ def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
 
     if name == "exact":
         return job.kept(lambda: job.refined(attempt, first, focused=focused, tell=partial(tell_so_far, job, name)))
-    return job.kept(lambda: attempt(job.prepared(job.step)))
+    return job.kept(lambda: attempt(_for_the_mean(job) if name == "expected" else job.prepared(job.step)))
+
+
+def _for_the_mean(job: Job) -> Prepared:
+    """Return the model for a plan of least mean; its tail is found at a fair step where the exact one takes long."""
+    prepared = job.prepared(job.step)
+    if job.step is not None or not (prepared.scale.rounded or many_levels(prepared, job.alpha)):
+        return prepared
+    return job.prepared(fair_step(prepared, job.alpha))
 
 
 def _check_objective(objective: Objective, method: str, *, limited: bool) -> None:

@@ -250,7 +250,9 @@ def forward(
         beyond += float(mass[1].sum()) if missing > 0 else 0.0
         mean += float(total[1, :levels].sum() + mass[1].sum())
         value = value + total[1, ended] / probability * unit
-        groups = _groups(policy, total[:, ended], value, mass, spent, tail if missing > 0 else None, in_levels=in_levels)
+        groups = _groups(
+            policy, total[:, ended], value, mass, spent, tail if missing > 0 else None, in_levels=in_levels
+        )
         order = np.argsort(value, kind="stable")
         value, probability = value[order], probability[order]
     if missing > 0:

@@ -14,7 +14,7 @@ from prudent.policies.distribution import mixture
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 
-__all__ = ["AFFORDED", "UNFOLLOWED", "OwnTail", "own_tail"]
+__all__ = ["AFFORDED", "UNFOLLOWED", "UNKNOWN", "OwnTail", "own_tail"]
 
 UNFOLLOWED = "the policy is too large to be followed: for what is unknown of it, simulate it"
 
@@ -37,6 +37,10 @@ class OwnTail:
     steps: float  # upper bound on the expected number of actions
     error: float  # what the upper bound allows for, relative to CVaR or to one level, whichever is more
     notes: tuple[str, ...] = ()
+
+
+UNKNOWN = OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
+"""The tail of a policy that cannot be followed."""
 
 
 def own_tail(
@@ -68,7 +72,7 @@ def own_tail(
             for share, part in policy.parts
         ]
     except TooLarge:
-        return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
+        return UNKNOWN
     found, steps = mixture([(share, part) for share, part, _ in each]), sum(share * steps for share, _, steps in each)
     cut = 0.0  # the error of the part that is cut off, in levels
     if found.missing > 0 and found.groups is None:
@@ -79,7 +83,7 @@ def own_tail(
     if last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
         return own_tail(policy, tail, None, alpha, work=work, limits=limits)
     if np.isinf(level):  # too many runs are still under way at the end
-        return OwnTail(np.nan, np.inf, np.nan, np.inf, np.nan, np.inf, (UNFOLLOWED,))
+        return UNKNOWN
     var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))
     error = np.inf if np.isinf(upper) else (upper - above) / max(cvar, 1.0)
     return OwnTail(var, min(cvar, upper), found.mean, upper, steps, error)

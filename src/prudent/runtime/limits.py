@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from types import FrameType
 from typing import Any, Protocol
 
@@ -29,6 +30,9 @@ __all__ = [
     "limits_in_force",
     "shown_bytes",
 ]
+
+REST = 0.1
+"""How much more time, relative to the limit, may be taken to evaluate what was swept in time."""
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -72,8 +76,10 @@ class Limits:
     keeper: Keeper | None = None
     threads: int = 1
     interrupted: bool = False
+    partial: bool = True  # whether a sweep that is stopped is of use; if not, it raises Stopped
     began: float = field(default_factory=now)
     _depth: int = field(default=0, init=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
     _before: Any = field(default=None, init=False)
 
     @classmethod
@@ -106,6 +112,12 @@ class Limits:
             return "interrupted"
         return "time" if self.left <= 0 else ""
 
+    @property
+    def for_the_rest(self) -> "Limits":
+        """The same limits with some more time, and as if not interrupted: for what an answer needs after a sweep."""
+        more = None if self.time_limit is None else (1 + REST) * self.time_limit
+        return replace(self, time_limit=more, interrupted=False)
+
     def check(self, need: int, what: str, advice: str) -> None:
         """Refuse work that needs more memory than is allowed, before it takes any."""
         if need > self.memory:
@@ -114,7 +126,8 @@ class Limits:
             )
 
     def __enter__(self) -> "Limits":
-        self._depth += 1
+        with self._lock:  # sweeps may run side by side
+            self._depth += 1
         if self._depth == 1 and threading.current_thread() is threading.main_thread():
             before = signal.getsignal(signal.SIGINT)
             if callable(before):  # not where Ctrl-C is ignored
@@ -128,7 +141,8 @@ class Limits:
         self.interrupted = True
 
     def __exit__(self, *raised: object) -> None:
-        self._depth -= 1
+        with self._lock:
+            self._depth -= 1
         if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             self._before = None

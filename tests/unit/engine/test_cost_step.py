@@ -63,8 +63,13 @@ def test_a_fine_lattice_holds_costs_closely():
     assert int(np.abs(whole).max()) * 1001 < 2**62  # totals along a path through all states fit
 
 
-def test_a_fine_lattice_of_binary_fractions_is_exact():
-    assert fine_lattice(np.array([0.375, -3.0]), 0.25, 10)[0].deviation == 0
+@pytest.mark.parametrize("step", [1e-3, 0.037, 0.25, 1.0, 2.9])
+def test_a_fine_lattice_does_not_depend_on_the_step(step):
+    cost = np.array([0.375, -3.0, 2**0.5])
+    lattice, whole, _ = fine_lattice(cost, 0.01, 10)
+    other, same, others = fine_lattice(cost, step, 10)
+    assert (lattice, whole.tolist()) == (other, same.tolist())
+    assert others * other.step == pytest.approx(step, rel=1e-12)
 
 
 @pytest.mark.parametrize("step", [0.0, -1.0, float("nan"), float("inf")])

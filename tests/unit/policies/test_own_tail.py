@@ -45,8 +45,8 @@ def cvar_of(totals, alpha):
 
 @pytest.mark.parametrize("alpha", [1.0, 0.3, 0.125, 0.05])
 @pytest.mark.parametrize("step", [0.5, 0.3])
-def test_rounded_costs_are_bounded_by_what_is_charged(alpha, step):
-    """Above the best of luck, 0.7, the first action costs 0 or 1.6, and the second 0 or 2.3."""
+def test_rounded_costs_are_bounded_by_what_is_charged_at_most(alpha, step):
+    """Above the best of luck, 0.7, the first action costs 0 or 1.6, and the second 0 or 2.3: each run is a group."""
     luck, size = Fraction(7, 10), Fraction(str(step))
     each = [((Fraction(c) / 10, Fraction(d) / 10), Fraction(p, 8)) for c in (0, 16) for d, p in ((0, 3), (23, 1))]
     truth = cvar_of([(luck + sum(costs), p) for costs, p in each], alpha)
@@ -54,7 +54,8 @@ def test_rounded_costs_are_bounded_by_what_is_charged(alpha, step):
     scale, own = tail_of(REAL, alpha, step=step)
     assert scale.rounded
     assert scale.in_units(own.cvar) <= truth + 1e-9
-    assert truth < charged < scale.in_units(own.upper) == pytest.approx(charged, rel=1e-9)
+    assert truth < scale.in_units(own.upper) == pytest.approx(truth, rel=1e-4)
+    assert scale.in_units(own.upper) < charged
     assert scale.in_units(own.mean) == pytest.approx(0.5 * 2.2 + 0.75 * 0.4 + 0.25 * 2.7, rel=1e-9)
 
 

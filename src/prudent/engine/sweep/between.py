@@ -80,10 +80,20 @@ class BetweenSweep(Backend):
         self._reach(last)
         prepared, at = self.task.prepared, -self.origin
         if self.sound:
-            about = self.done, last, self.task.base.low, self.table, at, prepared.start, self.found, self._workspace, self._ready
+            about = (
+                self.done,
+                last,
+                self.task.base.low,
+                self.table,
+                at,
+                prepared.start,
+                self.found,
+                self._workspace,
+                self._ready,
+            )
             self.sound = bound_levels(*self._arguments, *about)
         if not self.sound:  # then nothing is known
-            self.found[1, self.done : last] = 0.0
+            self.found[1, self.done : last] = -np.inf
         self.done = last
 
     def _reach(self, last: int) -> None:

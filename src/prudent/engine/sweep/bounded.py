@@ -7,7 +7,6 @@ on costs between levels yields the bound; :mod:`prudent.methods.exact` says why 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,14 +51,19 @@ def bounded_sweep(
         aims = PLAN if prepared.scale.rounded else BOTH
         swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
         return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
-    plan = partial(budget_sweep, prepared, base, choice, worst, aims=PLAN, tie=tie, **options)
-    bound = partial(surely_above, prepared, exhausted=exhausted, **options)
+
+    def plan(limits: Limits) -> Swept:
+        return budget_sweep(prepared, base, choice, worst, limits, aims=PLAN, tie=tie, **options)
+
+    def bound() -> tuple[FloatArray, str]:
+        return surely_above(prepared, limits, exhausted=exhausted, **options)
+
     if limits.threads > 1 and limits.keeper is None:
         with limits, ThreadPoolExecutor(1, thread_name_prefix="prudent") as pool:
-            below = pool.submit(bound, limits)
+            below = pool.submit(bound)
             swept, (low, stopped) = plan(limits), below.result()
     else:
-        low, stopped = bound(limits)
+        low, stopped = bound()
         # If it was stopped, the checkpoint is that sweep's; the next sweep only yields an answer.
         swept = plan(replace(limits, keeper=None) if stopped else limits)
     return replace(swept, low=low, stopped=swept.stopped or stopped)
@@ -78,30 +82,51 @@ def surely_above(
     """Sweep for a lower bound until no larger budget can be optimal for alpha, or up to ``most``.
 
     Without budget the first objective is ``exhausted`` in all states if given, else it follows from the terms and V.
-    The bound is linear between levels, with costs between levels; what is ``exhausted`` at once is not linear, so then
-    costs are rounded down.  Return the bound for each budget from 0 up, and why the sweep stopped early, if it did.
+    The bound is linear between levels, with costs between levels.  What is ``exhausted`` at once is not linear, so then
+    costs are rounded down; and if steps are so coarse that the other bound is of no use.  Return the bound for each
+    budget from 0 up, and why the sweep stopped early, if it did.
     """
-    linear = exhausted is None
-    down = prepare(prepared.model, prepared.scale.step, down=not linear, between=linear)
+    options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until}
+    if exhausted is None:
+        low, stopped = _swept_below(prepared, limits, between=True, **options)
+        of_use = float((np.arange(len(low)) + low / (alpha or 1.0)).min()) >= surely_expected(prepared)[prepared.start]
+        if of_use or stopped or (not np.isfinite(low).all() and alpha is None):
+            return low, stopped
+    return _swept_below(prepared, limits, between=False, exhausted=exhausted, **options)
+
+
+def _swept_below(
+    prepared: Prepared,
+    limits: Limits,
+    *,
+    between: bool,
+    alpha: float | None,
+    most: int,
+    terms: Terms,
+    until: Callable[[float], bool] | None,
+    exhausted: float | None = None,
+) -> tuple[FloatArray, str]:
+    """Sweep costs between levels, or rounded down."""
+    below = prepare(prepared.model, prepared.scale.step, down=not between, between=between)
     least = surely_expected(prepared)
     # More cycles are free, so more states are collapsed into one; it takes the least of its members' values.
-    low = np.full(down.n_states, np.inf)
+    low = np.full(below.n_states, np.inf)
     known = prepared.members.state_of >= 0
-    np.minimum.at(low, down.members.state_of[known], least[prepared.members.state_of[known]])
-    low[down.start] = min(low[down.start], least[prepared.start])
-    low = (terms.accrual + terms.slope) * low * (1 - 4 * UNIT)
+    np.minimum.at(low, below.members.state_of[known], least[prepared.members.state_of[known]])
+    low[below.start] = min(low[below.start], least[prepared.start])
+    # Rounded down, row b stands for budgets just above b - 1 (limits from the right): they are gone once b is charged.
+    low = ((terms.accrual + terms.slope) * low + (0.0 if between else terms.slope)) * (1 - 4 * UNIT)
     if exhausted is not None:
-        # Row b stands for budgets just above b - 1 (limits from the right): they are gone once b levels are charged.
-        low = np.full(down.n_states, exhausted)
-    worst = least_worst_case(down)
+        low = np.full(below.n_states, exhausted)
+    worst = least_worst_case(below)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
     if terms.accrual > 0:
-        worst = without_safety(down)
+        worst = without_safety(below)
     base = Base(low, low, low)
     swept = budget_sweep(
-        down, base, down.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
+        below, base, below.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
     )
-    return swept.low if linear else swept.low[1:], swept.stopped
+    return swept.low if between else swept.low[1:], swept.stopped
 
 
 def without_safety(prepared: Prepared) -> WorstCase:

@@ -13,10 +13,11 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Terms
 from prudent.models.rows import IntArray
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress, announce
 
 __all__ = ["budget_sweep"]
+
 
 def budget_sweep(
     prepared: Prepared,
@@ -61,6 +62,8 @@ def budget_sweep(
                 f = np.arange(seen, sweep.done) + sweep.found[row, seen : sweep.done] / alpha
                 best, seen = min(best, float(f.min(initial=np.inf))), sweep.done
             end = min(most, best * (1 + 1e-9))
+            if prepared.between and np.isfinite(end):  # budgets between levels count: up to the level above
+                end = np.ceil(end)
             if sweep.done > end:
                 break
             last = int(min(sweep.done + min(batch, max(sweep.done, sweep.first)), end + 1))
@@ -76,6 +79,8 @@ def budget_sweep(
                     if not stopped:
                         raise
                     announce(str(error))  # the answer so far is still returned
+            if stopped and not limits.partial:
+                raise Stopped(stopped, "the sweep")
             if stopped:
                 break
             sweep.advance(last, final=last > end)

@@ -21,10 +21,13 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_c
 from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import shown_bytes
 
-__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "sweep_bytes", "work_per_level"]
+__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "solve_bytes", "sweep_bytes", "work_per_level"]
 
 PER_LEVEL = 120
 """Bytes for each level, for the values of the start and what is computed from them."""
+
+LAYERS = 4
+"""Tables of an evaluation: the probability of being somewhere, two moments of what rounding left out, and a copy."""
 
 TRIAL = 10**9
 """The most bytes that timing a few levels may take."""
@@ -45,6 +48,14 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
     kind = np.dtype(choice_type(prepared))
     actions = 2 * prepared.n_states * (levels + 1) * kind.itemsize if aims.plan else 0  # in parts, then joined
     return values + actions + PER_LEVEL * (levels + 1)
+
+
+def solve_bytes(prepared: Prepared, levels: int) -> int:
+    """Return the memory that a solve of so many levels takes: with rounded costs, a bound and an evaluation as well."""
+    if not prepared.scale.rounded:
+        return sweep_bytes(prepared, levels)
+    looked_back = min(int(prepared.cost.max(initial=0)), levels) + 1
+    return sweep_bytes(prepared, levels, PLAN) + 8 * prepared.n_states * (looked_back + (LAYERS * looked_back))
 
 
 def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:

@@ -130,7 +130,12 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     values = Values(at, excess, mean, 0, 0, 0, nothing, nothing, entry, first - focus.low, 1)
     actions = int(np.diff(prepared.action_start).max(initial=1))
     scratch = Scratch(
-        np.empty(actions * tile), np.empty((1, 1)), np.empty(tile), np.empty(tile), np.zeros(tile, np.int64), np.zeros(1)
+        np.empty(actions * tile),
+        np.empty((1, 1)),
+        np.empty(tile),
+        np.empty(tile),
+        np.zeros(tile, np.int64),
+        np.zeros(1),
     )
     work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
     with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:
@@ -155,9 +160,9 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     error = tiling.error(np.arange(begin, end))
     found[1, begin:end] = found[0, begin:end] * (sure * (1 - error))
     lost = (1 + float(scratch.lost[0])) ** tiling.sums * (1 + float(error.max())) - 1
-    number = (least.choice - prepared.action_start[:-1]).astype(kind)
-    choices = Choices(entry, first, focus.low, focus.high, 1, np.where(prepared.is_goal, 0, number).astype(kind))
-    return Swept(found[0], found[1], found[2], choices, None, "", float(lost))
+    without = (least.choice - prepared.action_start[:-1]).astype(kind)
+    choices = Choices(entry, first, focus.low, focus.high, 1, without)
+    return Swept(found[0], found[1], found[2], without[None], None, "", float(lost), choices)
 
 
 def _rows(prepared: Prepared, tiling: Tiling, size: IntArray, room: int) -> tuple[IntArray, int]:
@@ -199,5 +204,3 @@ def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
         elif length > 0:
             joined.append((at, length))
     return joined
-
-

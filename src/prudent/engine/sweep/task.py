@@ -69,10 +69,11 @@ class Swept:
     excess: FloatArray  # (n_levels,)  U of the start
     low: FloatArray  # (n_levels,)  lower bound on U of the start
     mean: FloatArray  # (n_levels,)  M of the start
-    choice: NDArray[Any] | Choices  # (n_levels, n_states)  the action's number within its state; or some of them
+    choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
     tables: Tables | None  # the values of all levels, if they were kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
     lost: float = np.nan  # bound on how far, relatively, the policies' U is above the least; nan if unknown
+    focused: Choices | None = None  # the actions where only part was swept; ``choice`` has the first row then
 
 
 @dataclass

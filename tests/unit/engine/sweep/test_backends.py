@@ -120,7 +120,7 @@ def test_another_way_to_sweep_is_an_entry_in_the_list(alpha, request):
 def test_another_way_to_sweep_is_kept_in_checkpoints(request, tmp_path, monkeypatch):
     truth, file, looks = prudent.solve(GAME, 0.2), tmp_path / "place", []
     request.getfixturevalue("third")
-    monkeypatch.setattr("prudent.engine.sweep.driver.FIRST", 10)
+    monkeypatch.setattr(PlainSweep, "first", 10)
     with monkeypatch.context() as patch:
         patch.setattr(Limits, "stop", property(lambda self: "interrupted" if looks.append(1) or len(looks) > 3 else ""))
         stopped = prudent.solve(GAME, 0.2, checkpoint=file)

@@ -10,6 +10,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.sweep.backends import BACKENDS
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.estimate import sweep_bytes
+from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
@@ -151,7 +152,7 @@ def test_a_sweep_that_is_stopped_keeps_its_place_and_goes_on(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Limits, "stop", property(lambda self: "time" if looks.append(1) or len(looks) > 1 else ""))
         found = swept(alpha=None, most=3000, limits=limits)
-    assert (found.stopped, len(found.excess), shelf.saved) == ("time", 512, 1)
+    assert (found.stopped, len(found.excess), shelf.saved) == ("time", LevelSweep.first + 1, 1)
     again = swept(alpha=None, most=3000, limits=limits)
     assert again.stopped == ""
     assert np.array_equal(again.excess, whole.excess) and np.array_equal(again.choice, whole.choice)
