@@ -59,7 +59,7 @@ def running():
 @pytest.fixture(scope="session")
 def strict():
     """A server that allows little."""
-    with serving(workers=1, upload=1000, uploads=3000, memory=10**6) as server:
+    with serving(workers=1, upload=1000, uploads=3000, memory=2 * 10**5) as server:
         yield server
 
 

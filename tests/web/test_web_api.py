@@ -59,6 +59,61 @@ def test_numbers_of_rounded_costs_are_those_of_the_command(get):
     assert ours["shown"]["cvar"] == f"≥\u00a0{theirs['cvar']:,.6f}"
 
 
+def test_the_gap_asked_for_goes_into_every_plan(get):
+    model, settings = prudent.domains.autonomous_navigation(seed=3), {"set": "seed=3", "alpha": 0.05}
+    steps = set()
+    for gap in (None, 1e-2, 1e-4):
+        asked = {} if gap is None else {"relative_gap": gap}
+        options = [] if gap is None else ["--relative-gap", gap]
+        theirs = printed("solve", "autonomous-navigation", "--set", "seed=3", "--alpha", 0.05, *options)
+        ours = get("solve", "autonomous-navigation", **settings, **asked).json()
+        ours["plan"].pop("seconds")
+        assert ours["plan"] == theirs
+        assert (ours["rounded"], ours["refines"], ours["refining"]) == (True, True, False)
+        steps.add(theirs["step"])
+        plan = prudent.solve(model, 0.05, **asked)
+        shown = get("policy", "autonomous-navigation", **settings, **asked).json()
+        assert shown["budget"]["start"] == plan.policy.budget
+        run = get("play", "autonomous-navigation", run=1, **settings, **asked).json()
+        assert run["budget"] == plan.policy.budget
+        data = get("data.json", "autonomous-navigation", **settings, **asked).json()
+        assert data["step"] == plan.step
+        assert data["distribution"]["values"] == prudent.evaluate(model, plan.policy).values.tolist()
+        mean = get("solve", "autonomous-navigation", method="expected", **settings, **asked).json()["plan"]
+        assert mean["status"] == "approximate"  # it is not refined, whatever the gap
+    assert len(steps) == 3
+
+
+def test_a_gap_makes_no_difference_where_the_optimum_takes_little(get):
+    for asked in ({}, {"relative_gap": 0.01}, {"relative_gap": 0}):
+        answer = get("solve", "betting-game", alpha=0.2, **asked).json()
+        assert (answer["plan"]["status"], answer["refines"], answer["rounded"]) == ("optimal", False, False)
+
+
+def test_what_would_take_long_at_fine_steps_is_simulated_or_refused(monkeypatch):
+    from prudent.apps.web import tasks
+    from prudent.apps.web.sessions import Session
+
+    session, values = Session(prudent.domains.betting_game(stages=4), {}, 10**9), {"alpha": "0.2"}
+    exact = json.loads(tasks.perform(session, "solve", values))["bars"]
+    monkeypatch.setattr(tasks, "LONG", 100)
+    rough = json.loads(tasks.perform(session, "solve", values))["bars"]
+    assert (exact["simulated"], rough["simulated"]) == (False, True)
+    assert np.interp(exact["x"], rough["x"], rough["p"]) == pytest.approx(exact["p"], abs=0.02)
+    with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1: choose a wider gap"):
+        tasks.perform(session, "play", values)
+
+
+def test_bars_are_fine_where_runs_are_and_rare_ends_do_not_matter():
+    from prudent.apps.web.sessions import Session
+    from prudent.apps.web.tasks import perform
+
+    usual = [(0.0999, "g", cost) for cost in range(100, 200, 10)]
+    model = prudent.build("s", {"s": {"go": [*usual, (0.0005, "g", 0), (0.0005, "g", 5000)]}})
+    bars = json.loads(perform(Session(model, {}, 10**9), "solve", {"alpha": "0.5"}))["bars"]
+    assert len(bars["x"]) == 12 and bars["width"] <= 10
+
+
 def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
     from prudent.apps.web.sessions import Session
 
@@ -270,6 +325,8 @@ def test_bad_input_gets_the_message_of_the_command(get, model, settings, alpha):
         ("solve", {}, "alpha is ''"),
         ("solve", {"alpha": "nan"}, "alpha is nan"),
         ("solve", {"alpha": 0.2, "method": "magic"}, "unknown method 'magic'"),
+        ("solve", {"alpha": 0.2, "relative_gap": "-1"}, "relative_gap is -1"),
+        ("policy", {"alpha": 0.2, "relative_gap": "small"}, "relative_gap is 'small'"),
         ("policy", {"alpha": 0.2, "left": "inf"}, "left is 'inf'"),
         ("play", {"alpha": 0.2, "run": "-1"}, "run is '-1'"),
         ("decisions.csv", {"alpha": 0.2, "method": "cvar-wc"}, "use method='exact'"),

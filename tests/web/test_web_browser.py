@@ -207,6 +207,64 @@ def test_domain_and_parameters(visit):
     assert here.page.inner_text("#problem") == "horizon is 0; it must be a whole number, at least 1"
 
 
+def test_a_gap_is_chosen_where_it_makes_a_difference(visit):
+    here = visit("?model=autonomous-navigation&alpha=0.05").ready(alpha=0.05)
+    assert here.page.is_visible("#relative-gap") and here.page.input_value("#relative-gap") == ""
+    for gap, percent in (("0.01", 1), ("0.0001", 0.01)):
+        here.page.select_option("#relative-gap", gap)
+        theirs = printed("solve", "autonomous-navigation", "--alpha", 0.05, "--relative-gap", gap)
+        here.wait(f"document.querySelector('#plan-exact dd[data-key=upper]').dataset.value === '{theirs['upper']}'")
+        have = re.fullmatch(
+            r"within gap: bounds (\S+) % apart, costs rounded to steps of (\S+)", here.page.inner_text("#have")
+        )
+        assert float(have[1]) == pytest.approx(100 * (1 - theirs["lower"] / theirs["upper"]), rel=0.05)
+        assert float(have[1]) <= percent and float(have[2]) == theirs["step"]
+        assert f"relative_gap={gap}" in here.page.url
+        assert f"relative_gap={gap}" in here.page.get_attribute("#downloads a >> nth=0", "href")
+        assert f"--relative-gap {gap} --json" in here.page.text_content("#command")
+    here.wait("document.getElementById('story').dataset.alpha === '0.05'")
+    again = visit(here.page.url.removeprefix(here.address + "/")).ready(alpha=0.05)
+    assert again.page.input_value("#relative-gap") == "0.0001"
+    assert again.number("upper").inner_text() == here.number("upper").inner_text()
+    here.page.select_option("#model", "figure-2")
+    here.wait("document.getElementById('about').textContent.startsWith('figure-2')")
+    assert not here.page.is_visible("#relative-gap") and "relative_gap" not in here.page.url
+
+
+def test_the_best_plan_so_far_is_shown_until_another_question_stops_it(visit):
+    here = visit("?model=autonomous-navigation&set=seed%3D7&alpha=0.2&relative_gap=1e-12")
+    here.page.wait_for_selector("#plan-exact .badge.refining")
+    assert here.page.locator("#plan-exact .badge").inner_text() == "refining…"
+    here.wait("document.querySelector('#plan-exact .chart.js-plotly-plot')")
+    assert here.page.inner_text("#have").startswith("refining, so far: bounds ")
+    lower, upper = (float(here.number(key).get_attribute("data-value")) for key in ("lower", "upper"))
+    theirs = printed("solve", "autonomous-navigation", "--set", "seed=7", "--alpha", 0.2)
+    assert lower <= theirs["upper"] and theirs["lower"] <= upper
+    assert "at least" in here.page.inner_text("#headline")
+    here.page.select_option("#relative-gap", "")
+    here.wait(f"document.querySelector('#plan-exact dd[data-key=upper]').dataset.value === '{theirs['upper']}'")
+    here.ready()
+    assert here.page.locator("#plan-exact .badge").inner_text() == "within gap"
+
+
+def test_a_solve_that_takes_too_long_leaves_what_it_had(visit, get):
+    best = get("solve", "autonomous-navigation", alpha=0.2, relative_gap=0.01).json() | {"refining": True}
+    here = visit("?model=autonomous-navigation&alpha=0.2").ready()
+    here.expected, held = ("504",), []
+    here.page.route(
+        re.compile("api/solve.*relative_gap=0&|api/solve.*relative_gap=0$"), lambda route: held.append(route)
+    )
+    here.page.route(re.compile("api/so-far"), lambda route: route.fulfill(json=best))
+    here.page.select_option("#relative-gap", "0")
+    here.page.wait_for_selector("#plan-exact .badge.refining")
+    assert "--gap 0 --json" in here.page.text_content("#command")
+    held[-1].fulfill(status=504, json={"error": "too long"})
+    here.page.wait_for_selector("#plan-exact .badge:not(.refining)")
+    assert here.page.inner_text("#problem") == "too long"
+    assert float(here.number("upper").get_attribute("data-value")) == best["plan"]["upper"]
+    assert here.page.inner_text("#have").startswith("within gap: bounds ")
+
+
 LEFT_OVER = """() => [...document.querySelectorAll(".chart, #curve, #frontier, #map, #story")]
     .filter((place) => place.classList.contains("js-plotly-plot"))
     .filter((place) => place.classList.contains("waiting") || [...place.childNodes].some((node) => node.nodeType === 3))

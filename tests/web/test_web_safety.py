@@ -146,10 +146,10 @@ def wait_for(condition, seconds=30):
         time.sleep(0.05)
 
 
-def at_rest(server):
-    """What a server's slow workers have done so far, once they do nothing."""
-    wait_for(lambda: counts(server)["at work"] == 0, 10)
-    return Counter(counts(server))
+def at_rest(server, crew="slow"):
+    """What a server's workers have done so far, once they do nothing."""
+    wait_for(lambda: counts(server, crew)["at work"] == 0, 10)
+    return Counter(counts(server, crew))
 
 
 def test_who_hangs_up_stops_the_solve(running):
@@ -160,6 +160,38 @@ def test_who_hangs_up_stops_the_solve(running):
     assert told["stopped"] + told["replaced"] == 1 and told["answered"] == 0
     answer = running.client.get("/api/solve?model=figure-2&alpha=0.13&method=cvar-wc")
     assert answer.json()["plan"]["cvar"] == prudent.solve(prudent.domains.figure_2(), 0.13, method="cvar-wc").cvar
+
+
+def test_what_a_solve_has_so_far_is_told_until_it_is_stopped(running):
+    """A gap for which steps get finer and finer: the solve goes on until nobody waits for it."""
+    values = {"model": "autonomous-navigation", "set": "seed=5", "alpha": 0.2, "relative_gap": 1e-12}
+    before = at_rest(running, "quick")
+
+    def so_far(**changed):
+        return running.client.get("/api/so-far", params={**values, **changed}).json()
+
+    async def patient():
+        async with httpx.AsyncClient(base_url=running.address, timeout=60) as client:
+            solve = asyncio.create_task(client.get("/api/solve", params=values))
+            while (best := so_far()) is None:
+                assert not solve.done()
+                await asyncio.sleep(0.05)
+            assert so_far(alpha=0.3) is None
+            solve.cancel()
+            return best
+
+    assert so_far() is None
+    best = asyncio.run(patient())
+    plan = best["plan"]
+    final = prudent.solve(prudent.domains.autonomous_navigation(seed=5), 0.2)
+    assert best["refining"] and best["refines"] and plan["status"] == "gap_not_reached"
+    assert plan["lower"] <= final.upper and final.lower <= plan["upper"]
+    assert sum(best["bars"]["p"]) == pytest.approx(1, abs=1e-9)
+    told = at_rest(running, "quick") - before
+    assert told["stopped"] == 1 and told["answered"] == told["replaced"] == 0
+    assert so_far() is None
+    answer = running.client.get("/api/solve", params={**values, "relative_gap": 0.01})
+    assert answer.json()["plan"]["status"] == "within_gap"
 
 
 def test_what_was_stopped_half_way_is_not_built_upon(start):
@@ -250,17 +282,17 @@ def test_kept_answers_are_bounded_and_failures_are_not_kept():
             return text
 
         for i in range(50):
-            assert await answers.get(str(i), lambda keep, i=i: body(bytes([i]) * 20)) == bytes([i]) * 20
+            assert await answers.get(str(i), lambda keep, tell, i=i: body(bytes([i]) * 20)) == bytes([i]) * 20
         assert answers.size <= 100 and len(answers.kept) == 5
-        assert await answers.get("large", lambda keep: body(b"x" * 99)) == b"x" * 99
+        assert await answers.get("large", lambda keep, tell: body(b"x" * 99)) == b"x" * 99
         assert "large" not in answers.kept
 
-        async def fail(keep):
+        async def fail(keep, tell):
             raise RuntimeError("once")
 
         with pytest.raises(RuntimeError):
             await answers.get("new", fail)
-        assert await answers.get("new", lambda keep: body(b"then")) == b"then"
+        assert await answers.get("new", lambda keep, tell: body(b"then")) == b"then"
         assert not answers.open
 
     asyncio.run(story())

@@ -9,6 +9,7 @@ as close as asked for.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
@@ -43,7 +44,7 @@ from prudent.results.plan import Plan
 from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
 
-__all__ = ["Job", "begin", "explored", "plan_of", "stage_of"]
+__all__ = ["Job", "begin", "explored", "heard", "plan_of", "stage_of", "tell_so_far"]
 
 STALLED = 0.9
 """Where a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
@@ -92,21 +93,22 @@ class Job:
         first_step: Callable[[Prepared, float], float],
         *,
         focused: Callable[[Prepared, Focus], Stage[Found]] | None = None,
+        tell: Callable[[Stage[Found]], None] = lambda best: None,
         order: int = 2,
         one_question: bool = True,
         may_stall: bool = False,
     ) -> Stage[Found]:
         """Return the best of all attempts, with the best of their bounds.
 
-        ``focused`` makes an attempt only where an optimal plan can be.  The gap shrinks about with the step to the
-        power of ``order``.  With ``one_question`` false the question depends on the step, and the last answer is
-        returned.  With ``may_stall`` part of the gap need not come from rounding, so attempts end when a finer step
-        does not help.
+        ``focused`` makes an attempt only where an optimal plan can be; ``tell`` takes the best attempt so far, whenever
+        it is to be refined.  The gap shrinks about with the step to the power of ``order``.  With ``one_question``
+        false the question depends on the step, and the last answer is returned.  With ``may_stall`` part of the gap
+        need not come from rounding, so attempts end when a finer step does not help.
         """
         prepared = self.prepared(self.step)
         if self.step is not None:
             return attempt(prepared)
-        rounded = partial(self._rounded, attempt, order=order, one_question=one_question, may_stall=may_stall)
+        rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
         stage, refused, lacking = None, None, "work"
@@ -125,7 +127,7 @@ class Job:
         except TooLarge as error:
             raise (refused or error) from None
         if focused is not None and focusable and best.prepared.scale.rounded:
-            best, lacking = self._focused(prepared, best, focused, lacking)
+            best, lacking = self._focused(prepared, best, focused, tell, lacking)
         return replace(best, notes=(_why_rounded(common, lacking),)) if best.prepared.scale.rounded else best
 
     def _exactly(
@@ -146,6 +148,7 @@ class Job:
         prepared: Prepared,
         best: Stage[Found],
         focused: Callable[[Prepared, Focus], Stage[Found]],
+        tell: Callable[[Stage[Found]], None],
         lacking: str,
     ) -> tuple[Stage[Found], str]:
         """Attempt the exact optimum where it can be, if that is asked for or modest; also return what it lacks."""
@@ -153,6 +156,7 @@ class Job:
         wanted = self.target.exact or not self.target.said
         if best.stopped or not wanted or not np.isfinite(upper):
             return best, lacking
+        tell(best)
         try:
             focus = focus_on(prepared, self.alpha, upper, cells_of(upper), self.limits)
             if focus is None or not (self.target.exact or affordable(focus.work, self.limits)):
@@ -166,6 +170,7 @@ class Job:
     def _rounded(
         self,
         attempt: Callable[[Prepared], Stage[Found]],
+        tell: Callable[[Stage[Found]], None],
         step: float,
         best: Stage[Found] | None = None,
         *,
@@ -201,6 +206,7 @@ class Job:
             step, stopped, needs = finer_step(stage, self._aim, self.limits, finest, order, base=self._base)
             if stopped:
                 break
+            tell(best)
         self.limits.partial = True
         return replace(best, stopped=stopped or best.stopped, needs=needs)
 
@@ -313,6 +319,26 @@ def plan_of(
         seconds=stage.seconds,
         notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
     )
+
+
+_listener: ContextVar[Callable[[Plan], None] | None] = ContextVar("who hears the best plan so far", default=None)
+
+
+@contextmanager
+def heard(listener: Callable[[Plan], None]) -> Iterator[None]:
+    """Let a listener hear the best plan so far, each time that a solve inside goes on to refine it."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def tell_so_far(job: Job, method: str, best: Stage[Solution]) -> None:
+    """Let the listener, if there is one, hear the best plan so far."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(plan_of(job.model, method, job.alpha, replace(best, seconds=job.seconds), job.target, job.limits))
 
 
 def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[str]:

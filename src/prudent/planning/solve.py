@@ -4,6 +4,7 @@
 """
 
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
-from prudent.planning.driver import Job, begin, plan_of, stage_of
+from prudent.planning.driver import Job, begin, plan_of, stage_of, tell_so_far
 from prudent.planning.objective import solve_for
 from prudent.planning.refine import Stage, fair_step, first_step, many_levels
 from prudent.policies.distribution import check_alpha
@@ -142,7 +143,7 @@ def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
         return first_step(prepared, alpha, job.target, job.limits)
 
     if name == "exact":
-        return job.kept(lambda: job.refined(attempt, first, focused=focused))
+        return job.kept(lambda: job.refined(attempt, first, focused=focused, tell=partial(tell_so_far, job, name)))
     return job.kept(lambda: attempt(_for_the_mean(job) if name == "expected" else job.prepared(job.step)))
 
 

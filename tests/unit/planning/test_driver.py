@@ -1,11 +1,13 @@
 """One driver under every verb: what is asked of the bounds holds for all of them, where costs have no common step."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import prudent
+from prudent.planning.driver import heard
 from strategies import noisy_table
 
 SEEDS = (0, 3, 5, 8)
@@ -135,3 +137,35 @@ def test_a_very_long_mean_is_answered_with_bounds():
     plan = prudent.solve(model, 1.0, method="expected")
     assert plan.expected == pytest.approx(float(truth), rel=1e-9)
     assert plan.expected_lower <= truth <= plan.upper < 1.000001 * plan.expected
+
+
+def told(model, alpha, **asked):
+    """Solve; return the plan, and the best ones so far that a listener heard."""
+    heard_of = []
+    with heard(heard_of.append):
+        plan = prudent.solve(model, alpha, **asked)
+    return plan, heard_of
+
+
+def test_a_listener_hears_the_best_plan_each_time_it_is_to_be_refined(monkeypatch):
+    for name in ("COARSE", "FAIR"):
+        monkeypatch.setattr(f"prudent.planning.refine.{name}", 20)  # levels of the first step
+    model = real_model(0)
+    plan, before = told(model, 0.3, relative_gap=1e-6)
+    assert before and [each.status for each in before] == ["gap_not_reached"] * len(before)
+    for coarse, fine in pairwise([*before, plan]):
+        assert coarse.step >= fine.step and coarse.lower <= fine.lower and fine.upper <= coarse.upper
+    for each in before:
+        assert each.lower <= prudent.evaluate(model, each.policy).cvar(0.3) <= each.upper
+    assert told(model, 0.3, relative_gap=1e-6, method="expected")[1] == []
+    assert told(model, 0.3, step=before[0].step)[1] == []  # one step is given, and kept
+
+
+def test_a_listener_hears_the_rounded_plan_before_the_exact_one_is_sought(monkeypatch):
+    monkeypatch.setattr("prudent.planning.driver.modest", lambda prepared, alpha: False)
+    ways = {"slow": [(0.9, 1, 123.47), (0.1, 1, 230.51)], "fast": [(0.7, 1, 12.34), (0.3, 1, 459.13)]}
+    model = prudent.build(0, lambda i: {a: [(p, i + d, c) for p, d, c in o] for a, o in ways.items()} if i < 6 else {})
+    plan, before = told(model, 0.2)
+    exact = before[-1]
+    assert (plan.status, plan.step, exact.status) == ("optimal", 0.01, "within_gap")
+    assert exact.step > plan.step and exact.lower <= plan.lower <= plan.upper <= exact.upper

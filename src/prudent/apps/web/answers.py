@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 __all__ = ["Answers"]
 
-Work = Callable[[Callable[[bytes], None]], Awaitable[bytes]]
-"""Computes an answer; its argument takes an answer that comes when nobody waits any more."""
+Take = Callable[[bytes], None]
+Work = Callable[[Take, Take], Awaitable[bytes]]
+"""Computes an answer; it hands an answer that comes when nobody waits any more to one function, what it has so far to
+the other."""
 
 
 @dataclass
 class _Question:
     work: "asyncio.Task[bytes]"
     waiting: int = 0
+    so_far: bytes | None = None
 
 
 class Answers:
@@ -45,10 +48,20 @@ class Answers:
                 self.open.pop(question, None)
                 found.work.cancel()
 
+    def so_far(self, question: str) -> bytes | None:
+        """Return what is known so far of the answer to a question under way, if anything is."""
+        found = self.open.get(question)
+        return None if found is None else found.so_far
+
     async def _worked(self, question: str, work: Work) -> bytes:
         this = asyncio.current_task()
+
+        def tell(body: bytes) -> None:
+            if question in self.open and self.open[question].work is this:
+                self.open[question].so_far = body
+
         try:
-            body = await work(lambda late: self._keep(question, late))
+            body = await work(lambda late: self._keep(question, late), tell)
         finally:
             if question in self.open and self.open[question].work is this:
                 del self.open[question]

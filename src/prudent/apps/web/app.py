@@ -1,8 +1,8 @@
 """The routes: the page and its files, what can be asked about a model, and uploads.
 
-All state is in the query: ``model``, ``set`` (repeatable, as ``--set``) and ``alpha``, ``method``, ``left``, ``layer``,
-``run``.  ``model`` is a domain, or the number of an upload.  That number is a digest of the content under a secret key
-of this process, so only the uploader knows it.
+All state is in the query: ``model``, ``set`` (repeatable, as ``--set``) and ``alpha``, ``method``, ``relative_gap``,
+``left``, ``layer``, ``run``.  ``model`` is a domain, or the number of an upload.  That number is a digest of the
+content under a secret key of this process, so only the uploader knows it.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ from prudent.runtime.limits import available_memory, cores
 __all__ = ["ServerLimits", "make_app"]
 
 TEXTS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
-SLOW = {"curve", "frontier"}  # tasks for the slow workers, as are all tasks with a slow method
+SLOW = {"curve", "frontier"}  # tasks for the slow workers, as are all with a slow method or with no gap at all
+EXACT = "0"  # the gap that the page asks for to have no gap
 KINDS = {
     "plan.safetensors": "application/octet-stream",
     "decisions.csv": "text/csv; charset=utf-8",
@@ -44,12 +45,12 @@ KINDS = {
 }
 ASKED = {
     "check": (),
-    "solve": ("alpha", "method", "sure"),
+    "solve": ("alpha", "method", "relative_gap", "sure"),
     "curve": (),
     "frontier": ("alpha",),
-    "policy": ("alpha", "left", "layer"),
-    "play": ("alpha", "run"),
-    **{name: ("alpha", "method") for name in KINDS},
+    "policy": ("alpha", "relative_gap", "left", "layer"),
+    "play": ("alpha", "relative_gap", "run"),
+    **{name: ("alpha", "method", "relative_gap") for name in KINDS},
 }
 """The values of the query that each task uses; questions that differ only in others are the same."""
 
@@ -161,10 +162,8 @@ class Server:
         task = request.path_params["task"]
         if task not in ASKED:
             return _error(404, f"there is no {task!r:.60} here")
-        query = request.query_params
-        model, settings = query.get("model", ""), query.getlist("set")
-        values = {name: query[name] for name in ASKED[task] if name in query}
-        about: dict[str, Any] = {"task": task, "model": model, "set": settings, "values": values}
+        about, question = _asked(task, request)
+        model, settings, values = about["model"], about["set"], about["values"]
         raw = None
         if model.startswith("upload-"):
             if model not in self.uploads:
@@ -175,13 +174,29 @@ class Server:
             about["name"], raw = self.uploads[model]
         about["key"] = json.dumps([model, settings])
         method = METHODS.get(values.get("method", ""))
-        crew = self.slow if task in SLOW or (method and method.from_paper) else self.quick
-        question = json.dumps([task, model, settings, sorted(values.items())])
-        body = await _unless_gone(request.receive, self.answers.get(question, lambda keep: crew.run(about, raw, keep)))
+        slow = task in SLOW or values.get("relative_gap") == EXACT or (method and method.from_paper)
+        crew = self.slow if slow else self.quick
+        work = self.answers.get(question, lambda keep, tell: crew.run(about, raw, keep, tell))
+        body = await _unless_gone(request.receive, work)
         headers = {"Cache-Control": "no-store"}
         if task in KINDS:
             headers["Content-Disposition"] = f'attachment; filename="{task}"'
         return Response(body, media_type=KINDS.get(task, "application/json"), headers=headers)
+
+    async def so_far(self, request: Request) -> Response:
+        """Tell the best answer so far to a solve with the same query that somebody waits for; null if there is none."""
+        _, question = _asked("solve", request)
+        body = self.answers.so_far(question)
+        return Response(body or b"null", media_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+def _asked(task: str, request: Request) -> tuple[dict[str, Any], str]:
+    """Return what a request asks for, and that as a text: the same text has the same answer."""
+    query = request.query_params
+    model, settings = query.get("model", ""), query.getlist("set")
+    values = {name: query[name] for name in ASKED[task] if name in query}
+    question = json.dumps([task, model, settings, sorted(values.items())])
+    return {"task": task, "model": model, "set": settings, "values": values}, question
 
 
 async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, bytes]) -> bytes:
@@ -257,6 +272,7 @@ def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Sta
             Route("/api/domains", server.domains),
             Route("/api/status", server.status),
             Route("/api/models", server.upload, methods=["POST"]),
+            Route("/api/so-far", server.so_far),
             Route("/api/{task}", server.ask),
         ],
         middleware=[Middleware(Guard, hosts=hosts, open_to_all=hosts != allowed_hosts("127.0.0.1"))],

@@ -110,7 +110,8 @@ def _network(session: Session, plan: Plan, slider: dict[str, Any]) -> dict[str, 
     """Show how often runs take each road, and where the plan turns, at a budget left, at junctions that runs pass."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
-    pairs, often = session.kept.get_or_make(("routes", plan.alpha), lambda: ways_of(model).used(plan.visits().played))
+    key = ("routes", plan.alpha, plan.step)
+    pairs, often = session.kept.get_or_make(key, lambda: ways_of(model).used(plan.visits().played))
     passed = np.zeros(model.n_states)
     passed[model.initial_state] = model.initial_probability
     np.add.at(passed, pairs[:, 1], often)

@@ -13,6 +13,7 @@ from prudent.io.formats import parse
 from prudent.methods.registry import METHODS
 from prudent.models.ssp import SSP
 from prudent.planning.curve import Curve
+from prudent.planning.refine import modest
 from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
 from prudent.runtime.limits import cores
@@ -59,8 +60,8 @@ class Session:
         self.model = model
         self.settings = settings  # the domain's parameters, as text; none for a file
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
-        self.plans, self.kept = Bounded(PLANS), Bounded(PIECES)
-        self.seconds = 0.0  # what the last exact solve took
+        self.plans, self.swept, self.kept = Bounded(PLANS), Bounded(PLANS), Bounded(PIECES)
+        self.seconds = 0.0  # what the last exact solve took, if it rounded no costs
 
     @cached_property
     def curve(self) -> Curve:
@@ -72,34 +73,40 @@ class Session:
         """Whether costs have no common step, or too fine a one."""
         return find_lattice(self.model.cost) is None or bool(self.curve.notes)
 
-    def plan(self, alpha: float, method: str, *, sure: bool = True) -> Plan:
-        """Return the plan for an alpha.
+    def plan(self, alpha: float, method: str, relative_gap: float | None = None, *, sure: bool = True) -> Plan:
+        """Return the plan for an alpha; only the yardstick is refined, so others do not depend on the gap.
 
         With ``sure`` it is what :func:`prudent.solve` returns, digit for digit.  Else, if solving takes a while, it
         comes from the sweep that serves every alpha: the same policy and numbers, except for the last digits of the
         bounds, which allow for the rounding errors of a longer sweep.
         """
-        swept = not sure and method == YARDSTICK and self.seconds > WHILE and alpha >= ALPHA_MIN and not self.rounded
-        if swept and (method, alpha, True) not in self.plans:
-            return self.plans.get_or_make((method, alpha, False), lambda: self.curve.plan(alpha))
-        return self.plans.get_or_make((method, alpha, True), lambda: self._solve(alpha, method))
+        key = (method, alpha, relative_gap if method == YARDSTICK else None)
+        usual = method == YARDSTICK and relative_gap is None and alpha >= ALPHA_MIN
+        if usual and not sure and key not in self.plans and self.seconds > WHILE and not self.rounded:
+            return self.swept.get_or_make(alpha, lambda: self.curve.plan(alpha))
+        return self.plans.get_or_make(key, lambda: self._solve(*key))
 
     def is_sure(self, plan: Plan) -> bool:
         """Return whether a plan comes from a solve of its own."""
-        return self.plans.get((plan.method, plan.alpha, True)) is plan
+        return any(each is plan for each in self.plans.values())
 
-    def _solve(self, alpha: float, method: str) -> Plan:
-        plan = prudent.solve(self.model, alpha, method=method, **self.options)
+    def _solve(self, method: str, alpha: float, relative_gap: float | None) -> Plan:
+        plan = prudent.solve(self.model, alpha, method=method, relative_gap=relative_gap, **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
         if method == YARDSTICK:
-            self.seconds = plan.seconds
+            self.seconds = 0.0 if plan.policy.prepared.scale.rounded else plan.seconds
         return plan
 
-    def distribution(self, alpha: float, method: str) -> Distribution:
+    def refines(self, plan: Plan) -> bool:
+        """Return whether the gap asked for can make a difference: for this plan, or for another alpha of the slider."""
+        prepared = plan.policy.prepared
+        return plan.method == YARDSTICK and (prepared.scale.rounded or not modest(prepared, ALPHA_MIN))
+
+    def distribution(self, plan: Plan) -> Distribution:
         """Return the distribution of a plan's total cost; that of least mean is the same for every alpha."""
-        key = ("distribution", method, alpha if METHODS[method].for_alpha else None)
-        return self.kept.get_or_make(key, lambda: self.plan(alpha, method, sure=False).total_cost())
+        key = ("distribution", plan.method, plan.alpha if METHODS[plan.method].for_alpha else None, plan.step)
+        return self.kept.get_or_make(key, plan.total_cost)
 
 
 def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:

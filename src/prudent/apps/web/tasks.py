@@ -6,6 +6,7 @@ Numbers are those of ``to_dict``, which ``--json`` prints; texts those of the ta
 import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,22 +18,37 @@ from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session
 from prudent.errors import PrudentError
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
+from prudent.planning.driver import heard
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.tables import at_least, csv_text, number, plain
 
-__all__ = ["TASKS", "as_alpha", "perform"]
+__all__ = ["TASKS", "as_alpha", "perform", "so_far"]
 
-BARS = 60
-"""About the most bars of a distribution."""
+BARS, ALL_BARS = 60, 600
+"""About the most bars of a distribution between its rare ends, and with them."""
+
+RARE = 1e-3
+"""The probability of each end."""
+
+LONG = 2**25
+"""States times levels above which no task looks at each pair of them: that takes many seconds."""
 
 SAMPLED = 25
 """Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
 
 
-def perform(session: Session, task: str, values: dict[str, str]) -> bytes:
-    """Return the body of an answer."""
-    return TASKS[task](session, values)
+def perform(
+    session: Session, task: str, values: dict[str, str], listener: Callable[[Plan], None] | None = None
+) -> bytes:
+    """Return the body of an answer; a listener hears the best plan so far while a solve refines it."""
+    with nullcontext() if listener is None else heard(listener):
+        return TASKS[task](session, values)
+
+
+def so_far(plan: Plan) -> bytes:
+    """Return the body of an answer to a solve that is still refining its plan."""
+    return _json({**_answer(plan, plan.total_cost), "refining": True, "refines": True, "sure": False})
 
 
 def as_alpha(values: dict[str, str]) -> float:
@@ -49,33 +65,41 @@ def _read(text: str) -> Any:
 
 
 def _plan(session: Session, values: dict[str, str], *, sure: bool = True) -> Plan:
-    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], sure=sure)
+    gap = _read(values["relative_gap"]) if "relative_gap" in values else None
+    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], gap, sure=sure)
 
 
 def _solve(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values, sure=values.get("sure") == "1")
-    result = session.distribution(plan.alpha, plan.method)
+    told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
+    return _json({**_answer(plan, lambda: session.distribution(plan)), **told})
+
+
+def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
+    """Return what a card shows; the distribution is that of simulated runs where all of them take long to follow."""
+    prepared = plan.policy.prepared
+    long = bool(prepared.n_states * prepared.scale.in_levels(plan.var) > LONG)
+    result = prudent.simulate(plan.model, plan.policy).distribution if long else follow()
     shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
     shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
     shown["cvar"] = (
         plan.own_cvar.removeprefix("exactly ").replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
     )
-    return _json(
-        {
-            "plan": plan.to_dict(),
-            "shown": shown,
-            "message": plan.message,
-            "std": result.std,
-            "bars": _bars(plan, result),
-            "sure": session.is_sure(plan),
-        }
-    )
+    return {
+        "plan": plan.to_dict(),
+        "shown": shown,
+        "message": plan.message,
+        "rounded": prepared.scale.rounded,
+        "std": result.std,
+        "bars": {**_bars(plan, result), "simulated": long or math.isnan(plan.var)},
+    }
 
 
 def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
     """Return a distribution as bars of equal width, none of which lies across VaR."""
     values, step = result.values, 0.0 if result.grouped else plan.step
-    span = float(values[-1] - values[0])
+    most, low, high = float(values[-1] - values[0]), result.quantile(RARE), result.quantile(1 - RARE)
+    span = max(min(high, float(values[-1])) - low, most * BARS / ALL_BARS)
     width = span / BARS or 1.0
     if step:
         width = step * max(math.ceil(span / step / BARS), 1)
@@ -96,7 +120,7 @@ def _frontier(session: Session, values: dict[str, str]) -> bytes:
     alpha = as_alpha(values)
     rough: dict[str, Any] = {"tolerance": 0.01}
     if session.rounded:  # a picture need not be as fine as a plan
-        rough = {"tolerance": 0.02, "most": 12, "step": 5 * session.curve.step}
+        rough = {"tolerance": 0.02, "most": 12, "step": session.curve.step}
     found = prudent.frontier(session.model, alpha, **rough, **session.options)
     if found.status == "interrupted":
         raise KeyboardInterrupt
@@ -104,7 +128,7 @@ def _frontier(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _policy(session: Session, values: dict[str, str]) -> bytes:
-    plan = session.plan(as_alpha(values), YARDSTICK, sure=False)
+    plan = _plan(session, values, sure=False)
     text = values.get("left")
     left = None if text is None else _read(text)
     if isinstance(left, str) or (left is not None and not math.isfinite(left)):
@@ -116,19 +140,25 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     text = values.get("run", "0")
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
-    return _json(played(session.plan(as_alpha(values), YARDSTICK, sure=False), int(text)))
+    plan = _plan(session, values, sure=False)
+    if plan.policy.prepared.n_states * plan.policy.level > LONG:
+        raise PrudentError(
+            f"a run compares actions at every budget, which takes too long for the page at steps of {plan.step:g}: "
+            "choose a wider gap, for which costs are rounded to larger steps, or use plan.explain"
+        )
+    return _json(played(plan, int(text)))
 
 
 def _distribution(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
-    result = session.distribution(plan.alpha, plan.method)
+    result = session.distribution(plan)
     rows = zip(result.values.tolist(), result.probabilities.tolist(), strict=True)
     return csv_text(("value", "probability"), rows).encode()
 
 
 def _data(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
-    result = session.distribution(plan.alpha, plan.method)
+    result = session.distribution(plan)
     return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
 
 

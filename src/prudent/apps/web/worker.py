@@ -1,7 +1,8 @@
 """A process that computes: frames in on stdin, frames out on stdout, one task at a time.
 
-A frame is two lengths (four bytes each, big-endian), a JSON object and raw bytes.  SIGINT stops the task at hand, as
-Ctrl-C stops the command, and leaves what is kept in place; the process ends with its stdin.
+A frame is two lengths (four bytes each, big-endian), a JSON object and raw bytes.  A solve that takes long sends what
+it has so far, in frames of the kind "so far", before its answer.  SIGINT stops the task at hand, as Ctrl-C stops the
+command, and leaves what is kept in place; the process ends with its stdin.
 """
 
 import json
@@ -9,18 +10,24 @@ import os
 import signal
 import struct
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, BinaryIO
 
 from prudent.apps.web.sessions import Bounded, Session, open_session
 from prudent.errors import ModelError, PrudentError
+from prudent.results.plan import Plan
 
 __all__ = ["LENGTHS", "main"]
 
 LENGTHS = struct.Struct(">II")
 SESSIONS = 4
 """The most models that a worker keeps, with their sweeps."""
+
+SILENCE = 0.4
+"""Seconds of a solve before it tells what it has so far: finer steps then take about as long again, or longer."""
 
 
 class Worker:
@@ -68,9 +75,13 @@ class Worker:
             if self.rang():  # the result may be unfinished
                 self.sessions.pop(about["key"], None)
                 reply, body = {"kind": "stopped"}, b""
-            text = json.dumps(reply).encode()
-            self.sink.write(LENGTHS.pack(len(text), len(body)) + text + body)
-            self.sink.flush()
+            self.send(reply, body)
+
+    def send(self, reply: dict[str, Any], body: bytes) -> None:
+        """Write a frame."""
+        text = json.dumps(reply).encode()
+        self.sink.write(LENGTHS.pack(len(text), len(body)) + text + body)
+        self.sink.flush()
 
     def answer(self, about: dict[str, Any], raw: bytes) -> tuple[dict[str, Any], bytes]:
         """Return a reply and its body."""
@@ -80,7 +91,8 @@ class Worker:
             session = self.session(about, raw)
             if session is None:
                 return {"kind": "unknown"}, b""
-            return {"kind": "answer"}, perform(session, about["task"], about["values"])
+            listener = self.listener() if about["task"] == "solve" else None
+            return {"kind": "answer"}, perform(session, about["task"], about["values"], listener)
         except PrudentError as error:
             problems = list(error.problems) if isinstance(error, ModelError) else [str(error)]
             return {"kind": "refused", "error": str(error), "problems": problems}, b""
@@ -91,6 +103,22 @@ class Worker:
         except Exception as error:  # a fault of ours must not end the worker; the server says that it happened
             traceback.print_exc()
             return {"kind": "failed", "error": f"{type(error).__name__}: {error}"}, b""
+
+    def listener(self) -> Callable[[Plan], None]:
+        """Return what sends the best plan so far, once a solve that begins now takes long."""
+        from prudent.apps.web.tasks import so_far
+
+        began = time.monotonic()
+
+        def send(plan: Plan) -> None:
+            if time.monotonic() - began < SILENCE:
+                return
+            body = so_far(plan)
+            self.busy = False  # a signal must not break the frame; the bell keeps it
+            self.send({"kind": "so far"}, body)
+            self.busy = True
+
+        return send
 
     def session(self, about: dict[str, Any], raw: bytes) -> Session | None:
         """Return the session of a model, or nothing for an upload whose bytes are needed first."""

@@ -42,6 +42,10 @@ class Refused(Exception):
         self.reply = reply
 
 
+def _ignore(body: bytes) -> None:
+    """Take what nobody waits for."""
+
+
 @dataclass(eq=False)
 class _Worker:
     process: asyncio.subprocess.Process
@@ -69,6 +73,14 @@ class _Worker:
         size, extra = LENGTHS.unpack(await self.process.stdout.readexactly(LENGTHS.size))
         reply = json.loads(await self.process.stdout.readexactly(size))
         return reply, await self.process.stdout.readexactly(extra)
+
+    async def reply(self, tell: Callable[[bytes], None]) -> tuple[dict[str, Any], bytes]:
+        """Return the frame that ends a task; those before it have what is known so far."""
+        while True:
+            reply, body = await self.receive()
+            if reply.get("kind") != "so far":
+                return reply, body
+            tell(body)
 
     def signal(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -151,7 +163,11 @@ class Crew:
                 self.queue.remove(turn)
 
     async def run(
-        self, about: dict[str, Any], raw: bytes | None, keep: Callable[[bytes], None] = lambda body: None
+        self,
+        about: dict[str, Any],
+        raw: bytes | None,
+        keep: Callable[[bytes], None] = _ignore,
+        tell: Callable[[bytes], None] = _ignore,
     ) -> bytes:
         """Return the answer to a task; if cancelled, stop the task unless it is nearly done.
 
@@ -163,15 +179,17 @@ class Crew:
             That file, sent only to a worker that does not have it.
         keep : callable, optional
             Takes the answer if it comes after the task was given up.
+        tell : callable, optional
+            Takes what is known so far, while the task goes on.
         """
         worker = await self._take(about["key"])
         try:
             async with asyncio.timeout(self.limit):
                 await worker.send(about, b"")
-                reply, body = await worker.receive()
+                reply, body = await worker.reply(tell)
                 if reply["kind"] == "unknown" and raw is not None:
                     await worker.send({**about, "sent": True}, raw)
-                    reply, body = await worker.receive()
+                    reply, body = await worker.reply(tell)
         except (TimeoutError, asyncio.CancelledError) as error:
             self._later(self._stop(worker, about["key"], keep))
             if isinstance(error, TimeoutError):
@@ -199,7 +217,7 @@ class Crew:
         for patience in (GRACE, PATIENCE, PATIENCE):
             try:
                 async with asyncio.timeout(patience):
-                    reply, body = await worker.receive()
+                    reply, body = await worker.reply(_ignore)
             except TimeoutError:
                 worker.signal()
                 continue

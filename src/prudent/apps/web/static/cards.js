@@ -71,9 +71,9 @@ export function showNumbers(method, answers) {
   }
   place.dataset.alpha = plan.alpha;
   const badge = place.querySelector(".badge");
-  badge.textContent = plan.status.replaceAll("_", " ");
-  badge.className = `badge ${plan.status}`;
-  badge.title = answer.message;
+  badge.textContent = answer.refining ? "refining…" : plan.status.replaceAll("_", " ");
+  badge.className = `badge ${answer.refining ? "refining" : plan.status}`;
+  badge.title = answer.refining ? "the best plan so far; finer steps are on their way" : answer.message;
   const wait = place.querySelector(".wait");
   wait.className = "wait note";
   wait.textContent = wait.title = plan.notes.join("; ");
@@ -82,8 +82,18 @@ export function showNumbers(method, answers) {
     const other = answers[each]?.plan;
     if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === known.yardstick ? "the yardstick for the others" : against(other, exact);
   }
+  if (method === known.yardstick) showPrecision(answer);
   showHeadline(answers);
   showDigits(answers);
+}
+
+// What is known by now: how far apart the bounds are, and at which step.
+function showPrecision({ plan, rounded, refining, refines }) {
+  if (refines) $("precision").hidden = false; // and it stays while alpha changes
+  $("have").classList.remove("stale");
+  const apart = plan.upper === null ? null : (plan.upper - plan.lower) / Math.max(Math.abs(plan.lower), Math.abs(plan.upper));
+  const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap between the bounds" : `bounds ${Number((100 * apart).toPrecision(2))} % apart`;
+  $("have").textContent = `${refining ? "refining, so far" : plan.status.replaceAll("_", " ")}: ${gap}, costs ${rounded ? "rounded to" : "in"} steps of ${Number(plan.step.toPrecision(6))}`;
 }
 
 function against(plan, exact) {
@@ -114,10 +124,15 @@ function showHeadline(answers) {
   $("headline").replaceChildren(...parts);
 }
 
+function gapOption() {
+  if (state.gap === null) return [];
+  return [Number(state.gap) === 0 ? "--gap 0" : `--relative-gap ${state.gap}`];
+}
+
 function showDigits(answers) {
   const methods = Object.keys(answers), keys = ["status", "cvar", "var", "expected", "expected_lower", "lower", "upper", "worst_case", "step", "states", "actions", "outcomes"];
   const table = tableOf(["", ...methods], keys.map((key) => [key, ...methods.map((method) => String(answers[method].plan[key]))]));
   $("digits").replaceChildren(...table.children);
   const model = state.model.startsWith("upload-") ? state.name ?? "MODEL" : state.model;
-  $("command").textContent = ["prudent solve", model, ...state.set.map((item) => `--set ${item}`), `--alpha ${state.alpha}`, "--json"].join(" ");
+  $("command").textContent = ["prudent solve", model, ...state.set.map((item) => `--set ${item}`), `--alpha ${state.alpha}`, ...gapOption(), "--json"].join(" ");
 }

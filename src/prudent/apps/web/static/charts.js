@@ -40,11 +40,13 @@ export function waiting(place, text) {
   place.textContent = text;
 }
 
-// What to show of several distributions: from the least value to where less than a thousandth lies beyond.
+// What to show of several distributions: from where less than a thousandth lies below to where as little lies beyond.
 export function range(answers) {
   let low = Infinity, high = -Infinity;
   for (const { bars } of answers) {
-    low = Math.min(low, bars.x[0] - bars.width / 2);
+    let below = 0, j = 0;
+    while (j < bars.x.length - 1 && below + bars.p[j] < 1e-3) below += bars.p[j++];
+    low = Math.min(low, bars.x[j] - bars.width / 2);
     let beyond = bars.missing, i = bars.x.length - 1;
     while (i > 0 && beyond + bars.p[i] < 1e-3) beyond += bars.p[i--];
     high = Math.max(high, bars.x[i] + bars.width / 2);
@@ -74,7 +76,7 @@ export function distribution(place, answer, xrange) {
   place.setAttribute("aria-label", `Distribution of the total cost, method ${plan.method}: mean ${answer.shown.expected}, VaR ${answer.shown.var}, CVaR ${answer.shown.cvar}`);
   return draw(place, [trace], layout({
     shapes, annotations, bargap: 0, margin: { l: 40, r: 8, t: 16, b: 34 },
-    xaxis: { range: xrange, title: { text: "total cost", standoff: 4 }, nticks: 6 }, yaxis: { tickformat: ".0%", rangemode: "tozero", nticks: 5 },
+    xaxis: { range: xrange, title: { text: bars.simulated ? "total cost of simulated runs" : "total cost", standoff: 4 }, nticks: 6 }, yaxis: { tickformat: ".0%", rangemode: "tozero", nticks: 5 },
   }));
 }
 

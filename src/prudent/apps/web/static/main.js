@@ -9,6 +9,7 @@ import { alphaAt, domainChosen, known, learn, methodNamed, positionOf, readAddre
 
 const $ = (id) => document.getElementById(id);
 const SETTLE = 200; // milliseconds without a move before what takes long is asked for
+const LOOK = 600; // milliseconds between two looks at what a solve has so far
 const answers = {};
 let points = null, trade = null, map = null, turn = 0;
 const stage = { story: $("story"), now: $("now"), log: $("log"), step: $("step"), all: $("all"), again: $("again") };
@@ -46,7 +47,14 @@ function showControls() {
   const parameters = domainChosen()?.parameters ?? [];
   $("parameters").replaceChildren(...parameters.map((parameter) => control(parameter, chosen.get(parameter.name))));
   $("run").value = state.run;
+  showGap();
   showAlpha();
+}
+
+function showGap() {
+  const select = $("relative-gap"), value = state.gap ?? "";
+  if (![...select.options].some((option) => option.value === value)) select.append(new Option(value, value));
+  select.value = value;
 }
 
 function control({ name, default: usual, kind }, value) {
@@ -83,9 +91,11 @@ function newModel() {
   charts.waiting($("frontier"), "weighing the mean against the tail…");
   charts.waiting($("map"), "…");
   $("map").hidden = false; $("table").hidden = true;
+  for (const name of ["left-value", "map-note"]) $(name).textContent = "";
   play.clear(stage, "…");
   $("headline").textContent = "Solving…";
   $("about").textContent = "";
+  $("precision").hidden = true;
   problem(null);
   turn += 1;
   newAlpha(true).then(() => { if (answers[known.yardstick]) { askCurve(); askAbout(); } });
@@ -95,7 +105,7 @@ async function upload(file) {
   problem(null);
   try {
     const found = await patiently(`api/models?${new URLSearchParams({ name: file.name })}`, { method: "POST", body: file });
-    Object.assign(state, { model: found.model, name: found.check.model, set: [], left: null, layer: null });
+    Object.assign(state, { model: found.model, name: found.check.model, set: [], gap: null, left: null, layer: null });
     showControls();
     newModel();
   } catch (error) { problem(error); }
@@ -117,17 +127,22 @@ async function newAlpha(fresh = false) {
   showDownloads();
   for (const { name } of known.methods) { giveUp(name); $(`plan-${name}`).classList.add("stale"); }
   for (const channel of ["frontier", "map", "play"]) giveUp(channel);
-  $("frontier").classList.add("stale"); // until it is that of the new alpha
+  for (const name of ["frontier", "have"]) $(name).classList.add("stale"); // until it is that of the new alpha
   for (const button of ["step", "all"]) $(button).disabled = true; // until there is a run of the new plan
+  const asked = { alpha: state.alpha, method: known.yardstick, relative_gap: state.gap }, solving = new AbortController();
+  look(asked, mine, solving.signal);
   try {
-    const exact = await ask(known.yardstick, "solve", { alpha: state.alpha, method: known.yardstick });
+    const exact = await ask(known.yardstick, "solve", asked);
     if (!exact || mine !== turn) return;
     problem(null);
     took(known.yardstick, exact);
   } catch (error) {
-    if (mine === turn) problem(error);
+    if (mine !== turn) return;
+    problem(error);
+    const best = answers[known.yardstick]; // what it had by then stays
+    if (best?.refining) took(known.yardstick, { ...best, refining: false });
     return;
-  }
+  } finally { solving.abort(); }
   askMap();
   for (const { name, slow } of others) if (!slow) askMethod(name, mine);
   if (!fresh) await later(SETTLE);
@@ -138,9 +153,27 @@ async function newAlpha(fresh = false) {
   for (const { name, slow } of others) if (slow) askMethod(name, mine);
 }
 
+// While a solve refines its plan, the best one so far is shown.
+async function look(asked, mine, signal) {
+  let seen = "";
+  try {
+    for (;;) {
+      await later(LOOK, signal);
+      const best = await patiently(address("so-far", asked), { signal });
+      if (signal.aborted || mine !== turn) return;
+      const bounds = best && `${best.plan.lower} ${best.plan.upper}`;
+      if (!best || bounds === seen) continue;
+      seen = bounds;
+      problem(null);
+      took(known.yardstick, best);
+    }
+  } catch { /* the answer is there, or the solve was given up; what went wrong is told by the answer */ }
+}
+
 async function askMethod(method, mine, more = {}) {
   try {
-    const answer = await ask(method, "solve", { alpha: state.alpha, method, ...more });
+    const gap = method === known.yardstick ? { relative_gap: state.gap } : {};
+    const answer = await ask(method, "solve", { alpha: state.alpha, method, ...gap, ...more });
     if (answer && mine === turn) took(method, answer);
   } catch (error) {
     if (mine !== turn) return;
@@ -210,13 +243,13 @@ async function askAbout() {
   const found = await ask("about", "check").catch(() => null);
   if (!found) return;
   const count = (n, word) => `${n.toLocaleString("en")} ${word}`;
-  const parts = [count(found.states, "states"), count(found.actions, "actions"), count(found.outcomes, "outcomes"), found.acyclic ? "no cycles" : "with cycles", found.step === null ? "costs without a common step: rounded, with bounds" : `costs in steps of ${found.step}: exact`];
+  const parts = [count(found.states, "states"), count(found.actions, "actions"), count(found.outcomes, "outcomes"), found.acyclic ? "no cycles" : "with cycles", found.step === null ? "costs without a common step: rounded, with bounds" : `costs in steps of ${found.step}${$("precision").hidden ? ": exact" : ""}`];
   $("about").textContent = `${state.name ?? state.model}: ${parts.join(", ")}.`;
 }
 
 async function askMap() {
   try {
-    const found = await ask("map", "policy", { alpha: state.alpha, left: state.left, layer: state.layer });
+    const found = await ask("map", "policy", { alpha: state.alpha, relative_gap: state.gap, left: state.left, layer: state.layer });
     if (!found) return;
     map = found;
     const { positions, left, start } = map.budget;
@@ -239,7 +272,7 @@ function slide(input, output, positions, value, text) {
 
 async function askRun() {
   try {
-    const found = await ask("play", "play", { alpha: state.alpha, run: state.run });
+    const found = await ask("play", "play", { alpha: state.alpha, relative_gap: state.gap, run: state.run });
     if (!found) return;
     $("story").dataset.alpha = state.alpha;
     play.begin(found, stage);
@@ -264,7 +297,7 @@ function tools(place, figure) {
 }
 
 function showDownloads() {
-  const method = $("take-method").value, values = { alpha: state.alpha, method };
+  const method = $("take-method").value, values = { alpha: state.alpha, method, relative_gap: method === known.yardstick ? state.gap : null };
   const offers = [["plan.safetensors", "Plan (.safetensors)"], ["decisions.csv", "Decisions (.csv)"], ["distribution.csv", "Distribution (.csv)"], ["data.json", "All numbers (.json)"]];
   $("downloads").replaceChildren(...offers.filter(([task]) => task !== "decisions.csv" || methodNamed(method).table).map(([task, text]) => {
     const link = document.createElement("a");
@@ -292,9 +325,13 @@ function chooseAlpha(alpha) {
 }
 
 $("alpha").addEventListener("input", () => chooseAlpha(alphaAt(Number($("alpha").value))));
+$("relative-gap").addEventListener("change", () => {
+  Object.assign(state, { gap: $("relative-gap").value || null, left: null });
+  newAlpha(true);
+});
 $("alpha-number").addEventListener("change", () => { if ($("alpha-number").value !== "") chooseAlpha($("alpha-number").value); });
 $("model").addEventListener("change", () => {
-  Object.assign(state, { model: $("model").value, set: [], left: null, layer: null });
+  Object.assign(state, { model: $("model").value, set: [], gap: null, left: null, layer: null });
   if (!state.model.startsWith("upload-")) state.name = null;
   showControls();
   newModel();

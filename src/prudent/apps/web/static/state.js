@@ -10,7 +10,7 @@ export function methodNamed(name) { return known.methods.find((method) => method
 
 export function domainChosen() { return known.domains.find(({ name }) => name === state.model); }
 
-export const state = { model: null, set: [], alpha: 0.2, left: null, layer: null, run: 1, name: null };
+export const state = { model: null, set: [], alpha: 0.2, gap: null, left: null, layer: null, run: 1, name: null };
 
 // Takes what api/domains told.
 export function learn(about) {
@@ -33,6 +33,7 @@ export function readAddress() {
   if (query.has("model")) state.model = query.get("model");
   state.set = query.getAll("set");
   if (query.has("alpha")) state.alpha = query.get("alpha");
+  if (query.has("relative_gap")) state.gap = query.get("relative_gap");
   if (query.has("left")) state.left = query.get("left");
   if (query.has("layer")) state.layer = query.get("layer");
   if (/^\d{1,9}$/.test(query.get("run") ?? "")) state.run = Number(query.get("run"));
@@ -42,6 +43,7 @@ export function readAddress() {
 export function writeAddress() {
   const query = modelQuery();
   query.set("alpha", state.alpha);
+  if (state.gap !== null) query.set("relative_gap", state.gap);
   for (const name of ["left", "layer", "run"]) if (state[name] !== null) query.set(name, state[name]);
   if (state.name !== null) query.set("name", state.name);
   history.replaceState(null, "", `?${query}`);
