@@ -21,10 +21,13 @@ class TooMany(Exception):
 
 
 class Truth:
-    """A model in fractions, costs above best luck; its start is one more state, with one action."""
+    """A model in fractions, costs above best luck; its start is one more state, with one action.
 
-    def __init__(self, model: prudent.SSP, meant: Meaning = Fraction) -> None:
-        self.start = model.n_states
+    With a ``share`` that much of the cost itself is added to the excess, so that the mean counts, too.
+    """
+
+    def __init__(self, model: prudent.SSP, meant: Meaning = Fraction, share: Fraction = Fraction(0)) -> None:
+        self.start, self.share = model.n_states, share
         self.rows: list[list[Row]] = []
         for s in range(model.n_states):
             actions = []
@@ -85,7 +88,7 @@ class Truth:
     def excess(self, s: int, b: Fraction) -> Fraction:
         """Return the least expected excess over a budget, from a state."""
         if b <= 0:
-            return self.least[s] - b
+            return (1 + self.share) * self.least[s] - b
         if not self.rows[s]:
             return Fraction(0)
         if (s, b) not in self._known:
@@ -98,7 +101,8 @@ class Truth:
                 for row in self.rows[r]:
                     free = [(p, t) for p, t, c in row if c == 0 and t in block]
                     rest = [(p, t, c) for p, t, c in row if not (c == 0 and t in block)]
-                    inside[r].append((sum((p * self.excess(t, b - c) for p, t, c in rest), Fraction(0)), free))
+                    k = sum((p * (self.share * c + self.excess(t, b - c)) for p, t, c in rest), Fraction(0))
+                    inside[r].append((k, free))
             for r, value in _least(inside).items():
                 self._known[r, b] = value
         return self._known[s, b]
@@ -116,14 +120,14 @@ class Truth:
                 raise TooMany
         return sorted({spent for s, spent in seen if not self.rows[s]})
 
-    def cvar(self, alpha: float, weight: Fraction | None = None) -> Fraction:
-        """Return the optimal CVaR."""
-        best = self.least[self.start] / Fraction(alpha)
+    def cvar(self, alpha: float) -> Fraction:
+        """Return the optimal CVaR, plus the share of the mean divided by alpha."""
+        best = (1 + self.share) * self.least[self.start] / Fraction(alpha)
         for w in self.totals(best):
             if w > best:
                 break
             best = min(best, w + self.excess(self.start, w) / Fraction(alpha))
-        return best + self.luck[self.start]
+        return best + (1 + self.share / Fraction(alpha)) * self.luck[self.start]
 
 
 def _least(
@@ -174,7 +178,7 @@ def policy_cvar(model: prudent.SSP, policy, alpha: float, meant: Meaning = Fract
 
     With ``exact`` false probabilities are floats, and runs are followed until hardly any is under way.
     """
-    number = Fraction if exact else float
+    number, steps = Fraction if exact else float, 0
     ended: dict[Fraction, Fraction] = {}
     for share, part in policy.parts:
         walk = part.walk()
@@ -198,8 +202,8 @@ def policy_cvar(model: prudent.SSP, policy, alpha: float, meant: Meaning = Fract
                         key = int(walk.successor[o]), left, spent + meant(float(walk.cost[o]))
                         p = number(Fraction(float(walk.probability[o])) / whole)
                         after[key] = after.get(key, number(0)) + mass * p
-            under_way = after
-            if len(under_way) + len(ended) > 5 * MANY:
+            under_way, steps = after, steps + len(after)
+            if steps > 20 * MANY:
                 raise TooMany
     rest, found = number(Fraction(alpha)), number(0)
     for value in sorted(ended, reverse=True):

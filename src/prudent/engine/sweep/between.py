@@ -30,6 +30,7 @@ class BetweenSweep(Backend):
     """A sweep level by level for a lower bound on U, with costs between levels."""
 
     batch: ClassVar[int] = 10_000_000
+    least: ClassVar[float] = -np.inf
 
     table: FloatArray = field(init=False)  # (n_states, width)
     parts: FloatArray = field(init=False)  # (n_outcomes,)  by how much costs were rounded up, in levels
