@@ -67,7 +67,9 @@ def check(rng, kind, most_states):
         for ratio in (2, int(rng.integers(3, 40)), int(rng.integers(40, 400)), 7 * largest + 3):
             upper = whole.cvar * (1 + rng.choice([1e-12, 1e-3, 0.1, 1.0])) + rng.choice([0, 1e-9, 1, 30])
             found = focus.focus_on(prepared, alpha, float(upper), ratio, limits)
-            assert found is not None
+            if found is None:  # the coarse bounds are of no use
+                assert ratio > 20
+                continue
             part = exact(prepared, alpha, limits, focus=found)
             for name in FIELDS:
                 assert getattr(part, name) == pytest.approx(getattr(whole, name), rel=1e-11, abs=1e-11), name
