@@ -119,3 +119,54 @@ def noisy_table(rng: np.random.Generator) -> dict:
                 for w, t, c in zip(weights, [n, *inner], costs, strict=True)
             ]
     return table
+
+
+UNITS = {"cents": 100, "thousandths": 1000, "sevenths": 7, "reals": None}
+"""How people's costs look: whole numbers of such parts, or any numbers."""
+
+
+def priced_model(
+    rng: np.random.Generator, kind: str, *, acyclic: bool | None = None, most_states: int = 5
+) -> prudent.SSP:
+    """A random model with costs of a kind: free moves, loops, large prices, rare outcomes, negative costs, two starts.
+
+    Every state can reach a goal.
+    """
+    unit, n, goals = UNITS[kind], int(rng.integers(1, most_states + 1)), int(rng.integers(1, 3))
+    acyclic = bool(rng.random() < 0.5) if acyclic is None else acyclic
+    free, dear = rng.random() < 0.4, rng.random() < 0.3
+    top = int(
+        rng.choice({"cents": [7, 60, 400], "thousandths": [9, 150, 900], "sevenths": [5, 30], "reals": [3]}[kind])
+    )
+
+    def cost() -> float:
+        if free and rng.random() < 0.5:
+            return 0
+        if unit is not None:
+            return int(rng.choice([rng.integers(1, top + 1), rng.integers(1, top + 1), 1, top, top // 2 + 1]))
+        if not acyclic:  # cycles cost something, so that totals are few
+            return top * (0.3 + rng.random())
+        return float(
+            rng.choice([rng.random() * top, 0.1 * rng.integers(1, 30) + 1e-7 * rng.random(), 0.01 * rng.random()])
+        )
+
+    height = rng.normal(0, 0.7 * top, n + goals) if rng.random() < 0.4 else np.zeros(n + goals)
+    height = height if unit is None else np.rint(height)  # a potential makes costs negative but no cycle
+    table: dict = {n + g: {} for g in range(goals)}
+    for s in range(n):
+        table[s] = {}
+        for a in range(int(rng.integers(1, 4))):
+            size = int(rng.integers(1, 4))
+            weights = rng.integers(1, 8, size) if rng.random() < 0.85 else np.array([1000] * (size - 1) + [1])
+            targets = rng.integers(s + 1 if acyclic else 0, n + goals, size)
+            targets[0] = rng.integers(s + 1, n + goals) if a == 0 else targets[0]
+            table[s][a] = [(w / weights.sum(), int(t), cost()) for w, t in zip(weights, targets, strict=True)]
+        if dear and rng.random() < 0.5:
+            table[s]["give up"] = [(1.0, n, int(rng.integers(3, 12)) * top)]
+
+    def shown(c: float, s: int, t: int) -> float:
+        return float(c + height[t] - height[s]) / (unit or 1)
+
+    table = {s: {a: [(p, t, shown(c, s, t)) for p, t, c in o] for a, o in b.items()} for s, b in table.items()}
+    start = {0: 0.25, int(rng.integers(1, n)): 0.75} if n > 1 and rng.random() < 0.25 else {0: 1.0}
+    return prudent.build(start, table.__getitem__)

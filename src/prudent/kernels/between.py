@@ -10,6 +10,9 @@ straight line between the values at both ends may pass above it, by t (1 - t) d 
 d how much the slope of L changes at the level that is looked up.  Such *dips* are subtracted: at both ends of a level,
 or, where the far end is not known yet, t (1 - t) d / t at the upper end alone.  Then the line is below g, for every
 action, and so L is below U.  Dips shrink with the square of the step, and vanish where costs are whole levels.
+
+Below level 0, L is known from V.  Level 0 is settled like those above it, and V is but an upper bound there: where
+costs were lowered, V of the true costs may be above g, and then so would the line to level 1.
 """
 
 import numpy as np
@@ -18,7 +21,7 @@ from numba import njit
 from prudent.kernels.blocks import solve_block
 
 PAD = 3
-"""Columns of the table for the levels up to 0, where values are known."""
+"""Columns of the table for the levels up to 0."""
 
 PASSES, SETTLED = 64, 1e-9
 """Passes over a block before it is solved as equations, and the change in a value at which passes end."""
@@ -109,7 +112,7 @@ def bound_levels(
                                 table, at, successor[o], b, cost[o], parts[o], base, slope
                             )
                         low = min(low, total)
-                table[s, at + b] = low
+                table[s, at + b] = low if b > 0 else min(low, base[s])
             for i in range(begin, end):
                 s = block_state[i]
                 if not table[s, at + b] >= -size[s]:
@@ -152,12 +155,15 @@ def bound_block(arcs, costs, parts, ends, terms, near, b, begin, end, base, tabl
                 for o in range(inner_start[a], inner_stop[a]):
                     total += probability[o] * row[successor[o]]
                 least = min(least, total)
+            least = least if b > 0 else min(least, base[s])
             change = max(change, abs(row[s] - least))
             row[s] = least
         if change <= SETTLED * slope:
             break
     else:
         solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
+        for i in range(begin, end if b == 0 else begin):
+            row[block_state[i]] = min(row[block_state[i]], base[block_state[i]])
     most = 0.0  # how far it is from a subsolution, rounding errors included
     for i in range(begin, end):
         s = block_state[i]

@@ -80,7 +80,7 @@ class Weighing:
         swept = self.swept(base, without_safety(prepared), terms)
         low = swept.low
         budget = np.arange(len(low))
-        beyond = weight * len(low) + self.explored.least
+        beyond = weight * (len(low) - prepared.scale.rounded) + self.explored.least
         self.lines.append((weight, min(float((weight * budget + low).min()) * (1 - 8 * UNIT), beyond)))
         budget = np.arange(len(swept.excess))
         best = self._at(swept.choice, int(np.argmin(weight * budget + swept.excess)))

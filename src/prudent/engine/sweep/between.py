@@ -30,6 +30,7 @@ class BetweenSweep(Backend):
     """A sweep level by level for a lower bound on U, with costs between levels."""
 
     batch: ClassVar[int] = 10_000_000
+    least: ClassVar[float] = -np.inf
 
     table: FloatArray = field(init=False)  # (n_states, width)
     parts: FloatArray = field(init=False)  # (n_outcomes,)  by how much costs were rounded up, in levels
@@ -59,6 +60,7 @@ class BetweenSweep(Backend):
         self._ready = np.empty((prepared.n_actions, TOGETHER))
         self._workspace = task.workspace()
         self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
+        self._settle(0, 1)
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -78,23 +80,16 @@ class BetweenSweep(Backend):
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
         self._widen(last)
         self._reach(last)
-        prepared, at = self.task.prepared, -self.origin
+        self._settle(self.done, last)
+        self.done = last
+
+    def _settle(self, first: int, last: int) -> None:
+        base, start, at = self.task.base.low, self.task.prepared.start, -self.origin
         if self.sound:
-            about = (
-                self.done,
-                last,
-                self.task.base.low,
-                self.table,
-                at,
-                prepared.start,
-                self.found,
-                self._workspace,
-                self._ready,
-            )
+            about = first, last, base, self.table, at, start, self.found, self._workspace, self._ready
             self.sound = bound_levels(*self._arguments, *about)
         if not self.sound:  # then nothing is known
-            self.found[1, self.done : last] = -np.inf
-        self.done = last
+            self.found[1, first:last] = -np.inf
 
     def _reach(self, last: int) -> None:
         """Make room for the levels before ``last``; drop those that no outcome looks back to."""

@@ -86,6 +86,7 @@ class Backend(ABC):
 
     batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
     first: ClassVar[int] = 63  # levels that are swept before the first check of how far to go
+    least: ClassVar[float] = 0.0  # no value is below it
 
     def __post_init__(self) -> None:
         self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.base]
@@ -156,7 +157,11 @@ class Backend(ABC):
         sane = [
             (kept["choice"] >= 0).all() and (kept["choice"] < count).all(),
             (kept["choice"][0] == self.task.first_choice[0]).all(),
-            *(((kept[n] >= 0) & (kept[n] <= HUGE)).all() for n, (_, kind) in wanted.items() if kind is np.float64),
+            *(
+                ((kept[n] >= self.least) & (kept[n] <= HUGE)).all()
+                for n, (_, kind) in wanted.items()
+                if kind is np.float64
+            ),
         ]
         if not all(sane):
             raise PrudentError(MISFIT)

@@ -113,6 +113,27 @@ def test_a_bound_that_is_stopped_stops_the_whole_and_keeps_the_only_place(monkey
     assert len(found.excess) > 1
 
 
+class Memory(Shelf):
+    """Gives back what was kept last."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = {}
+
+    def load(self, key):
+        return self.kept.get(key)
+
+    def save(self, key, content, *, final=False):
+        self.kept[key] = {name: np.array(array) for name, array in content.items()}
+
+
+def test_a_bound_below_0_is_taken_up_again_from_a_checkpoint():
+    limits = Limits(10**9, keeper=Memory())
+    swept = [surely_above(prepare(MODEL, 1.0), limits, alpha=1e-6) for _ in range(2)]
+    assert min(kept["found"].min() for kept in limits.keeper.kept.values()) < 0
+    assert swept[0][0].tolist() == swept[1][0].tolist()
+
+
 def test_the_base_says_what_is_lost_without_budget():
     prepared = prepare(MODEL, STEP)
     least = least_expected_cost(prepared)
