@@ -92,7 +92,7 @@ class Truth:
         if not self.rows[s]:
             return Fraction(0)
         if (s, b) not in self._known:
-            if len(self._known) > 10 * MANY:
+            if len(self._known) > 2 * MANY:
                 raise TooMany
             block = self._together[s]
             inside: dict[int, list[tuple[Fraction, list[tuple[Fraction, int]]]]] = {}
