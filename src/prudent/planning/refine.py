@@ -50,8 +50,9 @@ COARSE, FAIR = 96, 800
 AT_ONCE = 0.1
 """The part of the time left that the first solve should take at most."""
 
-FEW, MODEST = 4096, 2**30
-"""Levels, and levels times outcomes, up to which the exact optimum is found without rounding."""
+FEW, LITTLE, MODEST = 4096, 2**26, 2**30
+"""Levels, and levels times outcomes, up to which the exact optimum is found without rounding before; and levels times
+outcomes where it can be, up to which it is found after."""
 
 CELLS = 1500
 """About how many levels the coarse grid has that shows where the exact optimum can be."""
@@ -93,9 +94,12 @@ class Stage(Generic[Found]):
 
 
 def modest(prepared: Prepared, alpha: float) -> bool:
-    """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much."""
+    """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much.
+
+    Without cycles little work is modest, since more can be focused on what matters.
+    """
     levels = _levels(prepared, alpha)
-    return levels <= FEW or levels * work_per_level(prepared) <= MODEST
+    return levels <= FEW or levels * work_per_level(prepared) <= (LITTLE if prepared.acyclic else MODEST)
 
 
 def many_levels(prepared: Prepared, alpha: float) -> bool:
