@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.engine.prepared import Prepared, restrict
+from prudent.engine.room import shared_room
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
@@ -17,6 +18,7 @@ from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, most_levels, true_worst_case, worst_case_of
 from prudent.errors import TooLarge
+from prudent.kernels.ahead import push_on, reach_ahead
 from prudent.kernels.choices import mark_played
 from prudent.kernels.forwards import distribute, farthest
 from prudent.kernels.pairs import follow_pairs
@@ -69,8 +71,8 @@ MORE = 1.01
 STEPS = 2**26
 """The most steps from pair to pair: a second or two."""
 
-WORTH = 32
-"""States times levels for each step from pair to pair: with fewer, level by level may be as fast."""
+WORTH = 256
+"""Outcomes times levels for each step from pair to pair: with fewer, stretches of levels are as fast."""
 
 UNWRITTEN = np.empty((0, 0), dtype=np.uint8)
 """Stands for the table of actions that a sweep would write."""
@@ -308,10 +310,9 @@ def followed(
     prepared = policy.prepared
     window = _largest_played(policy) + 1
     numbers = layers * window * prepared.n_states
-    # With rounded costs, level by level is preferred: it goes no further than is asked for.
-    if prepared.acyclic and (numbers > NUMBERS or not prepared.scale.rounded):
+    if prepared.acyclic:
         work = layers * prepared.n_states * (1 + most_levels(prepared))
-        if work > FEW and (found := _followed_by_pairs(policy, layers, work, numbers)) is not None:
+        if work > FEW and (found := _followed_ahead(policy, layers, limits)) is not None:
             return found
     if numbers > NUMBERS:
         raise TooLarge(
@@ -340,18 +341,63 @@ def followed(
     return total, levels, missing, mass, played
 
 
+def _followed_ahead(
+    policy: BudgetPolicy, layers: int, limits: Limits | None
+) -> tuple[FloatArray, int, float, FloatArray, FloatArray] | None:
+    """Return what :func:`followed` does, run to the end of a model without cycles, state by state; None if too large.
+
+    Where runs meet few pairs of state and level, these are followed one by one.
+    """
+    prepared, n = policy.prepared, policy.prepared.n_states
+    forwards = prepared.blocks[1][::-1].copy()
+    graph = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
+    least, most = np.full(n, UNREACHED), np.full(n, -1)
+    least[prepared.start] = most[prepared.start] = 0
+    work = reach_ahead(forwards, graph, policy.choices, policy.level, least, most)
+    goals, size = prepared.is_goal, np.maximum(most - least + 1, 0)
+    levels = int(most[goals].max(initial=0)) + 1
+    if levels > LEVELS:
+        return None
+    if (found := _followed_by_pairs(policy, layers, work)) is not None:
+        return found
+    time = np.empty(n, dtype=np.int64)
+    time[forwards] = np.arange(n)
+    born = time.copy()
+    np.minimum.at(born, prepared.successor, time[prepared.outcome_state])
+    row, room = shared_room(np.where(goals, 0, size), born, time, levels)  # the totals come first
+    if 8 * layers * room > (limits or Limits.of(None, None)).memory:
+        return None
+    row, least = np.where(goals, 0, row), np.where(goals, 0, least)
+    mass, played = np.zeros((layers, room)), np.zeros(prepared.n_actions)
+    mass[0, row[prepared.start]] = 1.0
+    births = np.argsort(born, kind="stable")
+    ahead = 0
+    with Progress(FOLLOWING, total=n, unit="states") as progress:
+        for now, s in enumerate(forwards.tolist()):
+            go_on(limits, FOLLOWING)
+            while ahead < n and born[births[ahead]] <= now:
+                new = births[ahead]
+                if not goals[new] and new != prepared.start:
+                    mass[:, row[new] : row[new] + size[new]] = 0.0
+                ahead += 1
+            if not goals[s] and size[s] > 0:
+                about = policy.choices, policy.level, least, most, row, mass, played
+                push_on(s, graph, prepared.probability, prepared.left_out, *about)
+            progress.at(now)
+    return mass[:, :levels].copy(), levels, 0.0, np.zeros((layers, n, 1)), played
+
+
 def _followed_by_pairs(
-    policy: BudgetPolicy, layers: int, work: int, numbers: int
+    policy: BudgetPolicy, layers: int, work: int
 ) -> tuple[FloatArray, int, float, FloatArray, FloatArray] | None:
     """Return what :func:`followed` does, run to the end, if runs meet few pairs of state and level; else None.
 
-    ``work`` is what going level by level takes, states times levels, and ``numbers`` the room for it.
+    ``work`` is what following stretches of levels takes, outcomes times levels.
     """
     prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
     arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
-    most = min(STEPS, work // WORTH) if numbers <= NUMBERS else STEPS
-    about = prepared.left_out, policy.choices, policy.level, prepared.start, min(work, PAIRS), most, layers, played
-    spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about)
+    about = prepared.left_out, policy.choices, policy.level, prepared.start, min(max(work, 1), PAIRS)
+    spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about, min(STEPS, work // WORTH), layers, played)
     if len(spent) == 0 or spent.max() >= LEVELS:
         return None
     total = np.array([np.bincount(spent, weights=each) for each in mass], dtype=np.float64)

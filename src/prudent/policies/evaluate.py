@@ -114,7 +114,7 @@ def _evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> 
     result, _ = forward(policy, tail, tolerance=tolerance, limits=limits)
     scale = prepared.scale
     result = replace(result, most=scale.in_units(most) if scale.rounded or np.isinf(most) else scale.total(int(most)))
-    if policy.remembers:
+    if policy.remembers or (prepared.acyclic and result.missing == 0):
         return result
     return replace(result, mean=scale.in_units(backward(policy, tail, limits).mean))
 

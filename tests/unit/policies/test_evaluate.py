@@ -24,40 +24,42 @@ def test_a_table_on_a_model_with_cycles():
 
 
 def agree(plan):
-    """Compare what is followed level by level with what is followed by pairs of state and level alone."""
+    """Compare what is followed level by level with stretches of levels, and with pairs of state and level alone."""
     whole, played = prudent.evaluate(plan.model, plan.policy), plan.visits().played
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prudent.policies.chain.FEW", 0)
-        patch.setattr("prudent.policies.chain.NUMBERS", 0)  # or be refused
-        found = prudent.evaluate(plan.model, plan.policy)
-        assert plan.visits().played == pytest.approx(played, abs=1e-13)
-    assert found.values == pytest.approx(whole.values, rel=1e-14, abs=1e-14)
-    assert found.probabilities == pytest.approx(whole.probabilities, abs=1e-14)
-    assert (found.missing, found.grouped) == (0, whole.grouped)
-    assert found.mean == pytest.approx(whole.mean, rel=1e-13)
+    for name, many in {"STEPS": 0, "WORTH": 1e-9}.items():  # no pairs, or as many as there are
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("prudent.policies.chain.FEW", -1)
+            patch.setattr("prudent.policies.chain.NUMBERS", 0)  # or be refused
+            patch.setattr(f"prudent.policies.chain.{name}", many)
+            found = prudent.evaluate(plan.model, plan.policy)
+            assert plan.visits().played == pytest.approx(played, abs=1e-13)
+        assert found.values == pytest.approx(whole.values, rel=1e-14, abs=1e-14)
+        assert found.probabilities == pytest.approx(whole.probabilities, abs=1e-14)
+        assert (found.missing, found.grouped) == (0, whole.grouped)
+        assert found.mean == pytest.approx(whole.mean, rel=1e-13)
+        assert found.cvar_at_most(0.3) == pytest.approx(whole.cvar_at_most(0.3), rel=1e-12)
 
 
 @settings(max_examples=examples(40))
 @given(cases(acyclic=True))
-def test_pairs_of_state_and_level_tell_the_same(case):
+def test_stretches_and_pairs_tell_the_same(case):
     agree(solved(case, 0.3))
 
 
 @pytest.mark.parametrize("step", [None, 7])
-def test_pairs_tell_the_same_of_rounded_costs(step):
+def test_stretches_and_pairs_tell_the_same_of_rounded_costs(step):
     agree(prudent.solve(prudent.domains.inventory_control(stages=4), 0.1, step=step))
 
 
-def test_a_policy_that_meets_too_many_pairs_is_refused(monkeypatch):
+def test_a_policy_that_takes_too_much_room_is_refused(monkeypatch):
     model = prudent.domains.betting_game(stages=4)
     policy = prudent.solve(model, 0.2).policy
-    for limit in ("PAIRS", "STEPS"):
-        with monkeypatch.context() as patch:
-            patch.setattr("prudent.policies.chain.FEW", 0)
-            patch.setattr("prudent.policies.chain.NUMBERS", 0)
-            patch.setattr(f"prudent.policies.chain.{limit}", 10)
-            with pytest.raises(prudent.PrudentError, match="following the policy takes room"):
-                prudent.evaluate(model, policy)
+    monkeypatch.setattr("prudent.policies.chain.FEW", 0)
+    monkeypatch.setattr("prudent.policies.chain.NUMBERS", 0)
+    monkeypatch.setattr("prudent.policies.chain.STEPS", 10)
+    monkeypatch.setattr("prudent.policies.chain.shared_room", lambda size, *_: (0 * size, 2**60))
+    with pytest.raises(prudent.PrudentError, match="following the policy takes room"):
+        prudent.evaluate(model, policy)
 
 
 def test_functions_and_tables_agree():
@@ -259,8 +261,7 @@ def test_a_table_that_takes_too_much_is_followed_at_a_larger_step(monkeypatch):
     model = machine(10)
     table = {model.state(s): "run" for s in range(model.n_states) if model.state(s) not in ("end", "wreck")}
     exact = prudent.evaluate(model, table)
-    monkeypatch.setattr("prudent.policies.chain.STEPS", 10)
-    monkeypatch.setattr("prudent.policies.chain.FEW", 0)
+    monkeypatch.setattr("prudent.policies.chain.FEW", 2**62)  # level by level
     small = prudent.evaluate(model, table, memory=50_000)
     monkeypatch.setattr("prudent.policies.evaluate.TO_THE_END", 0)
     monkeypatch.setattr("prudent.policies.chain.WORK", 2_000_000)

@@ -15,6 +15,7 @@ import numpy as np
 
 from prudent.engine.prepare import at_step, prepare
 from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.room import shared_room
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOUND, EXCESS, TIE, Swept, Task
@@ -170,37 +171,10 @@ def _rows(prepared: Prepared, tiling: Tiling, size: IntArray, room: int) -> tupl
 
     A state's values make room for others once all states that lead to it are settled.
     """
-    node, n = tiling.work.group_node, prepared.n_states
-    rank = np.empty(n, dtype=np.int64)
-    rank[node] = np.arange(n)
-    last = rank.copy()  # when a state's values are looked at for the last time
-    np.maximum.at(last, prepared.successor, rank[prepared.outcome_state])
-    last[prepared.start] = n
-    leaving: list[list[int]] = [[] for _ in range(n + 1)]
-    row, free = np.zeros(n, dtype=np.int64), list[tuple[int, int]]()
-    for place, s in enumerate(node.tolist()):
-        for gone in leaving[place]:
-            free = _joined([*free, (int(row[gone]), int(size[gone]))])
-        if size[s] > 0:
-            fits = [each for each in free if each[1] >= size[s]]
-            if fits:
-                at, length = min(fits, key=lambda each: each[1])
-                free.remove((at, length))
-                if length > size[s]:
-                    free.append((at + int(size[s]), length - int(size[s])))
-            else:
-                at, room = room, room + int(size[s])
-            row[s] = at
-            leaving[min(int(last[s]) + 1, n)].append(s)
-    return row, room
-
-
-def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join stretches of free room that touch."""
-    joined: list[tuple[int, int]] = []
-    for at, length in sorted(free):
-        if joined and joined[-1][0] + joined[-1][1] == at:
-            joined[-1] = joined[-1][0], joined[-1][1] + length
-        elif length > 0:
-            joined.append((at, length))
-    return joined
+    n = prepared.n_states
+    time = np.empty(n, dtype=np.int64)
+    time[tiling.work.group_node] = np.arange(n)
+    gone = time.copy()
+    np.maximum.at(gone, prepared.successor, time[prepared.outcome_state])
+    gone[prepared.start] = n
+    return shared_room(size, time, gone, room)
