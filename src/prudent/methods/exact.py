@@ -22,14 +22,12 @@ minimum of f taken from that bound, holds in exact arithmetic.  ``upper`` is the
 In a model without cycles the sweep itself gives it, since it measures what ties lost; else it comes from the policy's
 distribution or backward evaluation.  Their difference bounds what the tie tolerance cost.
 
-*Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue: so its
-true excess is at most its excess as charged.  On costs rounded down the same recursion is a lower bound on the excess
-of every policy.  Both start from V of the costs that are not rounded.  Hence
+*Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue.  Its own
+CVaR is bounded by the moments of what rounding left out (:class:`~prudent.policies.distribution.Groups`).  A lower bound
+on the excess of every policy comes from costs between levels (:mod:`prudent.kernels.between`); both start from V of the
+costs that are not rounded.  That bound is linear between levels, so is f, and its least value is at a level.
 
-    f of costs rounded down <= optimal CVaR <= the policy's own CVaR <= its CVaR as charged.
-
-On costs rounded down f starts from the true V, so it drops right after each level and is concave from there to the
-next: its infimum over all w is the least of its limits from the right.
+*Focus.*  With bounds from a coarse step only what can matter is swept (:mod:`prudent.engine.sweep.focus`).
 
 *Stopped early*, after the budgets below B: f(w) >= w >= B for all others, so min(min f, B) is still a lower bound, and
 the CVaR of the best policy so far still an upper one.

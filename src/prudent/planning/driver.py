@@ -345,7 +345,7 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     prepared, stopped, notes = stage.prepared, stage.stopped, list[str]()
     deviation = prepared.scale.deviation
     if prepared.scale.rounded:
-        notes += [f"{note}, up for the plan, down for the lower bound" for note in prepared.scale.notes]
+        notes += [f"{note}; the bounds allow for it" for note in prepared.scale.notes]
         if not math.isnan(stage.found.cvar):
             notes.append(GROUPED)
         notes += stage.notes

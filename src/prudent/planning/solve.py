@@ -52,10 +52,10 @@ def solve(
 ) -> Plan:
     """Find a plan for a model.
 
-    Costs with a common step are solved exactly.  Others, and those whose common step takes more memory or time than is
-    allowed, are rounded, up for the plan and down for the lower bound, to finer and finer steps until the gap between
-    the bounds is as asked for.  Under method ``exact``, Ctrl-C returns the best plan so far, with the bounds known so
-    far and the status ``interrupted``; a second Ctrl-C breaks off.
+    Costs with a common step are solved exactly if that takes modest work.  Others are rounded to finer and finer steps,
+    until the gap between the bounds is as asked for; then, on models without cycles, the exact optimum is sought where
+    it can be, if that is modest work or ``gap=0`` asks for it.  Under method ``exact``, Ctrl-C returns the best plan so
+    far, with the bounds known so far and the status ``interrupted``; a second Ctrl-C breaks off.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ def solve(
     alpha : float
         The fraction of worst runs that CVaR averages over, above 0 and at most 1.
     method : str or CvarWC or CvarEV
-        ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost; CVaR and VaR
-        of that plan are nan, with a note, where they take more memory than is allowed or more than some seconds.
+        ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost, exactly; CVaR
+        and VaR of that plan with costs rounded if there are many levels, and nan, with a note, if even that takes long.
         ``"worst-case"``: least worst case first, least expected cost second.  ``"cvar-wc"`` and ``"cvar-ev"``:
         the paper's methods, with the paper's options, or :class:`CvarWC` and :class:`CvarEV` with one's own.
     gap, relative_gap : float, optional
-        How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; by default 0.001 relative.
-        The status tells whether they are that close.  ``gap=0`` insists on a common step of the costs, whatever it
-        takes.
+        How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; by default the exact optimum
+        if that is modest work, else 0.001 relative.  The status tells whether they are that close.  ``gap=0`` insists
+        on the exact optimum if costs have a common step, whatever it takes.
     slack : float, optional
         Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the mean.
     absolute_slack : float, optional
@@ -89,11 +89,10 @@ def solve(
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
-        The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  A solve that is
-        certain to need more, whatever the step, or with the step that is insisted on, is refused before it begins.
+        The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  Steps are as fine
+        as fits.  A step or an exact optimum that is insisted on and does not fit is refused.
     time_limit : float, optional
-        Seconds, about, after which method ``exact`` returns the best plan and bounds so far, with a note.  Evaluating
-        that plan comes on top; on a model with cycles it may take as long again.
+        Seconds, about, after which method ``exact`` returns the best plan and bounds so far, with a note.
     threads : int, optional
         How many threads; all cores by default.  The results do not depend on it.
     checkpoint : path, optional

@@ -109,7 +109,7 @@ def _domain_table(results: Results, domain: str, title: str) -> str:
 def _navigation_note(results: Results) -> str:
     if results.traffic:
         text = """Autonomous Navigation uses the paper's traffic data. Its durations have no common step, so they are rounded
-        for planning, up for the plan and down for the lower bound, and the optimum is known to a thousandth (status
+        for planning, the bounds allow for it, and the optimum is known to a thousandth (status
         <em>within_gap</em>). What the policies cost is what the true durations add up to."""
     else:
         text = """Autonomous Navigation here is an invented network of the same character, since the paper's traffic data are not
