@@ -91,7 +91,7 @@ def _rounded(job: Job, prepared: Prepared) -> Forecast:
         step=other.scale.step,
         levels=levels,
         memory=solve_bytes(other, levels) + PER_OUTCOME * model.n_outcomes,
-        seconds=before + stage.seconds * (finer if job.step or finer == 1 else 1 + finer),
+        seconds=before + stage.seconds * (finer if job.step else 1 + finer),
         gap=gap / finer**2 if other.scale.rounded else 0.0,
     )
 

@@ -131,8 +131,8 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
 
 
 def coarse_step(prepared: Prepared, alpha: float) -> float:
-    """Return a step with a few levels only."""
-    return _step_of(prepared, _levels(prepared, alpha) / (2 * COARSE) * prepared.scale.level_size)
+    """Return a step with some hundreds of levels."""
+    return _step_of(prepared, _levels(prepared, alpha) / (4 * COARSE) * prepared.scale.level_size)
 
 
 def fair_step(prepared: Prepared, alpha: float) -> float:

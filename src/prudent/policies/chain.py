@@ -310,7 +310,8 @@ def followed(
     prepared = policy.prepared
     window = _largest_played(policy) + 1
     numbers = layers * window * prepared.n_states
-    if prepared.acyclic:
+    # Level by level goes no further than is asked for.
+    if prepared.acyclic and (numbers > NUMBERS or most is None or not prepared.scale.rounded):
         work = layers * prepared.n_states * (1 + most_levels(prepared))
         if work > FEW and (found := _followed_ahead(policy, layers, limits)) is not None:
             return found

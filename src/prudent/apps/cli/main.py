@@ -85,7 +85,11 @@ def main() -> None:
 )
 @click.pass_context
 @click.option("--gap", type=float, help="How far apart the bounds on what is sought may be; 0 insists on the optimum.")
-@click.option("--relative-gap", type=float, help="The same, relative to its size.  [default: the optimum if that is modest work, else 0.001]")
+@click.option(
+    "--relative-gap",
+    type=float,
+    help="The same, relative to its size.  [default: the optimum if that is modest work, else 0.001]",
+)
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
 @click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
 @click.option("--max-cvar", type=float, help="Accept any CVaR up to this for the sake of the mean.")
