@@ -29,6 +29,7 @@ from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.refine import (
     COMMON,
+    MARGIN,
     Found,
     Stage,
     affordable,
@@ -114,21 +115,26 @@ class Job:
         stage, refused, lacking = None, None, "work"
         if modest(prepared, self.alpha):
             stage, refused, lacking = self._exactly(prepared, attempt)
-            if stage is not None and (stage.stopped != lacking or self.target.exact or self._close(stage)):
+            if stage is not None and (stage.stopped != lacking or self._close(stage)):
                 return stage
         common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
         focusable = focused is not None and prepared.acyclic
         if step < COMMON * common or (self.target.exact and not focusable):  # then rounding does not help
             if refused is not None:
                 raise refused
-            return attempt(prepared) if stage is None else stage
+            stage = attempt(prepared) if stage is None else stage
+            if stage.stopped != "memory" or step < COMMON * common:
+                return stage
         try:
             best = rounded(step, stage, finest=common)
         except TooLarge as error:
             raise (refused or error) from None
         if focused is not None and focusable and best.prepared.scale.rounded:
             best, lacking = self._focused(prepared, best, focused, tell, lacking)
-        return replace(best, notes=(_why_rounded(common, lacking),)) if best.prepared.scale.rounded else best
+        if not best.prepared.scale.rounded:
+            return best
+        stopped = best.stopped or (stage.stopped if stage is not None and self.target.exact else "")
+        return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking),))
 
     def _exactly(
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
@@ -164,7 +170,8 @@ class Job:
             stage = focused(prepared, focus)
         except (Stopped, TooLarge) as error:
             lacking = getattr(error, "reason", "memory")
-            return replace(best, stopped=lacking if self.target.exact else ""), lacking
+            needs = MARGIN * getattr(error, "need", math.nan)
+            return (replace(best, stopped=lacking, needs=needs) if self.target.exact else best), lacking
         return replace(stage, bracket=_better(best, stage).bracket), lacking
 
     def _rounded(
@@ -208,7 +215,7 @@ class Job:
                 break
             tell(best)
         self.limits.partial = True
-        return replace(best, stopped=stopped or best.stopped, needs=needs)
+        return replace(best, stopped=stopped or best.stopped, needs=math.nan if self.target.exact else needs)
 
     @property
     def _aim(self) -> Target:
