@@ -112,13 +112,15 @@ class Job:
         rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
+        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
+        focusable = focused is not None and prepared.acyclic
+        if self.target.exact and not focusable and self.limits.time_limit is not None and step >= COMMON * common:
+            return self._in_time_left(prepared, attempt, rounded(step, finest=common))
         stage, refused, lacking = None, None, "work"
         if modest(prepared, self.alpha):
             stage, refused, lacking = self._exactly(prepared, attempt)
             if stage is not None and (stage.stopped != lacking or self._close(stage)):
                 return stage
-        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
-        focusable = focused is not None and prepared.acyclic
         if step < COMMON * common or (self.target.exact and not focusable):  # then rounding does not help
             if refused is not None:
                 raise refused
@@ -148,6 +150,22 @@ class Job:
             if self.target.exact or getattr(error, "reason", "memory") != "memory":
                 raise
             return None, error, "memory"
+
+    def _in_time_left(
+        self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]], best: Stage[Found]
+    ) -> Stage[Found]:
+        """Attempt the exact optimum in the time that rounded costs left; if that does not do, return their plan."""
+        if not best.prepared.scale.rounded:
+            return best
+        lacking, self.limits.partial = best.stopped, False
+        try:
+            if not lacking:
+                return attempt(prepared)
+        except Stopped as error:
+            lacking = error.reason
+        finally:
+            self.limits.partial = True
+        return replace(best, stopped=lacking, notes=(_why_rounded(prepared.scale.level_size, lacking),))
 
     def _focused(
         self,
