@@ -42,10 +42,7 @@ def maintenance(weeks: int = 52) -> prudent.SSP:
         if week == weeks:
             return None
         cares = ("repair", "replace") if wear == BROKEN else ("run", "service", "replace")
-        return {
-            care: [(p, (week + 1, then), round(cost, 2)) for p, then, cost in _week(wear, care)]
-            for care in cares
-        }
+        return {care: [(p, (week + 1, then), round(cost, 2)) for p, then, cost in _week(wear, care)] for care in cares}
 
     return prudent.build((0, AS_NEW), actions, name="maintenance")
 
@@ -105,10 +102,10 @@ def grid(side: int, seed: int = 0) -> prudent.SSP:
         i, j = field
         fields = {name: (i + di, j + dj) for name, (di, dj) in ways.items()}
         fields = {name: (a, b) for name, (a, b) in fields.items() if 0 <= a < side and 0 <= b < side}
-        p = slips[field]
-        return {
-            name: [*arrive(1 - p, to), (0.6 * p, field, 1.125), *arrive(0.4 * p, next(f for f in fields.values() if f != to))]
-            for name, to in fields.items()
-        }  # fmt: skip
+        p, found = slips[field], Choices()
+        for name, to in fields.items():
+            aside = next(other for other in fields.values() if other != to)
+            found[name] = [*arrive(1 - p, to), (0.6 * p, field, 1.125), *arrive(0.4 * p, aside)]
+        return found
 
     return prudent.build((0, 0), actions, name="grid")

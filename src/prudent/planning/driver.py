@@ -112,15 +112,17 @@ class Job:
         rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
-        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
-        focusable = focused is not None and prepared.acyclic
-        if self.target.exact and not focusable and self.limits.time_limit is not None and step >= COMMON * common:
-            return self._in_time_left(prepared, attempt, rounded(step, finest=common))
+        common, focusable = prepared.scale.level_size, focused is not None and prepared.acyclic
+        if self.target.exact and not focusable and self.limits.time_limit is not None:
+            step = first_step(prepared, self.alpha)
+            if step >= COMMON * common:
+                return self._in_time_left(prepared, attempt, rounded(step, finest=common))
         stage, refused, lacking = None, None, "work"
         if modest(prepared, self.alpha):
             stage, refused, lacking = self._exactly(prepared, attempt)
             if stage is not None and (stage.stopped != lacking or self._close(stage)):
                 return stage
+        step = first_step(prepared, self.alpha)
         if step < COMMON * common or (self.target.exact and not focusable):  # then rounding does not help
             if refused is not None:
                 raise refused

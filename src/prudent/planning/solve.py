@@ -71,7 +71,7 @@ def solve(
     gap, relative_gap : float, optional
         How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; by default 0.001 relative.
         The status tells whether they are that close.  ``gap=0`` insists on a common step of the costs, whatever it
-        takes.
+        takes; where a limit ends that, the plan is for rounded costs.
     slack : float, optional
         Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the mean.
     absolute_slack : float, optional

@@ -58,7 +58,7 @@ def solve_bytes(prepared: Prepared, levels: int) -> int:
     largest = int(prepared.cost.max(initial=0))
     looked_back, ahead = min(largest, levels) + 1, LAYERS * (largest + 1)
     if ahead * prepared.n_states > FOLLOWED:
-        ahead = LAYERS * looked_back
+        ahead = LAYERS * looked_back  # the policy is not followed so
     return sweep_bytes(prepared, levels, PLAN) + 8 * prepared.n_states * (looked_back + ahead)
 
 
@@ -90,7 +90,9 @@ def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | N
 
 
 def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> tuple[int, int]:
-    """Estimate, rather too high than too low, the memory with costs rounded to a larger step, without evaluation and with.
+    """Estimate, rather too high than too low, the memory with costs rounded to a larger step.
+
+    Return that of the tables alone, and with a lower bound and an evaluation.
     """
     coarse = prepare(prepared.model, step)
     least, worst = least_expected_cost(coarse), least_worst_case(coarse)
