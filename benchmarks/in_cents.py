@@ -2,8 +2,8 @@
 
     python benchmarks/in_cents.py NAME ASKED
 
-Each solve is in a process of its own: its time, its memory on top of the interpreter with the kernels loaded, the step and
-the gap it ended with, and the forecast of ``prudent.check`` beside it.  The models are those of the tests.
+Each solve is in a process of its own: its time, its memory on top of the interpreter with the kernels loaded, the step
+and the gap it ended with, and the forecast of ``prudent.check`` beside it.  The models are those of the tests.
 """
 
 import sys

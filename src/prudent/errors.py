@@ -69,6 +69,8 @@ class ModelError(PrudentError):
 class TooLarge(PrudentError):
     """What takes more memory or work than is allowed; bounds may hold without it."""
 
+    need = float("nan")  # the bytes that it takes, if they are known
+
 
 class Defect(AssertionError):
     """Something that cannot be, whatever a user does: a defect of Prudent, with what to report."""

@@ -302,7 +302,7 @@ def test_stopped_with_the_optimal_cvar_but_not_the_least_mean():
     whole = prudent.solve(model, 0.5)
     assert (whole.status, whole.cvar, whole.expected) == ("optimal", 512, pytest.approx(307.2))
     for levels, status, mean in ((511, "gap_not_reached", 456.5), (512, "within_gap", 456.5), (513, "optimal", 307.2)):
-        plan = prudent.solve(model, 0.5, memory=sweep_bytes(prepare(model), levels), gap=0)
+        plan = prudent.solve(model, 0.5, memory=sweep_bytes(prepare(model), levels), step=1)
         assert (plan.status, plan.cvar, plan.expected) == (status, 512, pytest.approx(mean))
         assert plan.expected_lower <= whole.expected
 

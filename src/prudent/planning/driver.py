@@ -29,6 +29,7 @@ from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.refine import (
     COMMON,
+    MARGIN,
     Found,
     Stage,
     affordable,
@@ -111,24 +112,33 @@ class Job:
         rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
         if prepared.scale.rounded:
             return rounded(first_step(prepared, self.alpha))
+        common, focusable = prepared.scale.level_size, focused is not None and prepared.acyclic
+        if self.target.exact and not focusable and self.limits.time_limit is not None:
+            step = first_step(prepared, self.alpha)
+            if step >= COMMON * common:
+                return self._in_time_left(prepared, attempt, rounded(step, finest=common))
         stage, refused, lacking = None, None, "work"
         if modest(prepared, self.alpha):
             stage, refused, lacking = self._exactly(prepared, attempt)
-            if stage is not None and (stage.stopped != lacking or self.target.exact or self._close(stage)):
+            if stage is not None and (stage.stopped != lacking or self._close(stage)):
                 return stage
-        common, step = prepared.scale.level_size, first_step(prepared, self.alpha)
-        focusable = focused is not None and prepared.acyclic
+        step = first_step(prepared, self.alpha)
         if step < COMMON * common or (self.target.exact and not focusable):  # then rounding does not help
             if refused is not None:
                 raise refused
-            return attempt(prepared) if stage is None else stage
+            stage = attempt(prepared) if stage is None else stage
+            if stage.stopped != "memory" or step < COMMON * common:
+                return stage
         try:
             best = rounded(step, stage, finest=common)
         except TooLarge as error:
             raise (refused or error) from None
         if focused is not None and focusable and best.prepared.scale.rounded:
             best, lacking = self._focused(prepared, best, focused, tell, lacking)
-        return replace(best, notes=(_why_rounded(common, lacking),)) if best.prepared.scale.rounded else best
+        if not best.prepared.scale.rounded:
+            return best
+        stopped = best.stopped or (stage.stopped if stage is not None and self.target.exact else "")
+        return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking),))
 
     def _exactly(
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
@@ -142,6 +152,22 @@ class Job:
             if self.target.exact or getattr(error, "reason", "memory") != "memory":
                 raise
             return None, error, "memory"
+
+    def _in_time_left(
+        self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]], best: Stage[Found]
+    ) -> Stage[Found]:
+        """Attempt the exact optimum in the time that rounded costs left; if that does not do, return their plan."""
+        if not best.prepared.scale.rounded:
+            return best
+        lacking, self.limits.partial = best.stopped, False
+        try:
+            if not lacking:
+                return attempt(prepared)
+        except Stopped as error:
+            lacking = error.reason
+        finally:
+            self.limits.partial = True
+        return replace(best, stopped=lacking, notes=(_why_rounded(prepared.scale.level_size, lacking),))
 
     def _focused(
         self,
@@ -164,7 +190,8 @@ class Job:
             stage = focused(prepared, focus)
         except (Stopped, TooLarge) as error:
             lacking = getattr(error, "reason", "memory")
-            return replace(best, stopped=lacking if self.target.exact else ""), lacking
+            needs = MARGIN * getattr(error, "need", math.nan)
+            return (replace(best, stopped=lacking, needs=needs) if self.target.exact else best), lacking
         return replace(stage, bracket=_better(best, stage).bracket), lacking
 
     def _rounded(
@@ -208,7 +235,7 @@ class Job:
                 break
             tell(best)
         self.limits.partial = True
-        return replace(best, stopped=stopped or best.stopped, needs=needs)
+        return replace(best, stopped=stopped or best.stopped, needs=math.nan if self.target.exact else needs)
 
     @property
     def _aim(self) -> Target:

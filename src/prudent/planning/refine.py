@@ -15,7 +15,7 @@ import numpy as np
 from prudent.engine.cost_step import COARSEST, finest_step, nice_step
 from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, solve_bytes, work_per_level
+from prudent.engine.sweep.estimate import SAMPLE, likely_levels, seconds_per_level, solve_bytes, work_per_level
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
@@ -66,6 +66,10 @@ AIM = 0.85
 
 FINEST, FINER = 0.15, 0.7
 """The smallest and the largest ratio of a step to the one before."""
+
+MARGIN, SLOWER = 1.5, 0.75
+"""By how much more time or memory is advised than is likely to do; and the part of the order with which the gap surely
+shrinks, where steps are still coarse."""
 
 COMMON = 2
 """Steps below so many common steps are not worth rounding to."""
@@ -149,12 +153,16 @@ def chance_step(prepared: Prepared, alpha: float) -> float:
 
 
 def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
-    """Return whether a sweep is likely to take only part of the time that is left, judged by timing a few levels."""
+    """Return whether a sweep is likely to take only part of the time that is left.
+
+    That is judged by its work, or by timing a few levels where that takes little of the time.
+    """
     if not np.isfinite(limits.left):
         return True
     levels = _levels(prepared, alpha)
-    if levels * work_per_level(prepared) <= AT_ONCE * PER_SECOND * limits.left:
-        return True
+    work, trial = levels * work_per_level(prepared), 2 * SAMPLE
+    if work <= AT_ONCE * PER_SECOND * limits.left or trial > AT_ONCE * PER_SECOND * limits.left:
+        return work <= SAFELY * PER_SECOND * limits.left
     return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= SAFELY * limits.left
 
 
@@ -183,25 +191,26 @@ def finer_step(
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
     wanted = AIM * target.width(bracket.size) / bracket.gap if np.isfinite(bracket.gap) else 0.0
-    finer = short_step(step * min(max(wanted ** (1 / order), FINEST), FINER), prepared)
+    ratio = min(wanted ** (1 / order), FINER)
+    finer = short_step(step * max(ratio, FINEST), prepared)
     if limits.stop:
         return Next(step, limits.stop)
     if finer < COMMON * finest:
         finer = finest
     elif finer < _finest(prepared.model):
         return Next(step, "digits")
+    last = min(max(step * ratio ** (1 / SLOWER), finest, _finest(prepared.model)), finer)  # most likely that will do
     left, takes = SAFELY * limits.left, stage.seconds * step / finer
     if takes > left:  # the time left may still allow a smaller refinement
         finer = max(short_step(max(step * stage.seconds / max(left, 1e-3), finer), prepared), finest)
         if finer > FINER * step:
-            return Next(step, "time", (limits.time_limit or 0.0) - limits.left + 1.5 * takes / SAFELY)
-    needs = need = _bytes(base, finer, stage.levels * step)
-    while need > limits.memory:
+            needs = (limits.time_limit or 0.0) - limits.left + MARGIN * stage.seconds * step / last / SAFELY
+            return Next(step, "time", needs)
+    while _bytes(base, finer, stage.levels * step) > limits.memory:
         larger = short_step(finer / FINER, prepared)
         finer = larger if larger > finer else 2 * finer  # the common step may be as coarse
         if finer > FINER * step:
-            return Next(step, "memory", 1.5 * needs)
-        need = _bytes(base, finer, stage.levels * step)
+            return Next(step, "memory", MARGIN * _bytes(base, last, stage.levels * step))
     return Next(finer)
 
 

@@ -71,7 +71,8 @@ def solve(
     gap, relative_gap : float, optional
         How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; by default the exact optimum
         if that is modest work, else 0.001 relative.  The status tells whether they are that close.  ``gap=0`` insists
-        on the exact optimum if costs have a common step, whatever it takes.
+        on the exact optimum if costs have a common step, whatever it takes; where
+        a limit ends that, the plan is for rounded costs.
     slack : float, optional
         Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the mean.
     absolute_slack : float, optional

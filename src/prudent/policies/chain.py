@@ -11,6 +11,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.bounded import without_safety
+from prudent.engine.sweep.estimate import FOLLOWED
 from prudent.engine.sweep.levels import LevelSweep, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
@@ -48,7 +49,7 @@ MISSING = 1e-13
 WORK = 2_000_000_000
 """States times levels after which a forward pass stops in any case."""
 
-NUMBERS = 200_000_000
+NUMBERS = FOLLOWED
 """The most states times levels under way at once."""
 
 LEVELS = 20_000_000

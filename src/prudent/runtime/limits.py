@@ -123,9 +123,11 @@ class Limits:
     def check(self, need: int, what: str, advice: str) -> None:
         """Refuse work that needs more memory than is allowed, before it takes any."""
         if need > self.memory:
-            raise TooLarge(
+            refused = TooLarge(
                 f"{what} would take {shown_bytes(need)} of memory; {shown_bytes(self.memory)} are allowed: {advice}"
             )
+            refused.need = need
+            raise refused
 
     def __enter__(self) -> "Limits":
         with self._lock:  # sweeps may run side by side

@@ -8,7 +8,7 @@ import pytest
 import prudent
 from prudent.engine.cost_step import finest_step, nice_step
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep.estimate import likely_levels, sweep_bytes
+from prudent.engine.sweep.estimate import likely_levels, solve_bytes, sweep_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.planning.bounds import Bracket, Target
@@ -142,9 +142,9 @@ def test_a_limit_leaves_the_step_as_it_was_and_says_why(limits, why):
     assert finer(stage(4e-3), limits=limits)[:2] == (0.01, why)
 
 
-@pytest.mark.parametrize(("levels", "step"), [(1000, 0.0021), (400, 0.0042)])
+@pytest.mark.parametrize(("levels", "step"), [(700, 0.0021), (300, 0.003)])
 def test_the_next_step_is_the_finest_that_memory_suffices_for(levels, step):
-    limits = replace(AMPLE, memory=sweep_bytes(prepare(wide(2), 0.002), levels))
+    limits = replace(AMPLE, memory=solve_bytes(prepare(wide(2), 0.002), levels))
     assert finer(stage(0.5), limits=limits)[:2] == (step, "")
 
 

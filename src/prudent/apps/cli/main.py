@@ -88,7 +88,7 @@ def main() -> None:
 @click.option(
     "--relative-gap",
     type=float,
-    help="The same, relative to its size.  [default: the optimum if that is modest work, else 0.001]",
+    help="The same, relative to its size.  [default: the optimum if modest, else 0.001]",
 )
 @click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
 @click.option("--absolute-slack", type=float, help="The same in the units of the costs.")

@@ -18,6 +18,9 @@ from prudent.runtime.progress import Progress, announce
 
 __all__ = ["budget_sweep"]
 
+SHORT = 4.0
+"""Seconds left from which on fewer and fewer levels are swept between two looks at the clock."""
+
 
 def budget_sweep(
     prepared: Prepared,
@@ -66,7 +69,8 @@ def budget_sweep(
                 end = np.ceil(end)
             if sweep.done > end:
                 break
-            last = int(min(sweep.done + min(batch, max(sweep.done, sweep.first)), end + 1))
+            pace = min(max(limits.left, SHORT / 40) / SHORT, 1.0)  # towards the end the clock is looked at more often
+            last = int(min(sweep.done + max(min(pace * batch, max(sweep.done, sweep.first)), 1), end + 1))
             while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep) > limits.memory:
                 last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop

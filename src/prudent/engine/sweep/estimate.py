@@ -26,8 +26,9 @@ __all__ = ["likely_levels", "memory_advice", "seconds_per_level", "solve_bytes",
 PER_LEVEL = 120
 """Bytes for each level, for the values of the start and what is computed from them."""
 
-LAYERS = 4
-"""Tables of an evaluation: the probability of being somewhere, two moments of what rounding left out, and a copy."""
+LAYERS, FOLLOWED = 3, 200_000_000
+"""Tables of an evaluation: the probability of being somewhere and two moments of what rounding left out; and the most
+numbers in them, with which a policy is followed level by level."""
 
 TRIAL = 10**9
 """The most bytes that timing a few levels may take."""
@@ -54,8 +55,11 @@ def solve_bytes(prepared: Prepared, levels: int) -> int:
     """Return the memory that a solve of so many levels takes: with rounded costs, a bound and an evaluation as well."""
     if not prepared.scale.rounded:
         return sweep_bytes(prepared, levels)
-    looked_back = min(int(prepared.cost.max(initial=0)), levels) + 1
-    return sweep_bytes(prepared, levels, PLAN) + 8 * prepared.n_states * (looked_back + (LAYERS * looked_back))
+    largest = int(prepared.cost.max(initial=0))
+    looked_back, ahead = min(largest, levels) + 1, LAYERS * (largest + 1)
+    if ahead * prepared.n_states > FOLLOWED:
+        ahead = LAYERS * looked_back  # the policy is not followed so
+    return sweep_bytes(prepared, levels, PLAN) + 8 * prepared.n_states * (looked_back + ahead)
 
 
 def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
@@ -65,12 +69,17 @@ def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | N
     """
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
     step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
+    fits = np.nan
     while step < largest:
         step, coarser = min(nice_step(max(coarser, 1.5) * step), largest), 4.0
-        need = _bytes_at(prepared, step, alpha, most, keep)
+        need, evaluated = _bytes_at(prepared, step, alpha, most, keep)
         if need <= memory:
-            larger = f"round costs to a larger step (step=, --step; {step:g} would fit)"
-            return f"{larger}, which gives bounds instead of the optimum{'' if wanted > BEYOND else f', or {MORE}'}"
+            fits = step
+            if evaluated <= memory:  # better than a finer step at which the plan cannot be evaluated
+                break
+    if not np.isnan(fits):
+        larger = f"round costs to a larger step (step=, --step; {fits:g} would fit)"
+        return f"{larger}, which gives bounds instead of the optimum{'' if wanted > BEYOND else f', or {MORE}'}"
     even = f"; even with costs rounded to {step:g} they take about {shown_bytes(need)}" if need else ""
     if (need or wanted) <= BEYOND:
         return f"{MORE}{even}"
@@ -80,15 +89,20 @@ def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | N
     )
 
 
-def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> int:
-    """Estimate, rather too high than too low, the memory of the tables with costs rounded to a larger step."""
+def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> tuple[int, int]:
+    """Estimate, rather too high than too low, the memory with costs rounded to a larger step.
+
+    Return that of the tables alone, and with a lower bound and an evaluation.
+    """
     coarse = prepare(prepared.model, step)
     least, worst = least_expected_cost(coarse), least_worst_case(coarse)
     rounded = float(least.steps[coarse.start])  # rounding may add one level for each action
     levels = 2 * (most * prepared.scale.level_size / step + rounded)
     if alpha is not None:
         levels = min(levels, 2 * (likely_levels(coarse, least, worst, alpha) + rounded), worst.at(coarse.start))
-    return sweep_bytes(coarse, int(min(levels, UNREACHED)) + 1, PLAN, keep)
+    levels = int(min(levels, UNREACHED)) + 1
+    tables = sweep_bytes(coarse, levels, PLAN, keep)
+    return tables, max(tables, solve_bytes(coarse, levels))
 
 
 def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> float:

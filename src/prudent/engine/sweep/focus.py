@@ -33,7 +33,7 @@ from prudent.runtime.progress import Progress
 
 __all__ = ["Focus", "focus_on", "focused_sweep"]
 
-SWEEPING = "the sweep of what can matter"
+FOCUSING, SWEEPING = "finding what can matter", "the sweep of what can matter"
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,9 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
     coarse = at_step(prepared, step)
     share_expected(prepared, coarse)
     levels = int(upper / ratio) + 3
+    room = 3 * 8 * prepared.n_states + prepared.n_actions  # values of both sweeps, a copy, which actions are of use
+    if (levels + PAD) * room > limits.memory:
+        raise Stopped("memory", FOCUSING)
     above = _swept(coarse, least_expected_cost(coarse), least_worst_case(coarse), levels, limits)
     below = _swept_between(prepared, coarse, levels, limits)
     if not below.sound:
@@ -123,7 +126,8 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     row, room = _rows(prepared, tiling, size, zeros)
     entries = int(size.sum())
     kind = np.dtype(choice_type(prepared))
-    limits.check(16 * room + entries * kind.itemsize, "the tables", "ask for a gap (relative_gap=, --relative-gap)")
+    need = 16 * room + entries * kind.itemsize + focus.useful.nbytes
+    limits.check(need, "the tables", "ask for a gap (relative_gap=, --relative-gap)")
     entry, first = np.empty(entries, dtype=kind), offsets(size)[:-1]
     excess, mean, tile, nothing = np.empty(room), np.empty(room), tiling.tile, np.zeros(1)
     excess[:zeros] = mean[:zeros] = 0.0

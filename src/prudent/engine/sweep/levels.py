@@ -55,11 +55,11 @@ class LevelSweep(Backend):
 
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory of the values; evaluating the plan afterwards takes three tables as well."""
+        """Return the memory of the values and a copy of one table; evaluating the plan afterwards takes no more."""
         if prepared.between or (prepared.acyclic and not keep):
             return 0  # such a model is not swept level by level, or evaluated so
         window = levels + 1 if keep else window_of(prepared, levels)
-        return 8 * prepared.n_states * window * (3 if aims.plan else 1)
+        return 8 * prepared.n_states * window * (4 if aims.plan else 2)
 
     @property
     def values(self) -> Tables | None:
@@ -91,12 +91,12 @@ class LevelSweep(Backend):
     def _reach(self, last: int) -> None:
         """Widen the tables for the levels before ``last``, up to the window; narrower tables hold all levels so far."""
         window = min(self._furthest, last - 1) + 1
-        longer = list(self.tables)
-        for i, (table, used) in enumerate(zip(self.tables[:3], self._wanted, strict=True)):
+        for name, used in zip(NAMES, self._wanted, strict=True):  # one by one, so that only one is held twice
+            table = getattr(self.tables, name)
             if used and table.shape[1] < window:
-                longer[i] = np.zeros((len(table), window))
-                longer[i][:, : table.shape[1]] = table
-        self.tables = Tables(*longer)
+                longer = np.zeros((len(table), window))
+                longer[:, : table.shape[1]] = table
+                self.tables = self.tables._replace(**{name: longer})
 
     @property
     def choice(self) -> NDArray[Any]:

@@ -60,7 +60,7 @@ def test_memory_is_at_least_what_the_tables_take_and_not_much_more(aims, keep):
 
 def test_memory_counts_actions_twice_and_none_for_a_bound():
     prepared = prepare(prudent.build("s", LOOP))
-    values = {aims: 8 * prepared.n_states * (3 + 1) * (3 if aims.plan else 1) for aims in (BOTH, BOUND)}
+    values = {aims: 8 * prepared.n_states * (3 + 1) * (4 if aims.plan else 2) for aims in (BOTH, BOUND)}
     assert prepared.cost.max() == 3
     assert sweep_bytes(prepared, 99) == values[BOTH] + (2 * prepared.n_states + estimate.PER_LEVEL) * 100
     assert sweep_bytes(prepared, 99, BOUND) == values[BOUND] + estimate.PER_LEVEL * 100

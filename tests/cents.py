@@ -1,0 +1,111 @@
+"""Models with costs as people have them: prices in cents, times in milliseconds."""
+
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+
+import prudent
+
+__all__ = ["grid", "machines", "maintenance"]
+
+Outcomes = list[tuple[float, Any, float]]
+Choices = dict[str, Outcomes]
+
+AS_NEW, BROKEN = 0, 4
+"""The least wear of a machine, and the largest."""
+
+BREAKS = (0.01, 0.04, 0.09, 0.2)
+LOSES = (8.35, 19.99, 44.75, 103.2)
+"""By wear: how likely a machine breaks in a week, and what scrap costs."""
+
+
+def _week(wear: int, care: str) -> list[tuple[float, int, float]]:
+    """Return a week of one machine: probabilities, its wear then, prices in euros and cents."""
+    if care == "replace":
+        return [(0.96, AS_NEW, 1249.9), (0.04, AS_NEW, 1683.35)]
+    if wear == BROKEN:
+        return [(0.55, 1, 587.45), (0.35, 2, 812.6), (0.1, BROKEN, 934.17)]
+    if care == "service":
+        return [(0.75, max(wear - 1, AS_NEW), 124.95), (0.2, AS_NEW, 149.35), (0.05, wear, 171.49)]
+    breaks, loses = BREAKS[wear], LOSES[wear]
+    worn = round(13.85 + 1.2 * loses, 2)
+    stays = 0.7 - breaks
+    return [(stays, wear, 11.79 + loses), (0.3, min(wear + 1, BROKEN - 1), worn), (breaks, BROKEN, 379.95 + loses)]
+
+
+def maintenance(weeks: int = 52) -> prudent.SSP:
+    """Return a plan for one machine: each week run it, service it or replace it; 258 states in a year."""
+
+    def actions(state: tuple[int, int]) -> Choices | None:
+        week, wear = state
+        if week == weeks:
+            return None
+        cares = ("repair", "replace") if wear == BROKEN else ("run", "service", "replace")
+        return {care: [(p, (week + 1, then), round(cost, 2)) for p, then, cost in _week(wear, care)] for care in cares}
+
+    return prudent.build((0, AS_NEW), actions, name="maintenance")
+
+
+def machines(weeks: int, count: int) -> prudent.SSP:
+    """Return a plan for some machines that are alike: each week one at most is cared for."""
+
+    def both(wears: tuple[int, ...], cared: int | None) -> list[tuple[float, tuple[int, ...], float]]:
+        each = []
+        for place, wear in enumerate(wears):
+            idle = [(1.0, BROKEN, 57.9)] if wear == BROKEN else _week(wear, "run")
+            each.append(_week(wear, "service") if place == cared else idle)
+        found: dict[tuple[tuple[int, ...], float], float] = {}
+        for joint in product(*each):
+            key = tuple(sorted(then for _, then, _ in joint)), round(sum(cost for _, _, cost in joint), 2)
+            found[key] = found.get(key, 0.0) + float(np.prod([p for p, _, _ in joint]))
+        return [(p, then, cost) for (then, cost), p in found.items()]
+
+    known = {
+        (wears, cared): both(wears, cared)
+        for wears in combinations_with_replacement(range(BROKEN + 1), count)
+        for cared in (None, *range(count))
+    }
+
+    def actions(state: tuple[int, tuple[int, ...]]) -> Choices | None:
+        week, wears = state
+        if week == weeks:
+            return None
+        first = {wear: wears.index(wear) for wear in wears}
+        cares = {"run": None} | {f"care for {wear}": place for wear, place in first.items()}
+        return {
+            care: [(p, (week + 1, then), cost) for p, then, cost in known[wears, place]]
+            for care, place in cares.items()
+        }
+
+    return prudent.build((0, (AS_NEW,) * count), actions, name="machines")
+
+
+def grid(side: int, seed: int = 0) -> prudent.SSP:
+    """Return a way across a grid: seconds to the millisecond; in some fields one may get stuck, which has a price."""
+    draw = np.random.default_rng(seed)
+    takes = draw.integers(700, 4900, (side, side)) / 1000
+    slips = draw.uniform(0.03, 0.25, (side, side)).round(3)
+    soft = draw.random((side, side)) < 0.07
+    end = side - 1, side - 1
+    soft[0, 0] = soft[end] = False
+    ways = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+
+    def arrive(p: float, field: tuple[int, int]) -> Outcomes:
+        if soft[field]:
+            return [(0.9 * p, field, round(2.4 * takes[field], 3)), (0.1 * p, "stuck", 450.0)]
+        return [(p, field, float(takes[field]))]
+
+    def actions(field: Any) -> Choices | None:
+        if field in (end, "stuck"):
+            return None
+        i, j = field
+        fields = {name: (i + di, j + dj) for name, (di, dj) in ways.items()}
+        fields = {name: (a, b) for name, (a, b) in fields.items() if 0 <= a < side and 0 <= b < side}
+        p, found = slips[field], Choices()
+        for name, to in fields.items():
+            aside = next(other for other in fields.values() if other != to)
+            found[name] = [*arrive(1 - p, to), (0.6 * p, field, 1.125), *arrive(0.4 * p, aside)]
+        return found
+
+    return prudent.build((0, 0), actions, name="grid")
