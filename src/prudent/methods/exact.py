@@ -24,8 +24,8 @@ distribution or backward evaluation.  Their difference bounds what the tie toler
 
 *Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue.  Its own
 CVaR is bounded by the moments of what rounding left out (:class:`~prudent.policies.distribution.Groups`).  A lower
-bound on the excess of every policy comes from costs between levels (:mod:`prudent.kernels.between`); both start from V of the
-costs that are not rounded.  That bound is linear between levels, so is f, and its least value is at a level.
+bound on the excess of every policy comes from costs between levels (:mod:`prudent.kernels.between`); both start from V
+of the costs that are not rounded.  That bound is linear between levels, so is f, and its least value is at a level.
 
 *Focus.*  With bounds from a coarse step only what can matter is swept (:mod:`prudent.engine.sweep.focus`).
 
