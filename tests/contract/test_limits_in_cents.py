@@ -101,3 +101,28 @@ def test_work_stops_soon_after_the_time_limit(kind, tick, gap, monkeypatch):
         clock.time = 0.0
         again = prudent.solve(model, ALPHA, time_limit=float(amount[1]) if amount else 1000, **GAPS[gap])
         assert reached(again)
+
+
+def test_a_plan_that_was_focused_is_saved_and_played_like_any_other(tmp_path):
+    model = maintenance(6)
+    plan = prudent.solve(model, 0.05)
+    with pytest.MonkeyPatch.context() as patch:  # as if it were more than modest work
+        patch.setattr("prudent.planning.refine.FEW", 10)
+        patch.setattr("prudent.planning.refine.LITTLE", 10)
+        focused = prudent.solve(model, 0.05)
+    assert focused.policy.choices.rows is None and plan.policy.choices.rows is not None
+    assert focused.cvar == pytest.approx(plan.cvar, rel=1e-12)
+    prudent.save(focused, tmp_path / "plan.safetensors")
+    again = prudent.load_plan(tmp_path / "plan.safetensors", model)
+    runs = [prudent.simulate(model, each.policy, episodes=2000, seed=1).mean for each in (plan, focused, again)]
+    assert runs[0] == runs[1] == runs[2]
+    assert prudent.evaluate(model, again.policy).cvar(0.05) == pytest.approx(plan.cvar, rel=1e-12)
+
+
+def test_ctrl_c_while_the_optimum_is_sought_returns_the_plan_there_is(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("prudent.planning.driver.focus_on", interrupted)
+    plan = prudent.solve(maintenance(), 0.05)
+    assert plan.status == "interrupted" and plan.upper - plan.lower <= 1e-3 * plan.upper

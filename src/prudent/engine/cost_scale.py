@@ -1,8 +1,8 @@
 """Conversion of costs between the user's units and whole levels; all rounding of costs happens here.
 
 Costs are counted in steps of a lattice (:mod:`prudent.engine.cost_step`), normalised by best luck, and then counted in
-*levels* of ``stride`` steps.  This is exact where the stride divides all of them.  Otherwise costs are rounded: up for
-a plan, down for a lower bound.  A run is charged each cost rounded up, so it never counts on more than is truly left.
+*levels* of ``stride`` steps.  This is exact where the stride divides all of them.  Otherwise costs are rounded up for a
+plan: a run is charged each cost rounded up, so it never counts on more than is truly left.
 """
 
 from dataclasses import dataclass

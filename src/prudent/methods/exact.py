@@ -122,7 +122,9 @@ class Explored:
         With ``last`` it takes over the sweep's own table instead of a copy: no other policy is asked for after it.
         """
         if self.swept.focused is not None:
-            return BudgetPolicy(self.prepared, self.swept.focused, budget)
+            most = budget - self.prepared.least_spent  # that a run can have left in each state
+            high = np.minimum(self.swept.focused.high, most)
+            return BudgetPolicy(self.prepared, self.swept.focused._replace(high=high), budget)
         choice = self.swept.choice[: budget + 1]
         choice = choice if last else choice.copy()
         clear_waste(self.prepared, choice)

@@ -184,7 +184,7 @@ def chances(
         scale.level_size if scale.rounded else None,
         job.seconds,
         worst,
-        (*model.notes, *stage.notes, *who),
+        (*model.notes, *who),
     )
 
 

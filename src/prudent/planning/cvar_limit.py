@@ -14,7 +14,7 @@ from prudent.methods.mixture import Mixture, mixed_mean_within
 from prudent.methods.solution import Solution
 from prudent.planning.bounds import Bracket, Target, bracket_below
 from prudent.planning.driver import Job, plan_of, stage_of
-from prudent.planning.refine import Stage, fair_step
+from prudent.planning.refine import Stage, chance_step
 from prudent.policies.mixed import MixedPolicy
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
@@ -89,7 +89,7 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     """
     with job.limits:
         stage = job.refined(
-            lambda prepared: _attempt(job, prepared, cap), fair_step, one_question=False, may_stall=True
+            lambda prepared: _attempt(job, prepared, cap), chance_step, order=1, one_question=False, may_stall=True
         )
     found = stage.found
     solved = replace(stage.holding(found.solution, found.bracket), seconds=job.seconds)

@@ -2,8 +2,8 @@
 
 A verb calls :func:`begin`, which checks what all verbs take and starts the clock, and gives the :class:`Job` a function
 that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if a step is given, or if costs have
-a common step and memory and time suffice for that; else it rounds costs to finer and finer steps, until the bounds are
-as close as asked for.
+a common step and that is modest work; else it rounds costs to finer and finer steps, until the bounds are as close as
+asked for, and then may seek the exact optimum where it can be.
 """
 
 import math
@@ -188,8 +188,11 @@ class Job:
             if focus is None or not (self.target.exact or affordable(focus.work, self.limits)):
                 return best, lacking
             stage = focused(prepared, focus)
-        except (Stopped, TooLarge) as error:
-            lacking = getattr(error, "reason", "memory")
+        except (KeyboardInterrupt, Stopped, TooLarge) as error:
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else getattr(error, "reason", "memory")
+            if why == "interrupted":
+                return replace(best, stopped=why), lacking
+            lacking = why
             needs = MARGIN * getattr(error, "need", math.nan)
             return (replace(best, stopped=lacking, needs=needs) if self.target.exact else best), lacking
         return replace(stage, bracket=_better(best, stage).bracket), lacking
@@ -300,8 +303,8 @@ def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float)
     return Stage(prepared, solution, bracket, levels, now() - began, solution.stopped)
 
 
-def explored(job: Job, what: str) -> Explored:
-    """Sweep the budgets once, as far as a job's alpha requires; costs without a common step get a likely step.
+def explored(job: Job, what: str, first_step: Callable[[Prepared, float], float] = fair_step) -> Explored:
+    """Sweep the budgets once, as far as a job's alpha requires; costs that are rounded get the step given.
 
     Raise an error if the sweep is stopped; its message says that ``what`` takes too long.
     """
@@ -312,7 +315,7 @@ def explored(job: Job, what: str) -> Explored:
             raise Stopped(found.stopped, what)
         return Stage(prepared, found)
 
-    return job.refined(attempt, fair_step).found
+    return job.refined(attempt, first_step).found
 
 
 def plan_of(

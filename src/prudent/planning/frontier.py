@@ -20,6 +20,7 @@ from prudent.planning.bounds import Target, bracket_below
 from prudent.planning.cvar_limit import limited
 from prudent.planning.driver import begin, explored, plan_of, stage_of
 from prudent.planning.objective import solution_of
+from prudent.planning.refine import chance_step
 from prudent.policies.distribution import check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
@@ -234,7 +235,7 @@ def frontier(
     whole_number("most", most, 1)
     job = begin(model, alpha, step=step, memory=memory, time_limit=time_limit, threads=threads)
     with job.stopping():
-        weighing = Weighing(explored(job, TASK), alpha, job.limits)
+        weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)
         prepared = weighing.prepared
         found = _undominated([weighing.cheapest, weighing.safest])
         enough = tolerance * (found[-1].expected - found[0].expected)

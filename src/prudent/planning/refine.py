@@ -141,7 +141,7 @@ def coarse_step(prepared: Prepared, alpha: float) -> float:
 
 def fair_step(prepared: Prepared, alpha: float) -> float:
     """Return about the step at which the bounds on CVaR are within the default gap."""
-    return _step_of(prepared, _levels(prepared, alpha) / FAIR * prepared.scale.level_size)
+    return _step_of(prepared, _levels(prepared, alpha) / (3 * FAIR) * prepared.scale.level_size)
 
 
 def chance_step(prepared: Prepared, alpha: float) -> float:

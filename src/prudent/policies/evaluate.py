@@ -38,7 +38,7 @@ def evaluate(
     memory: int | float | str | None = None,
     time_limit: float | None = None,
 ) -> Distribution:
-    """Return the exact distribution of the total cost of a policy.
+    """Return the distribution of the total cost of a policy: exact, or grouped where costs are rounded.
 
     Parameters
     ----------
