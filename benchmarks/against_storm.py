@@ -32,13 +32,20 @@ CERTIFIED = ("optimistic value iteration", "interval iteration", "sound value it
 ABSENT = "stormpy is not installed: pip install 'prudent[storm]'"
 
 
-def run(quick: bool) -> Found:
-    """Ask a child for each size."""
-    found = Found()
+def storm_is_there(found: Found, part: str) -> bool:
+    """Return whether Storm is installed; if not, say so in a row."""
     try:
         import stormpy  # noqa: F401
     except ImportError:
-        found.rows.append(Row(PART, "all", "not measured", None, note=ABSENT))
+        found.rows.append(Row(part, "all", "not measured", None, note=ABSENT))
+        return False
+    return True
+
+
+def run(quick: bool) -> Found:
+    """Ask a child for each size."""
+    found = Found()
+    if not storm_is_there(found, PART):
         return found
     for n in (1_000, 10_000) if quick else (1_000, 10_000, 100_000, 1_000_000):
         answers, trouble = ask("against_storm.py", "expected", n, limit=60 if quick else 900)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import prudent
-from against_storm import ABSENT, CERTIFIED, storm_expected, values_alone
+from against_storm import CERTIFIED, storm_expected, storm_is_there, values_alone
 from child import ask, tell
 from table import Found, Row
 from timing import Spread, interleaved, median, standing
@@ -61,10 +61,7 @@ QUICK = ("coin, 2 processes, K=4", "asynchronous election, 4 processes", "4 bloc
 def run(quick: bool) -> Found:
     """Ask a child for each model and method."""
     found = Found()
-    try:
-        import stormpy  # noqa: F401
-    except ImportError:
-        found.rows.append(Row(PART, "all", "not measured", None, note=ABSENT))
+    if not storm_is_there(found, PART):
         return found
     for name in QUICK if quick else MODELS:
         answers, troubles = [], []

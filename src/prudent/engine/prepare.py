@@ -103,9 +103,9 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     lattice, steps, stride, slip = _counted(flat, step)
     acyclic, size = ordered[1], (flat.n_states, len(flat.cost))
     flat, luck = _normalised(model, flat, pruned_to, ordered, steps)
-    step = step if step is not None and slip > 0 else lattice.step * stride
     common = max(int(common_divisor(flat.cost)), 1)
     rounded = slip > 0 or common % stride > 0
+    step = step if step is not None and rounded else lattice.step * stride
     if not rounded:
         stride = common
     if down or between:

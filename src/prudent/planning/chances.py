@@ -184,7 +184,7 @@ def chances(
         scale.level_size if scale.rounded else None,
         job.seconds,
         worst,
-        (*model.notes, *who),
+        (*model.notes, *_why_rounded(job, prepared), *who),
     )
 
 
@@ -226,6 +226,15 @@ def _complement(chance: FloatArray, towards: float) -> FloatArray:
     """Return 1 minus chances, rounded towards 0 or 1; that of 0 and of 1 is exact."""
     exact = (chance == 0) | (chance == 1)
     return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
+
+
+def _why_rounded(job: Job, prepared: Prepared) -> list[str]:
+    """Say that costs with a common step were rounded, and how to ask for more."""
+    scale = prepared.scale
+    if job.step is not None or not scale.rounded or scale.slip > 0:
+        return []
+    step = f"{scale.lattice.step:g}"
+    return [f"costs were rounded, since their common step, {step}, would take much: step={step} insists on it"]
 
 
 def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ from prudent.methods.exact import Explored, solution_for
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import bracket
-from prudent.planning.driver import begin, explored, plan_of, stage_of
+from prudent.planning.driver import begin, explored
+from prudent.planning.plans import plan_of, stage_of
 from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, check_alpha
 from prudent.policies.own_tail import own_tail

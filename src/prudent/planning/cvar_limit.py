@@ -13,7 +13,8 @@ from prudent.methods.mean_cvar import Found, Weighing, least_mean_within
 from prudent.methods.mixture import Mixture, mixed_mean_within
 from prudent.methods.solution import Solution
 from prudent.planning.bounds import Bracket, Target, bracket_below
-from prudent.planning.driver import Job, plan_of, stage_of
+from prudent.planning.driver import Job
+from prudent.planning.plans import plan_of, stage_of
 from prudent.planning.refine import Stage, chance_step
 from prudent.policies.mixed import MixedPolicy
 from prudent.policies.own_tail import own_tail

@@ -19,7 +19,8 @@ from prudent.errors import TooLarge
 from prudent.methods.exact import exact
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target
-from prudent.planning.driver import Job, stage_of
+from prudent.planning.driver import Job
+from prudent.planning.plans import stage_of
 from prudent.planning.refine import AIM, coarse_step, modest, short_step
 from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, go_on, in_force

@@ -18,8 +18,9 @@ from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target, bracket_below
 from prudent.planning.cvar_limit import limited
-from prudent.planning.driver import begin, explored, plan_of, stage_of
+from prudent.planning.driver import begin, explored
 from prudent.planning.objective import solution_of
+from prudent.planning.plans import plan_of, stage_of
 from prudent.planning.refine import chance_step
 from prudent.policies.distribution import check_alpha
 from prudent.policies.own_tail import own_tail

@@ -16,7 +16,8 @@ from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, Objec
 from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case
 from prudent.planning.bounds import Bracket, bracket_below
-from prudent.planning.driver import Job, plan_of, stage_of
+from prudent.planning.driver import Job
+from prudent.planning.plans import plan_of, stage_of
 from prudent.planning.refine import Stage, chance_step, fair_step
 from prudent.policies.chain import backward
 from prudent.policies.own_tail import own_tail

@@ -44,8 +44,9 @@ __all__ = [
 Found = TypeVar("Found")
 Other = TypeVar("Other")
 
-COARSE, FAIR = 96, 800
-"""About how many levels the first solve has at least, and one whose bounds are often a thousandth apart."""
+COARSE, FAIR, FINE = 96, 800, 2400
+"""About how many levels the first solve has at least, one with bounds often a thousandth apart, and one with bounds
+that mostly are."""
 
 AT_ONCE = 0.1
 """The part of the time left that the first solve should take at most."""
@@ -140,8 +141,8 @@ def coarse_step(prepared: Prepared, alpha: float) -> float:
 
 
 def fair_step(prepared: Prepared, alpha: float) -> float:
-    """Return about the step at which the bounds on CVaR are within the default gap."""
-    return _step_of(prepared, _levels(prepared, alpha) / (3 * FAIR) * prepared.scale.level_size)
+    """Return a step at which the bounds on CVaR are mostly within the default gap."""
+    return _step_of(prepared, _levels(prepared, alpha) / FINE * prepared.scale.level_size)
 
 
 def chance_step(prepared: Prepared, alpha: float) -> float:

@@ -18,8 +18,9 @@ from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
-from prudent.planning.driver import Job, begin, plan_of, stage_of, tell_so_far
+from prudent.planning.driver import Job, begin
 from prudent.planning.objective import solve_for
+from prudent.planning.plans import plan_of, stage_of, tell_so_far
 from prudent.planning.refine import Stage, fair_step, first_step, many_levels
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan

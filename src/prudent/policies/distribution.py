@@ -64,6 +64,8 @@ class Groups:
         ((m - w) + sqrt((m - w)^2 + v)) / 2 (Scarf).  Summed over groups that is convex in w, so its least value over w
         is found by halving; any w gives a bound.
         """
+        if alpha == 1:  # then it is the mean, whatever the spread
+            return float(self.probability @ (self.mean + self.ahead))
         root = np.sqrt(self.variance)
         low, high = float((self.mean - root).min()), float((self.mean + root).max())
         for _ in range(HALVINGS):

@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 
 import prudent
-from prudent.engine.prepare import prepare
+from prudent.engine.prepare import at_step, prepare
+from prudent.engine.values.expected_cost import least_expected_cost, share_expected
 
 
 def model_of(table, start="s"):
@@ -150,3 +152,28 @@ def test_infinite_worst_case():
     assert plan.expected == pytest.approx(2)
     other = prudent.solve(model_of(table), 0.25, method="worst-case")
     assert (other.worst_case, other.expected) == (float("inf"), pytest.approx(2))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("scale", [0.01, 2**0.5])
+def test_another_step_is_as_if_prepared_for_it(seed, scale):
+    rng = np.random.default_rng(seed)
+    table = {
+        s: {a: [(0.5, int(rng.integers(0, 7)), scale * int(rng.integers(0, 900))), (0.5, 6, scale)] for a in "ab"}
+        for s in range(6)
+    }
+    model = prudent.build(0, table, goals=[6])
+    base = prepare(model)
+    for step in (base.scale.level_size * 7, base.scale.level_size * 60, 2.3, 170.0):
+        one, other = at_step(base, step), prepare(model, step)
+        share_expected(base, one)
+        assert (one.scale.step, one.scale.stride, one.scale.rounded) == (
+            other.scale.step,
+            other.scale.stride,
+            other.scale.rounded,
+        )
+        for name in ("action_start", "outcome_start", "successor", "cost", "fine", "probability", "mean_cost"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+        mine, fresh = least_expected_cost(one), least_expected_cost(other)
+        assert mine.value == pytest.approx(fresh.value, rel=1e-12)
+        assert (mine.lower <= fresh.upper).all() and (fresh.lower <= mine.upper).all()

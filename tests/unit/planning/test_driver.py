@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.planning.driver import heard
+from prudent.planning.plans import heard
 from strategies import noisy_table
 
 SEEDS = (0, 3, 5, 8)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from prudent.errors import PrudentError
-from prudent.policies.distribution import Distribution, check_alpha
+from prudent.policies.distribution import Distribution, Groups, check_alpha
 
 COIN = Distribution(np.array([1.0, 2.0, 10.0]), np.array([0.5, 0.3, 0.2]), mean=3.1)
 
@@ -51,3 +51,21 @@ def test_missing_mass_counts_with_its_mean():
 def test_alpha_is_checked(alpha):
     with pytest.raises(PrudentError, match="must be the fraction of worst runs"):
         check_alpha(alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_bound_the_cvar_of_every_distribution_with_their_moments(seed, alpha):
+    rng = np.random.default_rng(seed)
+    cost, chance = rng.gamma(2.0, 5.0, 60), rng.dirichlet(np.ones(60))
+    group = np.round(cost / 8).astype(int)
+    share, mean = (np.bincount(group, weights=each) for each in (chance, chance * cost))
+    share, mean, square = share[share > 0], mean[share > 0], np.bincount(group, weights=chance * cost**2)[share > 0]
+    mean, square = mean / share, square / share
+    found = Groups(share, mean, np.maximum(square - mean**2, 0.0), np.zeros(len(share))).cvar_at_most(alpha)
+    order = np.argsort(cost)
+    truth = Distribution(cost[order], chance[order], float(chance @ cost)).cvar(alpha)
+    assert truth <= found * (1 + 1e-12)
+    assert found <= truth + (1e-9 if alpha == 1 else 8)  # no more than a group is wide
+    one = Groups(np.array([0.5, 0.5]), np.array([3.0, 7.0]), np.zeros(2), np.zeros(2))
+    assert one.cvar_at_most(0.25) == pytest.approx(7.0, rel=1e-12)  # without spread it is CVaR

@@ -18,7 +18,7 @@ from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session
 from prudent.errors import PrudentError
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
-from prudent.planning.driver import heard
+from prudent.planning.plans import heard
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.tables import at_least, csv_text, number, plain

@@ -22,7 +22,7 @@ from prudent.kernels.sweep import Base, Terms
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Limits
 
-__all__ = ["bounded_sweep", "surely_above", "without_safety"]
+__all__ = ["beneath", "bounded_sweep", "surely_above", "without_safety"]
 
 
 def bounded_sweep(
@@ -107,6 +107,17 @@ def _swept_below(
     exhausted: float | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep costs between levels, or rounded down."""
+    below, base, worst = beneath(prepared, terms, between=between)
+    if exhausted is not None:
+        base = Base(*[np.full(below.n_states, exhausted)] * 3)
+    swept = budget_sweep(
+        below, base, below.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
+    )
+    return swept.low if between else swept.low[1:], swept.stopped
+
+
+def beneath(prepared: Prepared, terms: Terms, *, between: bool) -> tuple[Prepared, Base, WorstCase]:
+    """Return what a sweep for a lower bound needs: costs between levels or rounded down, their base and worst case."""
     below = prepare(prepared.model, prepared.scale.step, down=not between, between=between)
     least = surely_expected(prepared)
     # More cycles are free, so more states are collapsed into one; it takes the least of its members' values.
@@ -116,17 +127,9 @@ def _swept_below(
     low[below.start] = min(low[below.start], least[prepared.start])
     # Rounded down, row b stands for budgets just above b - 1 (limits from the right): they are gone once b is charged.
     low = ((terms.accrual + terms.slope) * low + (0.0 if between else terms.slope)) * (1 - 4 * UNIT)
-    if exhausted is not None:
-        low = np.full(below.n_states, exhausted)
     worst = least_worst_case(below)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
-    if terms.accrual > 0:
-        worst = without_safety(below)
-    base = Base(low, low, low)
-    swept = budget_sweep(
-        below, base, below.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
-    )
-    return swept.low if between else swept.low[1:], swept.stopped
+    return below, Base(low, low, low), without_safety(below) if terms.accrual > 0 else worst
 
 
 def without_safety(prepared: Prepared) -> WorstCase:

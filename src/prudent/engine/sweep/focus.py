@@ -13,21 +13,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.engine.prepare import at_step, prepare
+from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.between import BetweenSweep
+from prudent.engine.sweep.bounded import beneath
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOUND, EXCESS, TIE, Swept, Task
 from prudent.engine.sweep.tile_layout import Tiling, known_of, plain_tiling
-from prudent.engine.values.expected_cost import Expected, least_expected_cost, share_expected, surely_expected
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, share_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.between import PAD
 from prudent.kernels.choices import Choices
 from prudent.kernels.focus import narrow, settle_range
 from prudent.kernels.stretches import Scratch, Values
 from prudent.kernels.sweep import Base
-from prudent.models.rows import BoolArray, IntArray, offsets
+from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
 from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.progress import Progress
 
@@ -64,8 +65,7 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
     room = 3 * 8 * prepared.n_states + prepared.n_actions  # values of both sweeps, a copy, which actions are of use
     if (levels + PAD) * room > limits.memory:
         raise Stopped("memory", FOCUSING)
-    above = _swept(coarse, least_expected_cost(coarse), least_worst_case(coarse), levels, limits)
-    below = _swept_between(prepared, coarse, levels, limits)
+    above, below = _swept(coarse, levels, limits), _swept_between(coarse, levels, limits)
     if not below.sound:
         return None
     n, f = prepared.n_states, np.arange(levels) + below.table[prepared.start, PAD : PAD + levels] / alpha
@@ -84,20 +84,20 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
     return Focus(low, high, useful, ratio, _work(prepared, low, high, useful, ratio))
 
 
-def _swept(coarse: Prepared, least: Expected, worst: WorstCase, levels: int, limits: Limits) -> np.ndarray:
-    """Return U on the coarse grid, costs rounded up, by state and level."""
-    task = Task(coarse, Base(least.value, least.upper, least.value), least.choice, worst, BOUND, EXCESS, levels, True)
-    sweep = LevelSweep(task)
+def _swept(coarse: Prepared, levels: int, limits: Limits) -> FloatArray:
+    """Return an upper bound on U, by state and level of the coarse grid: costs are rounded up."""
+    least = least_expected_cost(coarse)
+    base, worst = Base(least.value, least.upper, least.value), least_worst_case(coarse)
+    sweep = LevelSweep(Task(coarse, base, least.choice, worst, BOUND, EXCESS, levels, True))
     _advance(sweep, levels, limits)
-    return sweep.tables.low
+    error = float(plain_tiling(coarse).error(np.array([levels]))[0])  # the sweep rounds down
+    return np.asarray(sweep.tables.low * (1 + 2 * error))
 
 
-def _swept_between(prepared: Prepared, coarse: Prepared, levels: int, limits: Limits) -> BetweenSweep:
+def _swept_between(coarse: Prepared, levels: int, limits: Limits) -> BetweenSweep:
     """Return a finished sweep for a lower bound on U, with costs between levels."""
-    below = prepare(prepared.model, coarse.scale.step, between=True)
-    low, worst = surely_expected(coarse), least_worst_case(below)
-    worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
-    sweep = BetweenSweep(Task(below, Base(low, low, low), below.proper_choice(), worst, BOUND, EXCESS, levels, True))
+    below, base, worst = beneath(coarse, EXCESS, between=True)
+    sweep = BetweenSweep(Task(below, base, below.proper_choice(), worst, BOUND, EXCESS, levels, True))
     _advance(sweep, levels + 1, limits)
     return sweep
 

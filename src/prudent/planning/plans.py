@@ -1,0 +1,106 @@
+"""From a solution to a plan, in the user's units and words; and who hears the best plan while a solve goes on."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.methods.solution import Solution
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import Target, bracket_below, bracket_of
+from prudent.planning.driver import Job
+from prudent.planning.refine import Stage
+from prudent.policies.distribution import GROUPED
+from prudent.results.plan import Plan
+from prudent.runtime.clock import now
+from prudent.runtime.limits import Limits, shown_bytes
+
+__all__ = ["heard", "plan_of", "stage_of", "tell_so_far"]
+
+
+def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float) -> Stage[Solution]:
+    """Return a solution as a stage, with its bracket on the optimal CVaR and the seconds since it ``began``."""
+    bracket = bracket_of(prepared, solution, alpha)
+    levels = prepared.scale.in_levels(bracket.upper if np.isfinite(bracket.upper) else bracket.lower)
+    return Stage(prepared, solution, bracket, levels, now() - began, solution.stopped)
+
+
+def plan_of(
+    model: SSP,
+    method: str,
+    alpha: float,
+    stage: Stage[Solution],
+    target: Target | None = None,
+    limits: Limits | None = None,
+) -> Plan:
+    """Return a solution as a plan, in the user's units."""
+    prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
+    cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
+    status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
+    if status == "optimal" and stage.stopped:  # in CVaR alone: budgets not swept may have a lower mean
+        status = "interrupted" if interrupted else "within_gap"
+    return Plan(
+        model=model,
+        policy=solution.policy,
+        method=method,
+        alpha=alpha,
+        step=prepared.scale.step,
+        status=status,
+        cvar=max(cvar, bracket.lower) if prepared.scale.rounded else cvar,
+        var=solution.var,
+        expected=prepared.scale.in_units(solution.expected),
+        expected_lower=bracket_below(prepared, solution.expected_lower),
+        lower=bracket.lower,
+        upper=bracket.upper,
+        worst_case=prepared.scale.in_units(solution.worst),
+        seconds=stage.seconds,
+        notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
+    )
+
+
+_listener: ContextVar[Callable[[Plan], None] | None] = ContextVar("who hears the best plan so far", default=None)
+
+
+@contextmanager
+def heard(listener: Callable[[Plan], None]) -> Iterator[None]:
+    """Let a listener hear the best plan so far, each time that a solve inside goes on to refine it."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def tell_so_far(job: Job, method: str, best: Stage[Solution]) -> None:
+    """Let the listener, if there is one, hear the best plan so far."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(plan_of(job.model, method, job.alpha, replace(best, seconds=job.seconds), job.target, job.limits))
+
+
+def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[str]:
+    prepared, stopped, notes = stage.prepared, stage.stopped, list[str]()
+    deviation = prepared.scale.deviation
+    if prepared.scale.rounded:
+        notes += [f"{note}; the bounds allow for it" for note in prepared.scale.notes]
+        if not math.isnan(stage.found.cvar):
+            notes.append(GROUPED)
+        notes += stage.notes
+    elif status == "within_gap" and not stopped and deviation > 0:
+        notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
+    if stopped == "memory" and limits is not None:
+        would = "" if math.isnan(stage.needs) else f", about {shown_bytes(stage.needs)}"
+        notes.append(
+            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more{would} (memory=, --memory)"
+        )
+    if stopped == "digits":
+        notes.append("a finer step would have no digits left in the costs")
+    if stopped == "time" and limits is not None:
+        would = "" if math.isnan(stage.needs) else f", about {stage.needs:.2g} seconds"
+        limit = f"{limits.time_limit:g} seconds"
+        notes.append(f"stopped for the time limit of {limit}: allow more{would} (time_limit=, --time-limit)")
+    return notes
