@@ -29,6 +29,7 @@ __all__ = [
     "in_force",
     "limits_in_force",
     "shown_bytes",
+    "threads_in_force",
 ]
 
 REST, AT_LEAST = 0.1, 0.1
@@ -174,6 +175,12 @@ def in_force(limits: Limits) -> Iterator[None]:
 def limits_in_force() -> Limits | None:
     """Return the limits that hold here, if any."""
     return _in_force.get()
+
+
+def threads_in_force() -> int:
+    """Return how many threads work here may use: 1 if no limits hold."""
+    limits = limits_in_force()
+    return 1 if limits is None else limits.threads
 
 
 def cores() -> int:
