@@ -194,7 +194,9 @@ def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, 
                 mean += p * table[i + one]
             u[a - start], m[a - start] = total, mean
             least = min(least, total)
-        if start == stop:  # the values of goals are 0
+        i = (np.uint64(line) * n + s) * fields
+        if start == stop:  # a goal
+            table[i], table[i + one] = 0.0, 0.0
             continue
         # M decides over A*(s, b), the actions that attain U; where U is 0, whole numbers say which do.
         limit, best, chosen, action = least * (1.0 + tie), np.inf, np.int64(default[state[s]]), first_action[s]
@@ -205,7 +207,6 @@ def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, 
             least = 0.0
         elif u[chosen] > least > 0.0:
             lost = max(lost, u[chosen] / least - 1.0)
-        i = (np.uint64(line) * n + s) * fields
         table[i], table[i + one] = least, best
         choice[state[s]] = chosen
     scratch.lost[0] = lost
@@ -240,8 +241,7 @@ def settle_bound(places, known, rounding, terms, b, begin, end, values):
                 else:
                     total += p * (table[(np.uint64(successor[o]) + one) * fields - one] + slope * (c - b))
             least = min(least, (1.0 - rounding[first_action[s] + np.int64(a - start)]) * total)
-        if start < stop:
-            table[(np.uint64(line) * n + s + one) * fields - one] = least if b < worst[s] else 0.0
+        table[(np.uint64(line) * n + s + one) * fields - one] = least if b < worst[s] and start < stop else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -385,7 +385,10 @@ def follow_states(places, costs, choices, b, begin, end, values):
     table, window, fields = values.table, values.window, np.uint64(values.fields)
     n, line, one, two = np.uint64(len(state)), b % window, np.uint64(1), np.uint64(2)
     for s in range(np.uint64(begin), np.uint64(end)):
+        i = (np.uint64(line) * n + s) * fields
         if action_start[s] == action_start[s + one]:
+            for field in range(fields):
+                table[i + field] = 0.0
             continue
         number = look_up(entry, first_entry, low, high, stride, without, b, state[s])
         a = np.uint64(action_start[s] + number)
@@ -395,12 +398,11 @@ def follow_states(places, costs, choices, b, begin, end, values):
             over = float(max(c - b, 0))
             back = line - c
             back = back if back >= 0 else back + window
-            i = (np.uint64(back if c < b else 0) * n + np.uint64(successor[o])) * fields
-            excess += p * (table[i] + over)
-            mean += p * table[i + one]
+            t = (np.uint64(back if c < b else 0) * n + np.uint64(successor[o])) * fields
+            excess += p * (table[t] + over)
+            mean += p * table[t + one]
             if fields > two:
-                above += p * (table[i + two] + over)
-        i = (np.uint64(line) * n + s) * fields
+                above += p * (table[t + two] + over)
         table[i], table[i + one] = excess, mean
         if fields > two:
             table[i + two] = above * (1.0 + rounding[first_action[s] + number])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.level_layout import LevelLayout, level_layout
 from prudent.engine.sweep.task import Backend, Tables, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
@@ -24,9 +24,6 @@ __all__ = ["LevelSweep", "new_table", "window_of"]
 
 CLOSE = 1e-10
 """The most that rounding may take off a lower bound, relatively; else it gets a field of its own."""
-
-AT_FIRST = 2**30
-"""States times levels that the table of actions holds at first; it grows as needed."""
 
 
 def window_of(prepared: Prepared, most: int) -> int:
@@ -56,9 +53,7 @@ class LevelSweep(Backend):
         self._close = aims.plan and bool(layout.error(np.array([min(task.levels, UNREACHED)]))[0] <= CLOSE)
         fields = [base.excess, base.mean] if aims.plan else []
         self.table = new_table(layout, *fields, *([] if self._close or not aims.bound else [base.low]))
-        rows = min(task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if aims.plan else 1
-        self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
-        self._choice[0] = task.first_choice[0]
+        self._choice = task.first_choice.flatten()
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
         self._free = Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace())
@@ -76,11 +71,12 @@ class LevelSweep(Backend):
 
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory of the values and, if all are kept, of a copy; evaluating the plan takes no more."""
+        """Return the memory of the rows and the values, if all are kept of a copy, too; evaluating takes no more."""
         if prepared.between or (prepared.acyclic and not keep):
             return 0  # such a model is not swept level by level, or evaluated so
         window = levels + 1 if keep else window_of(prepared, levels)
-        return 8 * prepared.n_states * window * (3 if aims.plan else 1) * (2 if keep else 1)
+        values = 8 * prepared.n_states * window * (3 if aims.plan else 1) * (2 if keep else 1)
+        return 16 * len(prepared.cost) + values
 
     @property
     def fields(self) -> int:
@@ -111,9 +107,9 @@ class LevelSweep(Backend):
         self._widen(last)
         self._lengthen(last)
         values = Values(self.table, len(self.table) // (task.prepared.n_states * self.fields), self.fields)
-        choice, counters = self._choice[first:last] if task.aims.plan else self._choice, new_counters()
+        choice, counters = self._choice.reshape(-1, task.prepared.n_states), new_counters()
         about = layout.places, self._known, self._free, task.terms, task.tie, task.aims
-        range_of = first, last, values, choice, layout.start, self.found
+        range_of = first, last, values, choice[first if task.aims.plan else 0 :], layout.start, self.found
         lanes = layout.lanes(last - first, task.threads)
         side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
         if task.aims.bound and self._close:
@@ -127,32 +123,33 @@ class LevelSweep(Backend):
         size = (min(self._furthest, last - 1) + 1) * n * self.fields
         if size > len(self.table):
             self.table.resize(size, refcheck=False)  # in place where the system can; goals stay 0
-        rows = len(self._choice)
-        if self.task.aims.plan and last > rows:
-            longer = np.zeros((min(max(2 * rows, last), self.task.most + 1), n), dtype=self._choice.dtype)
-            longer[:rows] = self._choice
-            self._choice = longer
+        if self.task.aims.plan:
+            self._choice.resize(last * n, refcheck=False)
 
     @property
-    def lost(self) -> float:
-        """Bound on the relative increase of U by choices among ties, rounding included; nan if unknown or not small."""
+    def _lost_each(self) -> float:
+        """The largest relative increase of U by one choice among actions that tie."""
+        return max(float(scratch.lost[0]) for scratch in self._scratch)
+
+    @property
+    def lost(self) -> float | FloatArray:
+        """Bound on the relative increase of U, by level, by choices among ties and rounding; nan if it is not small."""
         if not self.task.aims.plan:
             return np.nan
-        error = float(self.layout.error(np.array([self.done]))[0])
-        each = max(float(scratch.lost[0]) for scratch in self._scratch)
-        lost = (1 + each) ** (self.layout.sums * (self.done // self.layout.least + 1.0)) * (1 + error) - 1
-        return float(lost) if lost <= CLOSE else np.nan
+        levels = np.arange(self.done)
+        sums = self.layout.sums * (levels // self.layout.least + 1.0)
+        lost = (1 + self._lost_each) ** sums * (1 + self.layout.error(levels)) - 1
+        return lost if lost[-1] <= CLOSE else np.nan
 
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
-        return self._choice[: self.done if self.task.aims.plan else 1]
+        return self._choice.reshape(-1, self.task.prepared.n_states)
 
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""
         found = np.ascontiguousarray(self.found[:, : self.done])
-        lost = np.array([max(float(scratch.lost[0]) for scratch in self._scratch)])
-        chosen = self._free.workspace.chosen
+        lost, chosen = np.array([self._lost_each]), self._free.workspace.chosen
         return {"found": found, "choice": self.choice, "values": self.table, "lost": lost, "chosen": chosen}
 
     def resume(self, kept: Arrays) -> None:
@@ -168,4 +165,4 @@ class LevelSweep(Backend):
         else:
             self.table, self._scratch[0].lost[0] = kept["values"].copy(), kept["lost"][0]
             self._free = self._free._replace(workspace=self._free.workspace._replace(chosen=self._chosen(kept)))
-        self.done, self.found, self._choice = done, kept["found"], kept["choice"]
+        self.done, self.found, self._choice = done, kept["found"], kept["choice"].flatten()

@@ -81,8 +81,15 @@ class Swept:
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
     tables: Tables | None  # the values of all levels, if they were kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
-    lost: float = np.nan  # bound on how far, relatively, the policies' U is above the least; nan if unknown
+    lost: float | FloatArray = (
+        np.nan
+    )  # how far, relatively, the policies' U is above the least, at most; nan if unknown
     focused: Choices | None = None  # the actions where only part was swept; ``choice`` has the first row then
+
+    @property
+    def measured(self) -> bool:
+        """Whether the sweep knows how far the policies' U is above the least."""
+        return not np.isnan(self.lost).any()
 
 
 @dataclass
@@ -143,8 +150,8 @@ class Backend(ABC):
         return None
 
     @property
-    def lost(self) -> float:
-        """Bound on the relative increase of U by choices among ties, rounding included; nan if unknown."""
+    def lost(self) -> float | FloatArray:
+        """Bound on the relative increase of U, by level or for all, by choices among ties and rounding; else nan."""
         return np.nan
 
     def _widen(self, last: int) -> None:
