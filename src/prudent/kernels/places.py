@@ -56,3 +56,33 @@ def cut(section_start, alone, work, size):
                     at = s
     start[count] = section_start[-1]
     return start[: count + 1].copy(), needed[:count].copy()
+
+
+@njit(cache=True)
+def breadth_first(arc_start, successor, start, most, order):
+    """Fill ``order`` with up to ``most`` states in breadth-first order from the start; return how many there are."""
+    n = len(arc_start) - 1
+    seen = np.zeros(n, dtype=np.bool_)
+    order[0], seen[start] = start, True
+    head, tail = 0, 1
+    while head < tail:
+        s = order[head]
+        head += 1
+        for o in range(arc_start[s], arc_start[s + 1]):
+            t = successor[o]
+            if not seen[t] and tail < most:
+                seen[t] = True
+                order[tail] = t
+                tail += 1
+    return tail
+
+
+@njit(cache=True)
+def share_inside(arc_start, successor, state, mark):
+    """Return the share of the arcs of the given states that lead to states with a ``mark``."""
+    inside, total = 0, 0
+    for s in state:
+        total += arc_start[s + 1] - arc_start[s]
+        for o in range(arc_start[s], arc_start[s + 1]):
+            inside += mark[successor[o]]
+    return inside / max(total, 1)

@@ -17,7 +17,7 @@ from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import rounding
 from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.layout import layers
-from prudent.kernels.places import cut, rows_by_place
+from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
 from prudent.kernels.sweep import Places
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray, offsets
@@ -31,6 +31,9 @@ PART = 4096
 
 COPIED = 2**12
 """Places whose rows are copied at a time."""
+
+MANY, NEAR = 2**16, 2**12
+"""States from which on their order matters, since their values outgrow the caches; and how many are close together."""
 
 ENOUGH = 250_000
 """Outcomes times levels for each thread to be worth starting: about a millisecond."""
@@ -75,7 +78,7 @@ def level_layout(prepared: Prepared) -> LevelLayout:
     # A layer has two sections, its free cycles being the second.
     section = (2 * depth + (size > 1))[block_of] if cyclic else depth[block_of]
     kind = np.int16 if section.max(initial=0) < 2**15 else np.int64
-    state = block_state if cyclic else np.arange(prepared.n_states)  # the states of a cycle stay together
+    state = block_state if cyclic else _nearby(prepared)  # the states of a cycle stay together
     state = state[np.argsort(section[state].astype(kind), kind="stable")]
     place = np.empty(prepared.n_states, dtype=np.int32)
     place[state] = np.arange(prepared.n_states, dtype=np.int32)
@@ -109,6 +112,24 @@ def level_layout(prepared: Prepared) -> LevelLayout:
         cyclic=cyclic,
         unit=float(rounding(prepared).max(initial=0.0)),
     )
+
+
+def _nearby(prepared: Prepared) -> IntArray:
+    """Return the states in an order in which successors are close: as they are numbered, if they are or cannot be."""
+    n, graph = prepared.n_states, (prepared.arc_start, prepared.successor)
+    order, inside = np.arange(n), np.zeros(n, dtype=bool)
+    if n < MANY:
+        return order
+    middle = slice((n - NEAR) // 2, (n + NEAR) // 2)
+    inside[middle] = True
+    if share_inside(*graph, order[middle], inside) > 0.5:
+        return order
+    found = np.empty(n, dtype=np.int64)
+    ball = found[: breadth_first(*graph, prepared.start, NEAR, found)].copy()
+    inside[middle], inside[ball] = False, True
+    if share_inside(*graph, ball, inside) < 0.75 or breadth_first(*graph, prepared.start, n, found) < n:
+        return order
+    return found
 
 
 def _rows(prepared: Prepared, state: IntArray, place: NDArray[np.int32]) -> tuple[list[Any], IntArray]:

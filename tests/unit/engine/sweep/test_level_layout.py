@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.strategies import cases, examples, solvable
 
 import prudent
 from prudent.engine.prepare import prepare
@@ -13,7 +14,6 @@ from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Task
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.places import cut
-from tests.strategies import cases, examples, solvable
 
 ROOMS = {
     "a": {"go": [(0.5, "b", 0), (0.5, "a", 2)], "wait": [(1, "c", 1)]},
@@ -110,3 +110,43 @@ def test_parts_change_nothing(case, monkeypatch):
     assert np.array_equal(whole.choice, cut_up.choice)
     for one, other in zip(whole.values, cut_up.values, strict=True):
         assert np.array_equal(one, other)
+
+
+def corridor(numbers):
+    """Return a corridor of rooms, numbered so: from each to its neighbours, out at the end."""
+    n = len(numbers)
+    place = np.argsort(numbers)
+    start = [*(np.minimum(np.arange(n + 1), n) * 1), n]
+    left, right = np.maximum(place - 1, 0), place + 1
+    successor = np.stack([numbers[left], np.append(numbers, n)[right]], axis=1)
+    return prudent.from_arrays(
+        np.array(start),
+        2 * np.arange(n + 1),
+        np.full(2 * n, 0.5),
+        successor.ravel(),
+        np.ones(2 * n),
+        initial=numbers[0],
+    )
+
+
+def test_states_are_renumbered_only_where_that_brings_successors_closer(monkeypatch):
+    monkeypatch.setattr(layout_module, "MANY", 100)
+    monkeypatch.setattr(layout_module, "NEAR", 16)
+    shuffled = np.random.default_rng(0).permutation(200)
+    tidy, mixed = prepare(corridor(np.arange(200))), prepare(corridor(shuffled))
+    assert (layout_module._nearby(tidy) == np.arange(201)).all()
+    order = layout_module._nearby(mixed)
+    assert sorted(order) == list(range(201))
+    rank = np.argsort(order)
+    far = np.abs(rank[mixed.outcome_state] - rank[mixed.successor])
+    assert far.max() <= 2
+    whole, other = (swept(corridor(numbers), PLAN, 1) for numbers in (np.arange(200), shuffled))
+    assert np.array_equal(whole.found, other.found)
+    random = prudent.from_arrays(
+        np.array([*range(200), 199]),
+        2 * np.arange(200),
+        np.full(398, 0.5),
+        np.random.default_rng(1).integers(0, 200, 398),
+        np.ones(398),
+    )
+    assert (np.diff(layout_module._nearby(prepare(random))) == 1).all()
