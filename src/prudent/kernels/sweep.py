@@ -76,8 +76,18 @@ class Workspace(NamedTuple):
     row: np.ndarray  # (n_states,)  values at one level
 
 
+class Turns(NamedTuple):
+    """The order in which states take their turn on a level, cut into parts that threads take side by side."""
+
+    state: np.ndarray  # (n_states,)  states by layer: free moves lead to layers before
+    start: np.ndarray  # (n_parts + 1,)  where parts begin
+    needed: np.ndarray  # (n_parts,)  how many parts of the same level must be done before
+    cycle_start: np.ndarray  # (n_parts + 1,)  the free cycles of a part: cycle[cycle_start[i]:cycle_start[i + 1]]
+    cycle: np.ndarray  # blocks of the free arcs
+
+
 class Places(NamedTuple):
-    """A model laid out for sweeping level by level: its states by place, cut into parts."""
+    """A model laid out for sweeping level by level: its rows in the order of the turns."""
 
     state: np.ndarray  # (n_states,)  the state at each place
     place: np.ndarray  # (n_states,)  the place of each state
@@ -87,10 +97,6 @@ class Places(NamedTuple):
     probability: np.ndarray  # (n_outcomes,)
     successor: np.ndarray  # (n_outcomes,)  a place
     cost: np.ndarray  # (n_outcomes,)
-    part_start: np.ndarray  # (n_parts + 1,)  the places where parts begin
-    needed: np.ndarray  # (n_parts,)  how many parts of the same level must be done before
-    cycle_start: np.ndarray  # (n_parts + 1,)  the free cycles of a part: cycle[cycle_start[i]:cycle_start[i + 1]]
-    cycle: np.ndarray  # blocks of the free arcs
 
 
 class Known(NamedTuple):
@@ -128,13 +134,13 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def sweep(places, known, free, terms, tie, aims, first, last, values, choice, start, found, scratch, counters):
+def sweep(turns, places, known, free, terms, tie, aims, first, last, values, choice, start, found, scratch, counters):
     """Settle the budgets ``first:last`` after all before them: one thread's share.
 
     The values of ``start``, a place, go to ``found``: rows for U, its lower bound and M, a column for each budget.
     """
-    part_start, needed, cycle_start, cycle = places.part_start, places.needed, places.cycle_start, places.cycle
-    n_parts, n = len(needed), len(places.state)
+    state, part_start, needed, cycle_start, cycle = turns
+    n_parts, n = len(needed), len(state)
     table, window, fields = values
     while True:
         number = draw(counters)
@@ -348,14 +354,14 @@ def lower_block(arcs, costs, ends, b, begin, end, k, low):
 
 
 @njit(cache=True, nogil=True)
-def follow(places, free, choices, first, last, values, start, found, counters):
+def follow(turns, places, free, choices, first, last, values, start, found, counters):
     """Evaluate the policy ``choices`` for the budgets ``first:last``: one thread's share.
 
     Fields are its expected excess as computed, its expected cost and, where there are free cycles, an upper bound on
     the excess.  Their values at ``start``, a place, go to the rows of ``found``.
     """
-    part_start, needed, cycle_start, cycle = places.part_start, places.needed, places.cycle_start, places.cycle
-    n_parts, n = len(needed), len(places.state)
+    state, part_start, needed, cycle_start, cycle = turns
+    n_parts, n = len(needed), len(state)
     table, window, fields = values
     while True:
         number = draw(counters)

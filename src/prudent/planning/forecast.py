@@ -2,8 +2,9 @@
 
 The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than too few; for large
 models fewer, if simulated runs say so.  Where costs are not rounded, the time is measured on a few levels of the model
-itself and multiplied by their number.  Where they are, a coarse solve is measured.  Its gap shrinks about with the square of the step, and its time grows as the step
-shrinks; so it tells the step that the gap asked for takes, or the gap at a step that is given.
+itself and multiplied by their number.  Where they are, a coarse solve is measured.  Its gap shrinks about with the
+square of the step, and its time grows as the step shrinks; so it tells the step that the gap asked for takes, or the
+gap at a step that is given.
 """
 
 from dataclasses import dataclass

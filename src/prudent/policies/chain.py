@@ -14,7 +14,7 @@ from prudent.engine.room import shared_room
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.estimate import FOLLOWED
 from prudent.engine.sweep.level_layout import level_layout
-from prudent.engine.sweep.levels import LevelSweep, new_table, window_of
+from prudent.engine.sweep.levels import LevelSweep, lengthened, new_table, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
@@ -160,8 +160,7 @@ def _backward_by_level(
     workspace = Workspace(numbers, np.empty(0, dtype=bool), np.zeros(prepared.n_states, dtype=np.int64), row)
     free = Free(arcs, costs, Ends(unused, unused, np.empty(0)), Base(base[0], base[1], base[2]), workspace)
     fields, window = 3 if layout.cyclic else 2, window_of(prepared, policy.level)
-    table = new_table(layout, *base[[0, 2, 1]][:fields])
-    table.resize(window * prepared.n_states * fields, refcheck=False)
+    table = lengthened(new_table(layout, *base[[0, 2, 1]][:fields]), window * prepared.n_states * fields)
     found = np.empty((3, levels))
     found[:, 0] = base[[0, 2, 1], prepared.start]
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
@@ -171,7 +170,18 @@ def _backward_by_level(
             go_on(limits, EVALUATING)
             last, counters = min(first + rows, levels), new_counters()
             values = LevelValues(table, window, fields)
-            about = layout.places, free, policy.choices, first, last, values, layout.start, found, counters
+            about = (
+                layout.turns,
+                layout.places,
+                free,
+                policy.choices,
+                first,
+                last,
+                values,
+                layout.start,
+                found,
+                counters,
+            )
 
             def work(lane: int, about: Any = about) -> None:
                 follow(*about)

@@ -18,13 +18,13 @@ from prudent.engine.values.bellman import rounding
 from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.layout import layers
 from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
-from prudent.kernels.sweep import Places
+from prudent.kernels.sweep import Places, Turns
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray, offsets
 from prudent.runtime.limits import threads_in_force
 from prudent.runtime.team import side_by_side
 
-__all__ = ["LevelLayout", "level_layout"]
+__all__ = ["LevelLayout", "lanes_of", "level_layout", "turns_of"]
 
 PART = 4096
 """Outcomes in a part: some 20 microseconds of one thread."""
@@ -43,6 +43,7 @@ ENOUGH = 250_000
 class LevelLayout:
     """A model laid out for sweeping level by level."""
 
+    turns: Turns
     places: Places
     action: IntArray  # (n_actions,)  the model's actions, by place
     start: int  # the place of the start
@@ -62,56 +63,64 @@ class LevelLayout:
 
     def lanes(self, levels: int, threads: int) -> int:
         """Return how many threads are worth starting for so many levels."""
-        work = len(self.places.cost) * levels // ENOUGH
-        wide = len(self.places.needed) / max(len(np.unique(self.places.needed)), 1)  # parts side by side
-        return int(max(min(threads, work, np.ceil(wide)), 1))
+        return lanes_of(self.turns, len(self.places.cost) * levels, threads)
+
+
+def lanes_of(turns: Turns, work: float, threads: int) -> int:
+    """Return how many threads are worth starting for so much work, in outcomes times levels."""
+    wide = len(turns.needed) / max(len(np.unique(turns.needed)), 1)  # parts side by side
+    return int(max(min(threads, work // ENOUGH, np.ceil(wide)), 1))
 
 
 @once
 def level_layout(prepared: Prepared) -> LevelLayout:
     """Return a model laid out for sweeping level by level."""
+    turns, depth = turns_of(prepared)
+    state = turns.state
+    place = np.empty(prepared.n_states, dtype=np.int32)
+    place[state] = np.arange(prepared.n_states, dtype=np.int32)
+    rows, action = _rows(prepared, state, place)
+    return LevelLayout(
+        turns=turns,
+        places=Places(state, place, rows[0], prepared.action_start[:-1][state], *rows[1:]),
+        action=action,
+        start=int(place[prepared.start]),
+        sums=depth + 1,
+        least=int(prepared.cost[prepared.cost > 0].min(initial=UNREACHED)),
+        cyclic=len(turns.cycle) > 0,
+        unit=float(rounding(prepared).max(initial=0.0)),
+    )
+
+
+@once
+def turns_of(prepared: Prepared) -> tuple[Turns, int]:
+    """Return the order in which states take their turn on a level, and the longest path of free moves.
+
+    A move is free here if its successor is looked up on the same level: with costs between levels, all that cost less
+    than one.
+    """
     block_start, block_state, block_of = prepared.free_blocks
     size = np.diff(block_start)
     depth = np.empty(len(size), dtype=np.int64)
-    layers(prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost, 1, block_of, depth)
+    cost = prepared.fine // prepared.scale.stride if prepared.between else prepared.cost
+    layers(prepared.action_start, prepared.outcome_start, prepared.successor, cost, 1, block_of, depth)
     cyclic = bool((size > 1).any())
     # A layer has two sections, its free cycles being the second.
     section = (2 * depth + (size > 1))[block_of] if cyclic else depth[block_of]
     kind = np.int16 if section.max(initial=0) < 2**15 else np.int64
     state = block_state if cyclic else _nearby(prepared)  # the states of a cycle stay together
     state = state[np.argsort(section[state].astype(kind), kind="stable")]
-    place = np.empty(prepared.n_states, dtype=np.int32)
-    place[state] = np.arange(prepared.n_states, dtype=np.int32)
     numbers = np.unique(section)
     starts = np.searchsorted(section[state], [*numbers, numbers[-1] + 1])
-    rows, action = _rows(prepared, state, place)
     alone = numbers % 2 == 1 if cyclic else np.zeros(len(numbers), dtype=bool)
-    part_start, needed = cut(starts, alone, rows[1][rows[0]], PART)
-    blocks = np.flatnonzero(size > 1)
+    work = offsets(np.diff(prepared.arc_start)[state])
+    part_start, needed = cut(starts, alone, work, PART)
+    blocks, place = np.flatnonzero(size > 1), np.empty(prepared.n_states, dtype=np.int64)
+    place[state] = np.arange(prepared.n_states)
     first = place[block_state[block_start[blocks]]]
-    blocks = blocks[np.argsort(first)]
-    return LevelLayout(
-        places=Places(
-            state=state,
-            place=place,
-            action_start=rows[0],
-            action=prepared.action_start[:-1][state],
-            outcome_start=rows[1],
-            probability=rows[2],
-            successor=rows[3],
-            cost=rows[4],
-            part_start=part_start,
-            needed=needed,
-            cycle_start=np.searchsorted(np.sort(first), part_start),
-            cycle=blocks,
-        ),
-        action=action,
-        start=int(place[prepared.start]),
-        sums=int(depth.max(initial=0)) + 1,
-        least=int(prepared.cost[prepared.cost > 0].min(initial=UNREACHED)),
-        cyclic=cyclic,
-        unit=float(rounding(prepared).max(initial=0.0)),
-    )
+    order = np.argsort(first)
+    cycle_start = np.searchsorted(first[order], part_start)
+    return Turns(state, part_start, needed, cycle_start, blocks[order]), int(depth.max(initial=0))
 
 
 def _nearby(prepared: Prepared) -> IntArray:

@@ -20,7 +20,7 @@ from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
-__all__ = ["LevelSweep", "new_table", "window_of"]
+__all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
 
 CLOSE = 1e-10
 """The most that rounding may take off a lower bound, relatively; else it gets a field of its own."""
@@ -33,7 +33,19 @@ def window_of(prepared: Prepared, most: int) -> int:
 
 def new_table(layout: LevelLayout, *fields: FloatArray) -> FloatArray:
     """Return a table whose one line has these values without budget, given by state."""
-    return np.stack([each[layout.places.state] for each in fields], axis=1).flatten()  # not a view: it is resized
+    return np.stack([each[layout.places.state] for each in fields], axis=1).ravel()
+
+
+def lengthened(table: FloatArray, size: int) -> FloatArray:
+    """Return a table of at least so many numbers, zeros at the end.
+
+    A new one, since memory that an array is resized to has no huge pages, without which looking up takes twice as long.
+    """
+    if size <= len(table):
+        return table
+    longer = np.zeros(size)
+    longer[: len(table)] = table
+    return longer
 
 
 @dataclass
@@ -75,8 +87,8 @@ class LevelSweep(Backend):
         if prepared.between or (prepared.acyclic and not keep):
             return 0  # such a model is not swept level by level, or evaluated so
         window = levels + 1 if keep else window_of(prepared, levels)
-        values = 8 * prepared.n_states * window * (3 if aims.plan else 1) * (2 if keep else 1)
-        return 16 * len(prepared.cost) + values
+        values = 8 * prepared.n_states * window * (3 if aims.plan else 1)
+        return 16 * len(prepared.cost) + values * (2 if keep else 1)
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "LevelSweep":
@@ -117,7 +129,7 @@ class LevelSweep(Backend):
         self._lengthen(last)
         values = Values(self.table, len(self.table) // (task.prepared.n_states * self.fields), self.fields)
         choice, counters = self._choice.reshape(-1, task.prepared.n_states), new_counters()
-        about = layout.places, self._known, self._free, task.terms, task.tie, task.aims
+        about = layout.turns, layout.places, self._known, self._free, task.terms, task.tie, task.aims
         range_of = first, last, values, choice[first if task.aims.plan else 0 :], layout.start, self.found
         lanes = layout.lanes(last - first, task.threads)
         side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
@@ -130,8 +142,7 @@ class LevelSweep(Backend):
         """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
         n = self.task.prepared.n_states
         size = (min(self._furthest, last - 1) + 1) * n * self.fields
-        if size > len(self.table):
-            self.table.resize(size, refcheck=False)  # in place where the system can; goals stay 0
+        self.table = lengthened(self.table, size)
         if self.task.aims.plan:
             self._choice.resize(last * n, refcheck=False)
 
@@ -172,6 +183,6 @@ class LevelSweep(Backend):
         if finished:
             self._scratch[0].lost[0] = np.nan  # it was not kept
         else:
-            self.table, self._scratch[0].lost[0] = kept["values"].copy(), kept["lost"][0]
+            self.table, self._scratch[0].lost[0] = kept["values"], kept["lost"][0]
             self._free = self._free._replace(workspace=self._free.workspace._replace(chosen=self._chosen(kept)))
         self.done, self.found, self._choice = done, kept["found"], kept["choice"].flatten()

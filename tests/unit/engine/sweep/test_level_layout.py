@@ -43,14 +43,14 @@ def swept(model, aims, threads, levels=30, keep=False):
 
 def test_a_part_needs_all_parts_to_which_its_free_moves_lead(tiny_parts):
     prepared = prepare(prudent.build("a", ROOMS))
-    places = level_layout(prepared).places
-    part = np.searchsorted(places.part_start, np.arange(prepared.n_states), side="right") - 1
+    turns, places = level_layout(prepared).turns, level_layout(prepared).places
+    part = np.searchsorted(turns.start, np.arange(prepared.n_states), side="right") - 1
     for s in range(prepared.n_states):
         for o in range(places.outcome_start[places.action_start[s]], places.outcome_start[places.action_start[s + 1]]):
             t = places.successor[o]
             same_cycle = prepared.free_blocks[2][places.state[s]] == prepared.free_blocks[2][places.state[t]]
             if places.cost[o] == 0 and not same_cycle:
-                assert part[t] < places.needed[part[s]] <= part[s] or (part[s] == part[t] and t < s)
+                assert part[t] < turns.needed[part[s]] <= part[s] or (part[s] == part[t] and t < s)
 
 
 def test_rows_are_those_of_the_states_at_their_places(tiny_parts):
