@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import solve_block
+from prudent.kernels.team import draw, finish, wait_for
 
 PAD = 3
 """Columns of the table for the levels up to 0."""
@@ -68,11 +69,11 @@ def add_far(ready, a, flat, width, at, s, b, cost, part, p, base, slope):
 
 
 @njit(cache=True, nogil=True)
-def add_up_far(arcs, costs, parts, terms, error, near, b, base, table, at, ready):
-    """Set ``ready`` to the parts of all outcomes that look back further than ``TOGETHER`` levels."""
+def add_up_far(arcs, costs, parts, terms, error, near, b, begin, end, base, table, at, ready):
+    """Set ``ready`` of the actions ``begin:end`` to the parts of outcomes that look back further than ``TOGETHER``."""
     probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
     mean_cost, accrual, slope, flat, width = costs.mean_cost, terms.accrual, terms.slope, table.ravel(), table.shape[1]
-    for a in range(len(near)):
+    for a in range(begin, end):
         for t in range(TOGETHER):
             ready[a, t] = accrual * mean_cost[a] - error[a]
         for o in range(near[a], outcome_start[a + 1]):
@@ -81,50 +82,69 @@ def add_up_far(arcs, costs, parts, terms, error, near, b, base, table, at, ready
 
 @njit(cache=True, nogil=True)
 def bound_levels(
-    arcs, costs, parts, ends, terms, error, size, near, first, last, base, table, at, start, found, workspace, ready
-):
-    """Settle the budgets ``first:last`` after all before them; record the values of ``start`` in ``found``.
+    turns, arcs, costs, parts, ends, terms, error, size, near, first, last, base, table, at, start, found, workspace,
+    ready, sound, counters,
+):  # fmt: skip
+    """Settle the budgets ``first:last`` after all before them: one thread's share; record ``start`` in ``found``.
 
     ``parts`` is by how much costs were rounded up to whole levels, ``error`` bounds the rounding error of each action's
-    sum as long as no value is below -``size``.  Return whether that holds.  Outcomes from ``near`` on look back further
-    than ``TOGETHER`` levels, so they are added up for as many levels at once, in ``ready``.
+    sum as long as no value is below -``size``; where one is, ``sound`` becomes False.  Outcomes from ``near`` on look
+    back further than ``TOGETHER`` levels, so they are added up for as many levels at once, in ``ready``, beforehand.
     """
-    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
-    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
-    worst, slope = ends.worst, terms.slope
-    for b in range(first, last):
-        t = (b - first) % TOGETHER
-        if t == 0:
-            add_up_far(arcs, costs, parts, terms, error, near, b, base, table, at, ready)
-        for block in range(len(block_start) - 1):
-            begin, end = block_start[block], block_start[block + 1]
-            if end - begin > 1:
-                bound_block(arcs, costs, parts, ends, terms, near, b, begin, end, base, table, at, workspace, ready, t)
-            else:
-                s = block_state[begin]
-                low = 0.0
-                if b < worst[s]:
-                    low = np.inf
-                    for a in range(action_start[s], action_start[s + 1]):
-                        total = ready[a, t]
-                        for o in range(outcome_start[a], near[a]):
-                            total += probability[o] * looked_up(
-                                table, at, successor[o], b, cost[o], parts[o], base, slope
-                            )
-                        low = min(low, total)
-                table[s, at + b] = low if b > 0 else min(low, base[s])
-            for i in range(begin, end):
-                s = block_state[i]
-                if not table[s, at + b] >= -size[s]:
-                    return False
-        found[1, b] = table[start, at + b]
-    return True
+    state, part_start, needed, cycle_start, cycle = turns
+    n_parts, n_actions = len(needed), len(near)
+    each = max(n_actions // n_parts, 1)
+    far_parts = -(-n_actions // each)
+    together = far_parts + TOGETHER * n_parts  # parts of so many levels, far outcomes first
+    while True:
+        number = draw(counters)
+        b, i = first + number // together * TOGETHER, number % together
+        t, part = (i - far_parts) // n_parts, (i - far_parts) % n_parts
+        if b >= last:
+            return
+        if i < far_parts:
+            wait_for(counters, number - i)
+            stop = min((i + 1) * each, n_actions)
+            add_up_far(arcs, costs, parts, terms, error, near, b, i * each, stop, base, table, at, ready)
+        elif b + t < last:
+            wait_for(counters, number - part + needed[part])
+            begin, end = part_start[part], part_start[part + 1]
+            for c in range(cycle_start[part], cycle_start[part + 1]):
+                inside = arcs.block_start[cycle[c]], arcs.block_start[cycle[c] + 1]
+                bound_block(arcs, costs, parts, ends, terms, near, b + t, inside, base, table, at, workspace, ready, t)
+            if cycle_start[part] == cycle_start[part + 1]:
+                bound_states(state, begin, end, arcs, costs, parts, ends, terms, near, b + t, base, table, at, ready, t)
+            for place in range(begin, end):
+                s = state[place]
+                if not table[s, at + b + t] >= -size[s]:
+                    sound[0] = False
+                if s == start:
+                    found[1, b + t] = table[s, at + b + t]
+        finish(counters)
 
 
 @njit(cache=True, nogil=True)
-def bound_block(arcs, costs, parts, ends, terms, near, b, begin, end, base, table, at, workspace, ready, t):
+def bound_states(state, begin, end, arcs, costs, parts, ends, terms, near, b, base, table, at, ready, t):
+    """Settle states whose moves within the level lead to states that are settled already."""
+    action_start, outcome_start, cost = arcs.action_start, costs.outcome_start, costs.cost
+    probability, successor, worst, slope = arcs.probability, arcs.successor, ends.worst, terms.slope
+    for place in range(begin, end):
+        s = state[place]
+        low = 0.0
+        if b < worst[s]:
+            low = np.inf
+            for a in range(action_start[s], action_start[s + 1]):
+                total = ready[a, t]
+                for o in range(outcome_start[a], near[a]):
+                    total += probability[o] * looked_up(table, at, successor[o], b, cost[o], parts[o], base, slope)
+                low = min(low, total)
+        table[s, at + b] = low if b > 0 else min(low, base[s])
+
+
+@njit(cache=True, nogil=True)
+def bound_block(arcs, costs, parts, ends, terms, near, b, inside, base, table, at, workspace, ready, t):
     """Settle a block of states with free cycles among them."""
-    k, allowed, chosen, row = workspace
+    (begin, end), (k, allowed, chosen, row) = inside, workspace
     block_state, action_start, inner_start, inner_stop = (
         arcs.block_state,
         arcs.action_start,

@@ -1,4 +1,4 @@
-"""The backend for lower bounds where costs lie between levels: any model, one thread.
+"""The backend for lower bounds where costs lie between levels: any model, on all threads.
 
 :mod:`prudent.kernels.between` says why the bound holds.
 """
@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.level_layout import lanes_of, turns_of
 from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay, rounding
 from prudent.errors import PrudentError
 from prudent.kernels.between import FAR, PAD, TOGETHER, bound_levels, shift_left
 from prudent.kernels.blocks import Arcs
 from prudent.kernels.sweep import Aims, Ends
+from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, owner
 from prudent.runtime.limits import Arrays
+from prudent.runtime.team import side_by_side
 
 __all__ = ["BetweenSweep"]
 
@@ -56,7 +59,8 @@ class BetweenSweep(Backend):
         near = prepared.outcome_start[1:] - np.bincount(
             prepared.outcome_action, weights=far, minlength=prepared.n_actions
         ).astype(np.int64)  # outcomes are sorted by cost
-        self._arguments = arcs, costs, self.parts, ends, task.terms, self.error, size, near
+        self._turns = turns_of(prepared)[0]
+        self._arguments = self._turns, arcs, costs, self.parts, ends, task.terms, self.error, size, near
         self._ready = np.empty((prepared.n_actions, TOGETHER))
         self._workspace = task.workspace()
         self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
@@ -86,8 +90,11 @@ class BetweenSweep(Backend):
     def _settle(self, first: int, last: int) -> None:
         base, start, at = self.task.base.low, self.task.prepared.start, -self.origin
         if self.sound:
-            about = first, last, base, self.table, at, start, self.found, self._workspace, self._ready
-            self.sound = bound_levels(*self._arguments, *about)
+            sound, work = np.ones(1, dtype=bool), len(self.parts) * (last - first)
+            about = first, last, base, self.table, at, start, self.found, self._workspace, self._ready, sound
+            arguments = *self._arguments, *about, new_counters()
+            side_by_side(lanes_of(self._turns, work, self.task.threads), lambda lane: bound_levels(*arguments))
+            self.sound = bool(sound[0])
         if not self.sound:  # then nothing is known
             self.found[1, first:last] = -np.inf
 

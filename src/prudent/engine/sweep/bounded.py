@@ -52,13 +52,16 @@ def bounded_sweep(
         swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
         return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
 
+    side_by_side = limits.threads > 1 and limits.keeper is None
+    options["threads"] = -(-limits.threads // 2) if side_by_side else limits.threads
+
     def plan(limits: Limits) -> Swept:
         return budget_sweep(prepared, base, choice, worst, limits, aims=PLAN, tie=tie, **options)
 
     def bound() -> tuple[FloatArray, str]:
         return surely_above(prepared, limits, exhausted=exhausted, **options)
 
-    if limits.threads > 1 and limits.keeper is None:
+    if side_by_side:
         with limits, ThreadPoolExecutor(1, thread_name_prefix="prudent") as pool:
             below = pool.submit(bound)
             swept, (low, stopped) = plan(limits), below.result()
@@ -78,6 +81,7 @@ def surely_above(
     terms: Terms = EXCESS,
     exhausted: float | None = None,
     until: Callable[[float], bool] | None = None,
+    threads: int | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep for a lower bound until no larger budget can be optimal for alpha, or up to ``most``.
 
@@ -86,7 +90,7 @@ def surely_above(
     costs are rounded down; and if steps are so coarse that the other bound is of no use.  Return the bound for each
     budget from 0 up, and why the sweep stopped early, if it did.
     """
-    options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until}
+    options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until, "threads": threads}
     if exhausted is None:
         low, stopped = _swept_below(prepared, limits, between=True, **options)
         of_use = float((np.arange(len(low)) + low / (alpha or 1.0)).min()) >= surely_expected(prepared)[prepared.start]
@@ -104,6 +108,7 @@ def _swept_below(
     most: int,
     terms: Terms,
     until: Callable[[float], bool] | None,
+    threads: int | None,
     exhausted: float | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep costs between levels, or rounded down."""
@@ -111,8 +116,9 @@ def _swept_below(
     if exhausted is not None:
         base = Base(*[np.full(below.n_states, exhausted)] * 3)
     swept = budget_sweep(
-        below, base, below.proper_choice(), worst, limits, alpha=alpha, most=most, aims=BOUND, terms=terms, until=until
-    )
+        below, base, below.proper_choice(), worst, limits,
+        alpha=alpha, most=most, aims=BOUND, terms=terms, until=until, threads=threads,
+    )  # fmt: skip
     return swept.low if between else swept.low[1:], swept.stopped
 
 

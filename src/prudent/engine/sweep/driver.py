@@ -36,16 +36,19 @@ def budget_sweep(
     keep: bool = False,
     tie: float = TIE,
     until: Callable[[float], bool] | None = None,
+    threads: int | None = None,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     ``choice`` is a proper policy to play without budget; ``keep`` keeps the values of all levels up to ``most``.
-    With ``until`` the sweep also ends where that holds for U of the start.
+    With ``until`` the sweep also ends where that holds for U of the start.  It may use all ``threads`` of the limits,
+    unless others are given.
     """
     most = min(most, int(worst.value[prepared.start]))
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else float(value) / alpha
-    task = Task(prepared, base, choice, worst, aims, terms, most, keep, limits.threads, tie, min(most, best))
+    threads = limits.threads if threads is None else threads
+    task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, min(most, best))
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     if (need := sweep_bytes(prepared, sure, aims, keep)) > limits.memory:
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)

@@ -8,6 +8,8 @@ from tests.strategies import cases, examples, solvable
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep import level_layout as layout_module
+from prudent.engine.sweep.between import BetweenSweep
+from prudent.engine.sweep.bounded import beneath
 from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Task
@@ -150,3 +152,23 @@ def test_states_are_renumbered_only_where_that_brings_successors_closer(monkeypa
         np.ones(398),
     )
     assert (np.diff(layout_module._nearby(prepare(random))) == 1).all()
+
+
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=cases())
+def test_parts_change_no_bound_between_levels(case, monkeypatch):
+    with solvable():
+        prepare(case.model)
+
+    def bound(threads):
+        below, base, worst = beneath(prepare(case.model, 2.5 * case.step), EXCESS, between=True)
+        sweep = BetweenSweep(Task(below, base, below.proper_choice(), worst, BOUND, EXCESS, 40, threads=threads))
+        for last in (13, 41):
+            sweep.advance(last)
+        return sweep.found
+
+    whole = bound(1)
+    with monkeypatch.context() as patch:
+        for name in ("PART", "ENOUGH"):
+            patch.setattr(layout_module, name, 1)
+        assert np.array_equal(whole, bound(3))
