@@ -13,6 +13,7 @@ import numpy as np
 
 from prudent.engine.cost_scale import CostScale
 from prudent.kernels.acyclic import least_behind
+from prudent.kernels.backward_induction import layers_ahead
 from prudent.kernels.counting import mean_costs
 from prudent.kernels.graphs import UNREACHED, best_luck
 from prudent.kernels.layout import layers, least_costs
@@ -112,6 +113,12 @@ class Prepared(Rows):
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
         return self._ordered[1]
+
+    @cached_property
+    def layers(self) -> tuple[IntArray, IntArray]:
+        """Where each layer of a model without cycles starts, and its states: successors are in layers before."""
+        start, state = layers_ahead(self.blocks[1], self.arc_start, self.successor)
+        return start, state
 
     @cached_property
     def entering(self) -> tuple[IntArray, IntArray]:

@@ -20,6 +20,9 @@ from numba.extending import intrinsic
 DRAWN, DONE = 0, 8
 """Where the two counters are: on cache lines of their own."""
 
+ENDED = 2**50
+"""Parts done, by which all know that the work has ended early."""
+
 SPINS = 100
 """Looks at a counter, a few microseconds, before a waiting thread lets others run on its core."""
 
@@ -108,3 +111,15 @@ def wait_for(counters, parts):
             pause()
         else:
             give_way()
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def end(counters):
+    """End the work early: nobody waits any longer; all who did find that it has ended."""
+    add_atomically(counters, DONE, ENDED)
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def ended(counters):
+    """Return whether the work has ended early."""
+    return read_atomically(counters, DONE) >= ENDED

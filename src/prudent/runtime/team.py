@@ -4,7 +4,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-__all__ = ["side_by_side"]
+from prudent.runtime.limits import threads_in_force
+
+__all__ = ["lanes_for", "side_by_side"]
+
+SHARE = 100_000
+"""The least work of one thread, in outcomes: about what takes as long as starting it."""
+
+
+def lanes_for(work: float) -> int:
+    """Return how many threads share work, counted in outcomes: as many as are allowed, unless each had too little."""
+    return max(min(threads_in_force(), int(work / SHARE)), 1)
 
 
 def side_by_side(lanes: int, work: Callable[[int], None]) -> None:

@@ -166,9 +166,8 @@ def test_a_large_mesh_is_narrow_and_soon_done(leave, monkeypatch):
 
 def test_what_would_fill_up_is_not_factorised():
     prepared = prepare(mesh(30_000, 0.02))
-    arcs = rounds.all_arcs(prepared)
-    (block,) = rounds.large_blocks(arcs)
-    rows = large.policy_rows(block.part, block.part.action_start[:-1])
+    (block,) = rounds.large_blocks(prepared)
+    rows = block._rows(block.part, block.part.action_start[:-1])
     assert large._factor(rows, large.WORK) is None
 
 
