@@ -1,20 +1,40 @@
 """Threads that work side by side on one kernel call each."""
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 
 from prudent.runtime.limits import threads_in_force
 
 __all__ = ["lanes_for", "side_by_side"]
 
 SHARE = 100_000
-"""The least work of one thread, in outcomes: about what takes as long as starting it."""
+"""The least work of one thread, in outcomes: a few times what it takes to begin."""
 
 
 def lanes_for(work: float) -> int:
     """Return how many threads share work, counted in outcomes: as many as are allowed, unless each had too little."""
     return max(min(threads_in_force(), int(work / SHARE)), 1)
+
+
+class _Hand:
+    """A thread that waits for work, and is kept for more: to start one takes longer than many kernels."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        Thread(target=self._work, name="prudent", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self.jobs.get()()
+
+
+_idle: list[_Hand] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _idle.clear())  # a child has none of its parent's threads
 
 
 def side_by_side(lanes: int, work: Callable[[int], None]) -> None:
@@ -25,18 +45,37 @@ def side_by_side(lanes: int, work: Callable[[int], None]) -> None:
     if lanes == 1:
         work(0)
         return
-    gate = Barrier(lanes)
+    hands, done = _taken(lanes - 1), SimpleQueue[BaseException | None]()
 
     def run(lane: int) -> None:
-        gate.wait()
-        work(lane)
-
-    with ThreadPoolExecutor(lanes - 1, thread_name_prefix="prudent") as pool:
         try:
-            others = [pool.submit(run, lane) for lane in range(1, lanes)]
-        except BaseException:  # the system has no more threads
-            gate.abort()
-            raise
-        run(0)
-        for each in others:
-            each.result()
+            work(lane)
+        except BaseException as error:
+            done.put(error)
+        else:
+            done.put(None)
+
+    for lane, hand in enumerate(hands, 1):
+        hand.jobs.put(partial(run, lane))
+    try:
+        work(0)
+    finally:
+        raised = [error for _ in hands if (error := done.get()) is not None]
+        _idle.extend(hands)
+    if raised:
+        raise raised[0]
+
+
+def _taken(number: int) -> list[_Hand]:
+    """Return so many threads that have nothing to do, new ones if need be."""
+    hands: list[_Hand] = []
+    try:
+        while len(hands) < number:
+            try:
+                hands.append(_idle.pop())
+            except IndexError:
+                hands.append(_Hand())
+    except BaseException:  # the system has no more threads
+        _idle.extend(hands)
+        raise
+    return hands
