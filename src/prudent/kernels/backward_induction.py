@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.indices import along
 from prudent.kernels.team import draw, finish, wait_for
 
 HIGH, LOW, ABOVE, BELOW = 0, 1, 2, 3
@@ -100,8 +101,8 @@ def settled(actions, s, table):
     best, least = -1, np.inf
     for a in range(action_start[s], action_start[s + 1]):
         total = k[a]
-        for o in range(outcome_start[a], outcome_start[a + 1]):
-            total += probability[o] * table[successor[o], HIGH]
+        for o in along(outcome_start[a], outcome_start[a + 1]):
+            total += probability[o] * table[np.uint64(successor[o]), HIGH]
         if best < 0 or total < least:
             best, least = a, total
     table[s, HIGH], table[s, LOW] = least, 0.0
@@ -136,8 +137,8 @@ def gap_of(actions, s, a, table):
     """
     high, low = table[s, HIGH], table[s, LOW]
     total, size, ahead = 0.0, 0.0, 0.0
-    for o in range(actions.outcome_start[a], actions.outcome_start[a + 1]):
-        p, t = actions.probability[o], actions.successor[o]
+    for o in along(actions.outcome_start[a], actions.outcome_start[a + 1]):
+        p, t = actions.probability[o], np.uint64(actions.successor[o])
         coarse, fine = table[t, HIGH] - high, table[t, LOW] - low
         total += p * (coarse + fine)
         size += p * (abs(coarse) + abs(fine))
@@ -169,7 +170,7 @@ def evaluate_backwards(counters, parts, actions, choice, value):
             if action_start[s] < action_start[s + 1]:
                 a = choice[s]
                 total = k[a]
-                for o in range(outcome_start[a], outcome_start[a + 1]):
-                    total += probability[o] * value[successor[o]]
+                for o in along(outcome_start[a], outcome_start[a + 1]):
+                    total += probability[o] * value[np.uint64(successor[o])]
                 value[s] = total
         finish(counters)

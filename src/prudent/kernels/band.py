@@ -15,7 +15,7 @@ def surely_wide(rows, most):
     met, found = np.empty(2 * most + 2, dtype=np.int64), 0
     for i in range(len(rows.leave)):
         for o in range(rows.start[i], rows.start[i + 1]):
-            j = rows.column[o]
+            j = np.int64(rows.column[o])
             if abs(i - j) <= most or (met[:found] == i).any() or (met[:found] == j).any():
                 continue
             met[found], met[found + 1] = i, j
@@ -38,7 +38,7 @@ def hubs_of(rows):
         if not hub[i]:
             for j in range(rows.start[i], rows.start[i + 1]):
                 if not hub[rows.column[j]]:
-                    width = max(width, abs(i - rows.column[j]))
+                    width = max(width, abs(i - np.int64(rows.column[j])))
     return hub, width
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.indices import along
 from prudent.kernels.rows import part_of, share_of
 from prudent.kernels.team import draw, end, ended, finish, wait_for
 
@@ -49,9 +50,9 @@ def apply_and_sweep(rows, i, x, result):
     """Fill in row i of what a pass of Gauss-Seidel makes of the product with ``x``."""
     here = x[i]
     found = rows.leave[i] * here
-    for j in range(rows.start[i], rows.middle[i]):
+    for j in along(rows.start[i], rows.middle[i]):
         found += rows.chance[j] * ((here - x[rows.column[j]]) + result[rows.column[j]])
-    for j in range(rows.middle[i], rows.start[i + 1]):
+    for j in along(rows.middle[i], rows.start[i + 1]):
         found += rows.chance[j] * (here - x[rows.column[j]])
     result[i] = found
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.indices import along
 from prudent.kernels.team import draw
 
 MARGIN = 1e-13
@@ -270,8 +271,8 @@ def rise_of(arcs, s, a, high, low):
     The low parts carry the digits of values that do not fit into ``high``; both are summed from differences.
     """
     total, size = 0.0, 0.0
-    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-        t = arcs.successor[o]
+    for o in along(arcs.inner_start[a], arcs.inner_stop[a]):
+        t = np.uint64(arcs.successor[o])
         coarse, fine = high[t] - high[s], low[t] - low[s]
         total += arcs.probability[o] * (coarse + fine)
         size += arcs.probability[o] * (abs(coarse) + abs(fine))
@@ -352,6 +353,6 @@ def variance_costs(counters, action_start, outcome_start, probability, successor
         for s in range(first, min(first + SHARE, n_states)):
             if action_start[s] < action_start[s + 1]:
                 total = 0.0
-                for o in range(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
+                for o in along(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
                     total += probability[o] * (cost[o] / unit + value[successor[o]] - value[s]) ** 2
                 k[choice[s]] = total

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.indices import along
 from prudent.kernels.team import draw, finish, wait_for
 
 
@@ -88,7 +89,7 @@ def lay_out(arcs, first, last, choice, alone):
             n_arcs += arcs.inner_stop[first_action[i] + row] - arcs.inner_start[first_action[i] + row]
     arc_start[n_actions] = n_arcs
     inner, outer = np.empty(n_actions, dtype=np.int32), np.empty(n_actions, dtype=np.int32)
-    column, chance = np.empty(n_arcs, dtype=np.int32), np.empty(n_arcs)
+    column, chance = np.empty(n_arcs, dtype=np.uint32), np.empty(n_arcs)
     leave, away = np.empty(n_actions), np.empty(n_actions)
     return Component(action_start, first_action, arc_start, inner, outer, column, chance, leave, away)
 
@@ -133,7 +134,10 @@ def fill_component(counters, cut, arcs, first, last, component):
 
 @njit(cache=True, nogil=True)
 def fill_constants(counters, cut, component, k, value, constant):
-    """Fill in the constants of all equations: the costs of the actions, plus values outside, divided by diagonals."""
+    """Fill in the constants of all equations: the costs of the actions, plus values outside, divided by diagonals.
+
+    They are infinite where an action never moves on.
+    """
     action_start, first_action, arc_start, _, outer, column, chance, _, away = component
     while True:
         part = draw(counters)
@@ -145,7 +149,7 @@ def fill_constants(counters, cut, component, k, value, constant):
                 total = k[first_action[i] + row]
                 for j in range(arc_start[row + 1] - outer[row], arc_start[row + 1]):
                     total += chance[j] * value[column[j]]
-                constant[row] = total / away[row] if away[row] > 0.0 else 0.0
+                constant[row] = total / away[row] if away[row] > 0.0 else np.inf
 
 
 @njit(cache=True)
@@ -157,7 +161,7 @@ def room_for(component, chosen):
         start[i] = n
         n += component.inner[chosen[i]]
     start[size] = n
-    column, chance = np.empty(n, dtype=np.int32), np.empty(n)
+    column, chance = np.empty(n, dtype=np.uint32), np.empty(n)
     return Rows(start, np.empty(size, dtype=np.int64), column, chance, np.empty(size), np.empty(size))
 
 
@@ -186,7 +190,7 @@ def fill_rows(counters, cut, component, chosen, rows):
 
 @njit(cache=True, nogil=True)
 def fill_residuals(counters, cut, rows, rhs, x, unit, lack, worst):
-    """Fill in the residuals at ``x``, and for each part two maxima, which are infinite where ``x`` is not finite.
+    """Fill in a policy's residuals at ``x``, and for each part two maxima, infinite where ``x`` is not finite.
 
     They are the largest part of a residual beyond rounding error, relative to its sum; and the largest residual before
     the division by the diagonal.
@@ -201,7 +205,7 @@ def fill_residuals(counters, cut, rows, rhs, x, unit, lack, worst):
         for i in range(begin, end):
             here = x[i]
             total, size = rhs[i] - leave[i] * here, abs(rhs[i]) + leave[i] * abs(here)
-            for j in range(start[i], start[i + 1]):
+            for j in along(start[i], start[i + 1]):
                 step = x[column[j]] - here
                 total += chance[j] * step
                 size += chance[j] * abs(step)
@@ -222,7 +226,7 @@ def apply_rows(rows, x, result):
     for i in range(len(x)):
         here = x[i]
         total = rows.leave[i] * here
-        for j in range(rows.start[i], rows.start[i + 1]):
+        for j in along(rows.start[i], rows.start[i + 1]):
             total += rows.chance[j] * (here - x[rows.column[j]])
         result[i] = total
 
@@ -239,7 +243,7 @@ def sweep_rows(counters, cut, rows, rhs, x):
         begin, end = part_of(cut, phase, number % cut.parts)
         for i in range(begin, end):
             total = rhs[i]
-            for j in range(rows.start[i], rows.middle[i]):
+            for j in along(rows.start[i], rows.middle[i]):
                 total += rows.chance[j] * x[rows.column[j]]
             x[i] = total
         finish(counters)

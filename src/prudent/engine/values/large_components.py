@@ -32,7 +32,7 @@ from prudent.kernels.band import eliminate_rows, hubs_of, substitute_rows, surel
 from prudent.kernels.bicgstab import ACROSS, ALONG, LEFT, NEXT, NOW, SQUARE, Iteration, iterate_rows
 from prudent.kernels.blocks import ROUNDS, Arcs, improved
 from prudent.kernels.graphs import UNREACHED
-from prudent.kernels.relaxation import improve_rows, passes_done, relax_rows
+from prudent.kernels.relaxation import follow_rows, improve_rows, passes_done, relax_rows, settles
 from prudent.kernels.rows import (
     Component,
     Cut,
@@ -142,6 +142,7 @@ class LargeBlock:
         return constant
 
     def _rows(self, part: Component, chosen: IntArray) -> Rows:
+        """Return the rows of a policy."""
         rows: Rows = room_for(part, chosen)
         self._together(fill_rows, part, chosen, rows)
         return rows
@@ -221,7 +222,7 @@ class LargeBlock:
     def _relaxed(self, constant: FloatArray, chosen: IntArray, x: FloatArray) -> bool:
         """Replace the policy, in place, by what value iteration finds in a few passes, if that is proper."""
         found, value, new = chosen.copy(), np.zeros(len(x)), np.empty(len(x))
-        sums = np.zeros((FIRST, 3, self.cut.parts))
+        sums = np.zeros((FIRST, 4, self.cut.parts))
         done, still, few = 0, QUIET, float(len(x))
         passes = max(int(ARCS / (1 + len(self.part.column))), 1)
         while done < FIRST and still > 0:
@@ -229,14 +230,16 @@ class LargeBlock:
             now = done, min(done + passes, FIRST), EACH, QUIET, still, few
             self._together(relax_rows, self.part, constant, found, value, new, sums, *now)
             done, still, few = passes_done(sums, *now)
-        proper = bool((self.part.leave[found] > 0).all())
-        if not proper:
-            rows = self._rows(self.part, found)
-            steps = np.where(rows.leave > 0, 0, UNREACHED)
-            proper = bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
+        proper = bool((self.part.leave[found] > 0).all()) or self._leaves(found)
         if proper:
             chosen[:], x[:] = found, value
         return proper
+
+    def _leaves(self, chosen: IntArray) -> bool:
+        """Return whether a policy surely leaves the component in the end."""
+        rows = self._rows(self.part, chosen)
+        steps = np.where(rows.leave > 0, 0, UNREACHED)
+        return bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
 
     def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, finest: float) -> None:
         """Fill in the values of a policy; ``value`` enters with a first guess."""
@@ -288,6 +291,8 @@ class LargeBlock:
 
     def _ways(self) -> Iterator[Step]:
         """Yield the ways to solve the equations, in the order in which to try them."""
+        if self.cut.parts > 1:
+            yield self._relax
         limits = limits_in_force()
         work = WORK if limits is None else min(WORK, PER_SECOND * limits.left)
         step = self._factorised(work if self.direct else THIN, ordered=not self.direct)
@@ -298,6 +303,19 @@ class LargeBlock:
         if step is not None:
             yield step
         yield self._iterate_long
+
+    def _relax(self, lack: FloatArray, fraction: float) -> FloatArray:
+        """Pass over the rows as value iteration does, with one policy; end early if that is slow."""
+        x, new = np.zeros(len(lack)), np.empty(len(lack))
+        sums = np.zeros((FIRST, 4, self.cut.parts))
+        done, over = 0, False
+        passes = max(int(ARCS / (1 + len(self.rows.column))), 1)
+        while done < FIRST and not over:
+            self._pause()
+            now = done, min(done + passes, FIRST), fraction
+            self._together(follow_rows, self.rows, lack, x, new, sums, *now)
+            done, over = settles(sums, *now)
+        return x
 
     def _iterate(self, lack: FloatArray, fraction: float) -> FloatArray:
         scale, size = np.abs(lack).max(), len(lack)  # scaled so that no square underflows
