@@ -4,6 +4,7 @@ A child prints one JSON object on a line for each thing it found, so that what i
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,19 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
-def ask(script: str, *arguments: object, limit: float) -> tuple[list[dict[str, Any]], str]:
-    """Run a script of this folder; return what it printed, and why it ended early, if it did."""
+def ask(script: str, *arguments: object, limit: float, source: Path | None = None) -> tuple[list[dict[str, Any]], str]:
+    """Run a script of this folder; return what it printed, and why it ended early, if it did.
+
+    With a ``source`` the package is taken from there.
+    """
+    environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source)}
     command = [sys.executable, str(HERE / script), *map(str, arguments)]
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
         trouble = ""
         try:
-            code = subprocess.run(command, stdout=out, stderr=err, timeout=limit, check=False).returncode
+            code = subprocess.run(
+                command, stdout=out, stderr=err, timeout=limit, check=False, env=environment
+            ).returncode
             err.seek(0)
             lines = err.read().strip().splitlines()
             if code:

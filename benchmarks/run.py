@@ -3,7 +3,7 @@
     python benchmarks/run.py [--quick] [--only NAME ...] [--out FOLDER]
 
 Prints the table, writes results.json and results.html.  Parts: paper, programs, references, savings, streaming, growth,
-storm, awkward, cents, others, memory.  A part that fails is a row that says why, and the command ends with 1.
+cores, storm, awkward, cents, others, memory.  A part that fails is a row that says why, and the command ends with 1.
 """
 
 import argparse
@@ -34,6 +34,7 @@ PARTS = {
     "savings": "savings",
     "streaming": "streaming",
     "growth": "growth",
+    "cores": "cores",
     "storm": "against_storm",
     "awkward": "awkward_models",
     "cents": "in_cents",

@@ -1,9 +1,13 @@
-"""The sweep over budgets: least expected excess, then least expected cost, level by level.
+"""The sweep over budgets: least expected excess, then least expected cost, level by level, on all threads.
 
-Budgets, costs and values are in levels.  A level looks back no further than the largest cost, so tables of values
-keep only that many columns: budget ``b`` is in column ``b % window``.  They are stored by state, then by budget: from
-level to level, an outcome reads the next entry of one row, which is in the cache.  Without budget the values are those
-of ``base``.  They also give the values for budgets below 0, since U(s, b) = V(s) - b for b <= 0.
+Budgets, costs and values are in levels.  States are numbered by *place*: first those from which no free move leads
+on, then layer by layer those whose free moves lead to layers before (:mod:`prudent.engine.sweep.level_layout`).  States
+of a layer do not look at each other on the same level, so a layer is cut into parts that threads take side by side.
+
+The values of a state on a level, U and M or what is asked for, are *fields* side by side in one table, so one look at
+memory brings all of them.  The table is by level, then by place; a level looks back no further than the largest cost,
+so it keeps only that many, the *window*: level ``b`` is in line ``b % window``.  Line 0 begins with the values without
+budget.  They also give the values for budgets below 0, since U(s, b) = V(s) - b for b <= 0.
 """
 
 from typing import NamedTuple
@@ -11,8 +15,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import advantage, evaluate_block, solve_block
+from prudent.kernels.blocks import Arcs, advantage, evaluate_block, solve_block
 from prudent.kernels.choices import look_up
+from prudent.kernels.intrinsics import prefetch
+from prudent.kernels.team import draw, finish, wait_for
+
+AHEAD = np.uint64(64)
+"""How many outcomes ahead values are fetched: about as many as are added up while one comes from memory."""
+
+FAST = {"contract"}
+"""Fused multiply-adds round once where two steps round twice."""
 
 
 class Costs(NamedTuple):
@@ -41,15 +53,6 @@ class Base(NamedTuple):
     mean: np.ndarray  # (n_states,)  M
 
 
-class Tables(NamedTuple):
-    """Tables by state and budget; the choice by budget and state."""
-
-    excess: np.ndarray  # (n_states, window)  U
-    low: np.ndarray  # (n_states, window)  lower bound on U
-    mean: np.ndarray  # (n_states, window)  M
-    choice: np.ndarray  # (n_rows, n_states)  the action's number within its state; row 0 is the first of a call
-
-
 class Aims(NamedTuple):
     """What a sweep computes."""
 
@@ -65,7 +68,7 @@ class Terms(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """The arrays that a sweep works in."""
+    """The arrays that free cycles are solved in."""
 
     k: np.ndarray  # (n_actions,)
     allowed: np.ndarray  # (n_actions,)
@@ -73,47 +76,210 @@ class Workspace(NamedTuple):
     row: np.ndarray  # (n_states,)  values at one level
 
 
-@njit(cache=True, forceinline=True)
-def following(probability, successor, cost, first, last, b, table, base, slope):
-    """Return the sum of probability times value after the outcomes ``first:last``, from budget ``b``.
+class Places(NamedTuple):
+    """A model laid out for sweeping level by level: its states by place, cut into parts."""
 
-    Where no budget is left, ``rest <= 0``, the value is ``base - slope * rest``.
+    state: np.ndarray  # (n_states,)  the state at each place
+    place: np.ndarray  # (n_states,)  the place of each state
+    action_start: np.ndarray  # (n_states + 1,)
+    action: np.ndarray  # (n_states,)  the first action of the state at each place, by the model's number
+    outcome_start: np.ndarray  # (n_actions + 1,)
+    probability: np.ndarray  # (n_outcomes,)
+    successor: np.ndarray  # (n_outcomes,)  a place
+    cost: np.ndarray  # (n_outcomes,)
+    part_start: np.ndarray  # (n_parts + 1,)  the places where parts begin
+    needed: np.ndarray  # (n_parts,)  how many parts of the same level must be done before
+    cycle_start: np.ndarray  # (n_parts + 1,)  the free cycles of a part: cycle[cycle_start[i]:cycle_start[i + 1]]
+    cycle: np.ndarray  # blocks of the free arcs
+
+
+class Known(NamedTuple):
+    """What is known before a sweep begins."""
+
+    mean_cost: np.ndarray  # (n_actions,)  by place
+    worst: np.ndarray  # (n_states,)  by place: the budget from which U is 0
+    default: np.ndarray  # (n_states,)  the number of an action within its state, where no value decides
+
+
+class Free(NamedTuple):
+    """What free cycles need, by the model's numbers: they are solved as equations, by one thread at a time."""
+
+    arcs: Arcs
+    costs: Costs
+    ends: Ends
+    base: Base
+    workspace: Workspace
+
+
+class Values(NamedTuple):
+    """The table of values, flat: by level modulo the window, by place, by field."""
+
+    table: np.ndarray
+    window: int
+    fields: int  # U and M, then the lower bound on U; or that alone
+
+
+class Scratch(NamedTuple):
+    """The arrays that one thread works in."""
+
+    excess: np.ndarray  # (most actions in a state,)  U if an action is played
+    mean: np.ndarray  # (most actions in a state,)  M if an action is played
+    lost: np.ndarray  # (1,)  the most that U of a chosen action is above the least, relatively
+
+
+@njit(cache=True, nogil=True)
+def sweep(places, known, free, terms, tie, aims, first, last, values, choice, start, found, scratch, counters):
+    """Settle the budgets ``first:last`` after all before them: one thread's share.
+
+    The values of ``start``, a place, go to ``found``: rows for U, its lower bound and M, a column for each budget.
     """
-    total = 0.0
-    window = table.shape[1]
-    column = b if b < window else b % window
-    for o in range(first, last):
-        rest = b - cost[o]
-        if rest > 0:
-            back = column - cost[o]
-            total += probability[o] * table[successor[o], back if back >= 0 else back + window]
+    part_start, needed, cycle_start, cycle = places.part_start, places.needed, places.cycle_start, places.cycle
+    n_parts, n = len(needed), len(places.state)
+    table, window, fields = values
+    while True:
+        number = draw(counters)
+        b, part = first + number // n_parts, number % n_parts
+        if b >= last:
+            return
+        wait_for(counters, number - part + needed[part])
+        begin, end = part_start[part], part_start[part + 1]
+        row = choice[b - first] if aims.plan else choice[0]
+        if cycle_start[part] < cycle_start[part + 1]:
+            for i in range(cycle_start[part], cycle_start[part + 1]):
+                settle_block(places, free, terms, tie, aims, b, cycle[i], values, row)
         else:
-            total += probability[o] * (base[successor[o]] - slope * rest)
+            if aims.plan:
+                settle_plan(places, known, free.ends.action_worst, terms, tie, b, begin, end, values, row, scratch)
+            if aims.bound and fields != 2:
+                settle_bound(places, known, free.costs.rounding, terms, b, begin, end, values)
+        if begin <= start < end:
+            at = (b % window * n + start) * fields
+            if aims.plan:
+                found[0, b], found[2, b] = table[at], table[at + 1]
+            if aims.bound and fields != 2:
+                found[1, b] = table[at + fields - 1]
+        finish(counters)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, choice, scratch):
+    """Settle both objectives at one level, at the places ``begin:end``, and choose actions."""
+    action_start, outcome_start, first_action = places.action_start, places.outcome_start, places.action
+    probability, successor, cost, state = places.probability, places.successor, places.cost, places.state
+    mean_cost, worst, default = known
+    u, m, lost = scratch.excess, scratch.mean, scratch.lost[0]
+    table, window, fields = values.table, values.window, np.uint64(values.fields)
+    accrual, slope = terms
+    n, line, one = np.uint64(len(state)), b % window, np.uint64(1)
+    last = np.uint64(outcome_start[action_start[end]] - 1)
+    for s in range(np.uint64(begin), np.uint64(end)):
+        start, stop = np.uint64(action_start[s]), np.uint64(action_start[s + one])
+        safe, least = b >= worst[s], np.inf
+        for a in range(start, stop):
+            total, mean = accrual * mean_cost[a], mean_cost[a]
+            for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
+                soon = min(o + AHEAD, last)
+                back = line - np.int64(cost[soon])
+                prefetch(
+                    table, (np.uint64(back if back >= 0 else back + window) * n + np.uint64(successor[soon])) * fields
+                )
+                c, p = np.int64(cost[o]), probability[o]
+                if c < b:
+                    back = line - c
+                    i = (np.uint64(back if back >= 0 else back + window) * n + np.uint64(successor[o])) * fields
+                    total += p * table[i]
+                else:  # no budget is left
+                    i = np.uint64(successor[o]) * fields
+                    total += p * (table[i] + slope * (c - b))
+                mean += p * table[i + one]
+            u[a - start], m[a - start] = total, mean
+            least = min(least, total)
+        i = (np.uint64(line) * n + s) * fields
+        if start == stop:  # a goal
+            table[i], table[i + one] = 0.0, 0.0
+            continue
+        # M decides over A*(s, b), the actions that attain U; where U is 0, whole numbers say which do.
+        limit, best, chosen, action = least * (1.0 + tie), np.inf, np.int64(default[state[s]]), first_action[s]
+        for j in range(np.int64(stop - start)):
+            if (action_worst[action + j] <= b if safe else u[j] <= limit) and m[j] < best:
+                best, chosen = m[j], np.int64(j)
+        if safe:
+            least = 0.0
+        elif u[chosen] > least > 0.0:
+            lost = max(lost, u[chosen] / least - 1.0)
+        table[i], table[i + one] = least, best
+        choice[state[s]] = chosen
+    scratch.lost[0] = lost
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+def settle_bound(places, known, rounding, terms, b, begin, end, values):
+    """Settle the lower bound on U at one level, at the places ``begin:end``: the last field."""
+    action_start, outcome_start, first_action = places.action_start, places.outcome_start, places.action
+    probability, successor, cost = places.probability, places.successor, places.cost
+    mean_cost, worst = known.mean_cost, known.worst
+    table, window, fields = values.table, values.window, np.uint64(values.fields)
+    accrual, slope = terms
+    n, line, one = np.uint64(len(places.state)), b % window, np.uint64(1)
+    last = np.uint64(outcome_start[action_start[end]] - 1)
+    for s in range(np.uint64(begin), np.uint64(end)):
+        start, stop = np.uint64(action_start[s]), np.uint64(action_start[s + one])
+        least = np.inf
+        for a in range(start, stop if b < worst[s] else start):
+            total = accrual * mean_cost[a]
+            for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
+                soon = min(o + AHEAD, last)
+                back = line - np.int64(cost[soon])
+                prefetch(
+                    table, (np.uint64(back if back >= 0 else back + window) * n + np.uint64(successor[soon])) * fields
+                )
+                c, p = np.int64(cost[o]), probability[o]
+                if c < b:
+                    back = line - c
+                    back = back if back >= 0 else back + window
+                    total += p * table[(np.uint64(back) * n + np.uint64(successor[o]) + one) * fields - one]
+                else:
+                    total += p * (table[(np.uint64(successor[o]) + one) * fields - one] + slope * (c - b))
+            least = min(least, (1.0 - rounding[first_action[s] + np.int64(a - start)]) * total)
+        table[(np.uint64(line) * n + s + one) * fields - one] = least if b < worst[s] and start < stop else 0.0
+
+
+@njit(cache=True, nogil=True)
+def following(places, arcs, cost, a, b, values, base, field, slope):
+    """Return the sum of probability times value after the outcomes of an action that leave the level ``b``."""
+    probability, successor, place = arcs.probability, arcs.successor, places.place
+    table, window, fields = values
+    total, n = 0.0, len(place)
+    for o in range(arcs.inner_stop[a], cost.outcome_start[a + 1]):
+        rest, t = b - cost.cost[o], successor[o]
+        if rest > 0:
+            total += probability[o] * table[(rest % window * n + place[t]) * fields + field]
+        else:
+            total += probability[o] * (base[t] - slope * rest)
     return total
 
 
-@njit(cache=True)
-def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, workspace):
+@njit(cache=True, nogil=True)
+def settle_block(places, free, terms, tie, aims, b, block, values, choice):
     """Settle both objectives in a block of states with free cycles among them."""
-    k, allowed, chosen, row = workspace
-    probability, successor, cost = arcs.probability, arcs.successor, costs.cost
+    arcs, costs, ends, base, (k, allowed, chosen, row) = free
+    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
     for plan in (False, True):  # the lower bound on U, then U itself
         if not (aims.plan if plan else aims.bound):
             continue
-        values, first = (tables.excess, base.excess) if plan else (tables.low, base.low)
-        read_level(arcs, begin, end, b, values, row)
+        field = 0 if plan else values.fields - 1
+        first = base.excess if plan else base.low
+        read_level(places, arcs, begin, end, b, values, field, row)
         for i in range(begin, end):
             s = arcs.block_state[i]
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
                 allowed[a] = True
-                outer, last = arcs.inner_stop[a], costs.outcome_start[a + 1]
-                k[a] = terms.accrual * costs.mean_cost[a] + following(
-                    probability, successor, cost, outer, last, b, values, first, terms.slope
-                )
+                after = following(places, arcs, costs, a, b, values, first, field, terms.slope)
+                k[a] = terms.accrual * costs.mean_cost[a] + after
         solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
         if not plan:
             lower_block(arcs, costs, ends, b, begin, end, k, row)
-            write_level(arcs, begin, end, b, values, row)
+            write_level(places, arcs, begin, end, b, values, field, row)
             continue
         # A*(s, b), each action's loss judged relative to the sums it comes from.
         for i in range(begin, end):
@@ -128,40 +294,43 @@ def settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, table
                     chosen[s] = a
             if b >= ends.worst[s]:
                 row[s] = 0.0
-        write_level(arcs, begin, end, b, values, row)
-        read_level(arcs, begin, end, b, tables.mean, row)
+        write_level(places, arcs, begin, end, b, values, field, row)
+        read_level(places, arcs, begin, end, b, values, 1, row)
         for i in range(begin, end):
             s = arcs.block_state[i]
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                outer, last = arcs.inner_stop[a], costs.outcome_start[a + 1]
-                k[a] = costs.mean_cost[a] + following(
-                    probability, successor, cost, outer, last, b, tables.mean, base.mean, 0.0
-                )
+                k[a] = costs.mean_cost[a] + following(places, arcs, costs, a, b, values, base.mean, 1, 0.0)
         solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
-        write_level(arcs, begin, end, b, tables.mean, row)
+        write_level(places, arcs, begin, end, b, values, 1, row)
+        for i in range(begin, end):
+            s = arcs.block_state[i]
+            choice[s] = chosen[s] - arcs.action_start[s]
 
 
-@njit(cache=True)
-def read_level(arcs, begin, end, b, table, row):
-    """Copy to ``row`` the values at level ``b`` of a block and of what it leads to at no cost."""
-    column = b % table.shape[1]
+@njit(cache=True, nogil=True)
+def read_level(places, arcs, begin, end, b, values, field, row):
+    """Copy to ``row`` a field at level ``b`` of a block and of what it leads to at no cost."""
+    table, window, fields = values
+    place, first = places.place, b % window * len(places.place)
     for i in range(begin, end):
         s = arcs.block_state[i]
-        row[s] = table[s, column]
+        row[s] = table[(first + place[s]) * fields + field]
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
             for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                row[arcs.successor[o]] = table[arcs.successor[o], column]
+                t = arcs.successor[o]
+                row[t] = table[(first + place[t]) * fields + field]
 
 
-@njit(cache=True)
-def write_level(arcs, begin, end, b, table, row):
-    """Copy the values of a block from ``row`` to level ``b``."""
-    column = b % table.shape[1]
+@njit(cache=True, nogil=True)
+def write_level(places, arcs, begin, end, b, values, field, row):
+    """Copy the values of a block from ``row`` to a field at level ``b``."""
+    table, window, fields = values
+    place, first = places.place, b % window * len(places.place)
     for i in range(begin, end):
-        table[arcs.block_state[i], column] = row[arcs.block_state[i]]
+        table[(first + place[arcs.block_state[i]]) * fields + field] = row[arcs.block_state[i]]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def lower_block(arcs, costs, ends, b, begin, end, k, low):
     """Lower the values of a block to a subsolution, rounding errors included: it is below every policy's values."""
     most = 0.0
@@ -179,110 +348,83 @@ def lower_block(arcs, costs, ends, b, begin, end, k, low):
 
 
 @njit(cache=True, nogil=True)
-def sweep(arcs, costs, ends, terms, tie, aims, first, last, base, tables, start, found, workspace):
-    """Settle the budgets ``first:last`` after all before them; record the values of ``start`` in ``found``.
+def follow(places, free, choices, first, last, values, start, found, counters):
+    """Evaluate the policy ``choices`` for the budgets ``first:last``: one thread's share.
 
-    ``found`` has a row each for U, its lower bound and M, and a column for each budget.
+    Fields are its expected excess as computed, its expected cost and, where there are free cycles, an upper bound on
+    the excess.  Their values at ``start``, a place, go to the rows of ``found``.
     """
-    # Tuples are unpacked once: in loops, each access to a field would count references.
-    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
-    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
-    mean_cost, rounding, worst, action_worst = costs.mean_cost, costs.rounding, ends.worst, ends.action_worst
-    excess, lows, mean, choice, k, chosen = (
-        tables.excess,
-        tables.low,
-        tables.mean,
-        tables.choice,
-        workspace.k,
-        workspace.chosen,
-    )
-    base_excess, base_low, base_mean = base.excess, base.low, base.mean
-    for b in range(first, last):
-        for block in range(len(block_start) - 1):
-            begin, end = block_start[block], block_start[block + 1]
-            if end - begin > 1:
-                settle_block(arcs, costs, ends, terms, tie, aims, b, begin, end, base, tables, workspace)
-                continue
-            # A state whose free outcomes lead to states that are settled already.
-            s = block_state[begin]
-            one, other = action_start[s], action_start[s + 1]
-            safe = b >= worst[s]
-            # First objective: U(s, b) = min over a of the expected U of what follows.
-            least, low = 0.0, 0.0
-            if not safe:
-                least, low = np.inf, np.inf
-                for a in range(one, other):
-                    o, stop, accrued = outcome_start[a], outcome_start[a + 1], terms.accrual * mean_cost[a]
-                    if aims.plan:
-                        after = following(probability, successor, cost, o, stop, b, excess, base_excess, terms.slope)
-                        k[a] = accrued + after
-                        least = min(least, k[a])
-                    if aims.bound:
-                        after = following(probability, successor, cost, o, stop, b, lows, base_low, terms.slope)
-                        low = min(low, (1.0 - rounding[a]) * (accrued + after))
-            if aims.bound:
-                lows[s, b % lows.shape[1]] = low
-            if not aims.plan:
-                continue
-            excess[s, b % excess.shape[1]] = least
-            # Second objective over A*(s, b), the actions that attain U; where U is 0, whole numbers decide which do.
-            limit = least * (1.0 + tie)
-            best = np.inf if one < other else 0.0
-            for a in range(one, other):
-                if action_worst[a] <= b if safe else k[a] <= limit:
-                    o, stop = outcome_start[a], outcome_start[a + 1]
-                    m = mean_cost[a] + following(probability, successor, cost, o, stop, b, mean, base_mean, 0.0)
-                    if m < best:
-                        best = m
-                        chosen[s] = a
-            mean[s, b % mean.shape[1]] = best
-        if aims.plan:
-            for s in range(choice.shape[1]):
-                choice[b - first, s] = chosen[s] - action_start[s]
-            found[0, b] = excess[start, b % excess.shape[1]]
-            found[2, b] = mean[start, b % mean.shape[1]]
-        if aims.bound:
-            found[1, b] = lows[start, b % lows.shape[1]]
+    part_start, needed, cycle_start, cycle = places.part_start, places.needed, places.cycle_start, places.cycle
+    n_parts, n = len(needed), len(places.state)
+    table, window, fields = values
+    while True:
+        number = draw(counters)
+        b, part = first + number // n_parts, number % n_parts
+        if b >= last:
+            return
+        wait_for(counters, number - part + needed[part])
+        begin, end = part_start[part], part_start[part + 1]
+        if cycle_start[part] < cycle_start[part + 1]:
+            for i in range(cycle_start[part], cycle_start[part + 1]):
+                follow_block(places, free, choices, b, cycle[i], values)
+        else:
+            follow_states(places, free.costs, choices, b, begin, end, values)
+        if begin <= start < end:
+            for field in range(fields):
+                found[field, b] = table[(b % window * n + start) * fields + field]
+        finish(counters)
 
 
-@njit(cache=True)
-def follow(arcs, costs, base, choices, first, last, tables, start, found, k, chosen, row):
-    """Evaluate the policy ``choices`` for the budgets ``first:last``; record the values of ``start`` in ``found``.
-
-    Layers 0, 1 and 2 of ``base``, ``tables`` and ``found`` are its expected excess as computed, an upper bound on it,
-    and its expected cost.
-    """
-    window = tables.shape[2]
+@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+def follow_states(places, costs, choices, b, begin, end, values):
+    """Evaluate a policy at one level, at the places ``begin:end``."""
     entry, first_entry, low, high, stride, without = choices
-    block_start, block_state, action_start = arcs.block_start, arcs.block_state, arcs.action_start
-    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
-    inner_stop, rounding, mean_cost = arcs.inner_stop, costs.rounding, costs.mean_cost
-    for b in range(first, last):
-        for block in range(len(block_start) - 1):
-            begin, end = block_start[block], block_start[block + 1]
-            for layer in range(3):
-                table = tables[layer]
-                if end - begin > 1:
-                    read_level(arcs, begin, end, b, table, row)
-                slope, up = 0.0 if layer == 2 else 1.0, 1.0 if layer == 1 else 0.0
-                for i in range(begin, end):
-                    s = block_state[i]
-                    if action_start[s] == action_start[s + 1]:
-                        row[s] = 0.0
-                        continue
-                    a = action_start[s] + look_up(entry, first_entry, low, high, stride, without, b, s)
-                    chosen[s] = a
-                    outer = inner_stop[a] if end - begin > 1 else outcome_start[a]
-                    k[a] = following(
-                        probability, successor, cost, outer, outcome_start[a + 1], b, table, base[layer], slope
-                    )
-                    k[a] = k[a] + mean_cost[a] if layer == 2 else k[a] * (1.0 + up * rounding[a])
-                    if end - begin == 1:
-                        row[s] = k[a]
-                if end - begin > 1:
-                    evaluate_block(arcs, begin, end, k, chosen, row)
-                    for i in range(begin, end):
-                        row[block_state[i]] *= 1.0 + up * costs.block_rounding[block]
-                write_level(arcs, begin, end, b, table, row)
-        for layer in range(3):
-            found[layer, b] = tables[layer, start, b % window]
+    action_start, outcome_start, first_action = places.action_start, places.outcome_start, places.action
+    probability, successor, cost, state = places.probability, places.successor, places.cost, places.state
+    mean_cost, rounding = costs.mean_cost, costs.rounding
+    table, window, fields = values.table, values.window, np.uint64(values.fields)
+    n, line, one, two = np.uint64(len(state)), b % window, np.uint64(1), np.uint64(2)
+    for s in range(np.uint64(begin), np.uint64(end)):
+        i = (np.uint64(line) * n + s) * fields
+        if action_start[s] == action_start[s + one]:
+            for field in range(fields):
+                table[i + field] = 0.0
+            continue
+        number = look_up(entry, first_entry, low, high, stride, without, b, state[s])
+        a = np.uint64(action_start[s] + number)
+        excess, mean, above = 0.0, mean_cost[first_action[s] + number], 0.0
+        for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
+            c, p = np.int64(cost[o]), probability[o]
+            over = float(max(c - b, 0))
+            back = line - c
+            back = back if back >= 0 else back + window
+            t = (np.uint64(back if c < b else 0) * n + np.uint64(successor[o])) * fields
+            excess += p * (table[t] + over)
+            mean += p * table[t + one]
+            if fields > two:
+                above += p * (table[t + two] + over)
+        table[i], table[i + one] = excess, mean
+        if fields > two:
+            table[i + two] = above * (1.0 + rounding[first_action[s] + number])
+
+
+@njit(cache=True, nogil=True)
+def follow_block(places, free, choices, b, block, values):
+    """Evaluate a policy at one level, in a block of states with free cycles among them."""
+    arcs, costs, _, base, (k, _, chosen, row) = free
+    entry, first_entry, low, high, stride, without = choices
+    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+    for field in range(3):
+        first = base.mean if field == 1 else base.low if field == 2 else base.excess
+        up = 1.0 if field == 2 else 0.0
+        read_level(places, arcs, begin, end, b, values, field, row)
+        for i in range(begin, end):
+            s = arcs.block_state[i]
+            a = arcs.action_start[s] + look_up(entry, first_entry, low, high, stride, without, b, s)
+            chosen[s] = a
+            k[a] = following(places, arcs, costs, a, b, values, first, field, 0.0 if field == 1 else 1.0)
+            k[a] = k[a] + costs.mean_cost[a] if field == 1 else k[a] * (1.0 + up * costs.rounding[a])
+        evaluate_block(arcs, begin, end, k, chosen, row)
+        for i in range(begin, end):
+            row[arcs.block_state[i]] *= 1.0 + up * costs.block_rounding[block]
+        write_level(places, arcs, begin, end, b, values, field, row)

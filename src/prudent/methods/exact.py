@@ -16,11 +16,11 @@ given.  With A*(s, b) the actions that attain U(s, b), the second objective is
 and the plan starts from the w with least M(start, w) among those that attain min f.  Where b >= V_worst(s),
 U is 0 and A* is decided in whole numbers; elsewhere actions within a relative tolerance of the minimum tie.
 
-*Guarantee.*  The sweep also carries a lower bound on U, which starts from a lower bound on V.  In tiles it is U less a
-factor for all rounding errors; level by level it is a table of its own, rounded down at every step.  ``lower``, the
+*Guarantee.*  The sweep also carries a lower bound on U, which starts from a lower bound on V.  It is U less a factor
+for all rounding errors or, where that is too large, a table of its own, rounded down at every step.  ``lower``, the
 minimum of f taken from that bound, holds in exact arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up.
-In a model without cycles the sweep itself gives it, since it measures what ties lost; else it comes from the policy's
-distribution or backward evaluation.  Their difference bounds what the tie tolerance cost.
+Mostly the sweep itself gives it, since it measures what ties lost; else it comes from the policy's distribution or
+backward evaluation.  Their difference bounds what the tie tolerance cost.
 
 *Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue.  Its own
 CVaR is bounded by the moments of what rounding left out (:class:`~prudent.policies.distribution.Groups`).  A lower
@@ -104,7 +104,7 @@ class Explored:
     def values(self) -> FloatArray:
         """The expected excess, its upper bound and the expected cost of the policy that starts with each budget."""
         swept = self.swept
-        if np.isnan(swept.lost):
+        if not swept.measured:
             return backward_from_each(BudgetPolicy.of_rows(self.prepared, swept.choice), self.expected)
         whole = self.expected.value > 0
         more = float((self.expected.upper[whole] / self.expected.value[whole]).max(initial=1.0))
@@ -112,7 +112,7 @@ class Explored:
 
     def values_of(self, policy: BudgetPolicy, limits: Limits | None = None) -> Values:
         """Return these values for the policy of one budget; evaluate it only if the sweep does not have them."""
-        if np.isnan(self.swept.lost):
+        if not self.swept.measured:
             return backward(policy, self.expected, limits)
         return Values(*self.values[:, policy.level].tolist())
 
@@ -161,7 +161,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits
     w, attains = explored.budgets(alpha)
     lower, policy = explored.lower(alpha), explored.policy(w, last=last)
     exact_costs = not prepared.scale.rounded and (np.isfinite(prepared.scale.relative) or prepared.finite)
-    if exact_costs and not stopped and not np.isnan(explored.swept.lost) and alpha < 1 and not attains[:w].any():
+    if exact_costs and not stopped and explored.swept.measured and alpha < 1 and not attains[:w].any():
         # The sweep has all numbers; VaR is w, since no smaller budget attains the optimal CVaR.
         excess, above, mean = explored.values[:, w].tolist()
         var = prepared.scale.total(w)

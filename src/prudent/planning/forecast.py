@@ -1,8 +1,8 @@
 """Estimates of what a solve takes: levels, memory, time, and the gap that rounding leaves.
 
-The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than too few.  Where costs
-are not rounded, the time is measured on a few levels of the model itself and multiplied by their number.  Where they
-are, a coarse solve is measured.  Its gap shrinks about with the square of the step, and its time grows as the step
+The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than too few; for large
+models fewer, if simulated runs say so.  Where costs are not rounded, the time is measured on a few levels of the model
+itself and multiplied by their number.  Where they are, a coarse solve is measured.  Its gap shrinks about with the square of the step, and its time grows as the step
 shrinks; so it tells the step that the gap asked for takes, or the gap at a step that is given.
 """
 
@@ -15,19 +15,27 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, solve_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
-from prudent.errors import TooLarge
+from prudent.errors import PrudentError, TooLarge
 from prudent.methods.exact import exact
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target
 from prudent.planning.driver import Job
 from prudent.planning.plans import stage_of
 from prudent.planning.refine import AIM, coarse_step, modest, short_step
+from prudent.policies.policy import BudgetPolicy
+from prudent.policies.simulate import simulate
 from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, go_on, in_force
 
 __all__ = ["Forecast", "forecast"]
 
 ESTIMATING = "an estimate of the solve"
+
+LITTLE = 1e8
+"""Outcomes times levels, above which the number of levels is estimated more closely than by a bound."""
+
+TAIL, ACTIONS = 200, 10**7
+"""Simulated runs in the tail; and the most actions in all runs."""
 
 PER_OUTCOME = 250
 """Bytes for each outcome while a model is prepared, measured on a large one."""
@@ -63,11 +71,30 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
     go_on(limits, ESTIMATING)
     if prepared.scale.rounded or not (step is not None or modest(prepared, alpha)):
         return _rounded(job, prepared)
+    before = job.seconds
+    with in_force(limits):
+        levels = _levels(prepared, alpha)
+        seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared), levels)
+    memory = solve_bytes(prepared, levels) + PER_OUTCOME * model.n_outcomes
+    return Forecast(alpha, prepared.scale.step, levels, memory, seconds, 0.0)
+
+
+def _levels(prepared: Prepared, alpha: float) -> int:
+    """Estimate the levels of a sweep, which ends at the optimal CVaR: that of the policy of least expected cost.
+
+    It is simulated; where that would take long, a bound serves.
+    """
     least = least_expected_cost(prepared)
-    levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
-    memory = solve_bytes(prepared, int(levels)) + PER_OUTCOME * model.n_outcomes
-    seconds = levels * seconds_per_level(prepared, least, int(levels))
-    return Forecast(alpha, prepared.scale.step, int(levels), memory, seconds, 0.0)
+    likely = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+    episodes = int(min(TAIL / alpha, ACTIONS / max(float(least.steps[prepared.start]), 1.0)))
+    if likely * len(prepared.cost) < LITTLE or episodes * alpha < 1:
+        return int(likely)
+    try:
+        policy = BudgetPolicy.of_states(prepared, least.choice)
+        runs = simulate(prepared.model, policy, episodes=episodes, max_steps=ACTIONS)
+    except PrudentError:  # runs are too long
+        return int(likely)
+    return int(min(likely, prepared.scale.in_levels(runs.cvar(alpha)) + 1))
 
 
 def _rounded(job: Job, prepared: Prepared) -> Forecast:

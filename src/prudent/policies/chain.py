@@ -5,6 +5,7 @@ expected cost and the expected excess over the budget, with no tail cut off; a f
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.estimate import FOLLOWED
-from prudent.engine.sweep.levels import LevelSweep, window_of
+from prudent.engine.sweep.level_layout import level_layout
+from prudent.engine.sweep.levels import LevelSweep, new_table, window_of
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
@@ -23,13 +25,16 @@ from prudent.kernels.ahead import push_on, reach_ahead
 from prudent.kernels.choices import mark_played
 from prudent.kernels.forwards import distribute, farthest
 from prudent.kernels.pairs import follow_pairs
-from prudent.kernels.sweep import follow
+from prudent.kernels.sweep import Base, Ends, Free, Workspace, follow
+from prudent.kernels.sweep import Values as LevelValues
+from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.models.rows import FloatArray, IntArray, owner
 from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.limits import Limits, go_on, threads_in_force
 from prudent.runtime.progress import Progress
+from prudent.runtime.team import side_by_side
 
 __all__ = [
     "MISSING",
@@ -137,22 +142,52 @@ def _backward(
     tiling = tiling_of(prepared)
     if tiling is not None and tiling.least == 0:
         return _backward_in_tiles(policy, tiling, base, mean_cost, limits)
-    arcs = free_arcs(prepared)
+    return _backward_by_level(policy, base, mean_cost, limits)
+
+
+def _backward_by_level(
+    policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits | None
+) -> FloatArray:
+    prepared, layout, arcs, levels = (
+        policy.prepared,
+        level_layout(policy.prepared),
+        free_arcs(policy.prepared),
+        policy.level + 1,
+    )
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
-    window = window_of(prepared, policy.level)
-    tables = np.empty((3, prepared.n_states, window))
-    found = np.empty((3, policy.level + 1))
-    found[:, 0] = base[:, prepared.start]
-    numbers, chosen = np.empty(prepared.n_actions), np.zeros(prepared.n_states, dtype=np.int64)
-    row = np.empty(prepared.n_states)
+    unused = np.empty(0, dtype=np.int64)
+    numbers, row = np.empty(prepared.n_actions), np.empty(prepared.n_states)
+    workspace = Workspace(numbers, np.empty(0, dtype=bool), np.zeros(prepared.n_states, dtype=np.int64), row)
+    free = Free(arcs, costs, Ends(unused, unused, np.empty(0)), Base(base[0], base[1], base[2]), workspace)
+    fields, window = 3 if layout.cyclic else 2, window_of(prepared, policy.level)
+    table = new_table(layout, *base[[0, 2, 1]][:fields])
+    table.resize(window * prepared.n_states * fields, refcheck=False)
+    found = np.empty((3, levels))
+    found[:, 0] = base[[0, 2, 1], prepared.start]
     rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
+    threads = threads_in_force() if limits is None else limits.threads
     with Progress(EVALUATING, total=policy.level, unit="levels") as progress:
-        for first in range(1, policy.level + 1, rows):
+        for first in range(1, levels, rows):
             go_on(limits, EVALUATING)
-            last = min(first + rows, policy.level + 1)
-            follow(arcs, costs, base, policy.choices, first, last, tables, prepared.start, found, numbers, chosen, row)
+            last, counters = min(first + rows, levels), new_counters()
+            values = LevelValues(table, window, fields)
+            about = layout.places, free, policy.choices, first, last, values, layout.start, found, counters
+
+            def work(lane: int, about: Any = about) -> None:
+                follow(*about)
+
+            side_by_side(layout.lanes(last - first, threads), work)
             progress.at(last)
-    return found
+    excess, mean, above = found
+    if not layout.cyclic:
+        above[1:] = excess[1:] * (_ratio(base) * (1 + layout.error(np.arange(1, levels))))
+    return np.stack([excess, above, mean])
+
+
+def _ratio(base: FloatArray) -> float:
+    """Return how far the upper bound on the excess without budget is above it, at most."""
+    whole = base[0] > 0
+    return float((base[1][whole] / base[0][whole]).max(initial=1.0))
 
 
 def _backward_in_tiles(
@@ -173,9 +208,7 @@ def _backward_in_tiles(
             follow_in_tiles(work, known, policy.choices, first, last, values)
             found[0, first:last], found[2, first:last] = window.of_start(first, last)
             progress.at(last)
-    whole = base[0] > 0
-    ratio = float((base[1][whole] / base[0][whole]).max(initial=1.0))
-    found[1, 1:] = found[0, 1:] * (ratio * (1 + tiling.error(np.arange(1, levels))))
+    found[1, 1:] = found[0, 1:] * (_ratio(base) * (1 + tiling.error(np.arange(1, levels))))
     return found
 
 

@@ -43,14 +43,14 @@ def budget_sweep(
     With ``until`` the sweep also ends where that holds for U of the start.
     """
     most = min(most, int(worst.value[prepared.start]))
-    task = Task(prepared, base, choice, worst, aims, terms, most, keep, limits.threads, tie)
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else float(value) / alpha
+    task = Task(prepared, base, choice, worst, aims, terms, most, keep, limits.threads, tie, min(most, best))
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     if (need := sweep_bytes(prepared, sure, aims, keep)) > limits.memory:
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
-    sweep = backend_for(task, min(most, best))(task)
+    sweep = backend_for(task, task.levels)(task)
     batch = max(sweep.batch // max(len(prepared.cost), 1), 1)
     key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if limits.keeper is None else limits.keeper.load(key)

@@ -14,11 +14,11 @@ from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
-from prudent.engine.sweep.task import BOTH, EXCESS, PLAN, Task
+from prudent.engine.sweep.task import BOTH, EXCESS, PLAN, TIE, Task
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
-from prudent.runtime.limits import shown_bytes
+from prudent.runtime.limits import shown_bytes, threads_in_force
 
 __all__ = [
     "likely_levels",
@@ -37,14 +37,14 @@ LAYERS, FOLLOWED = 3, 200_000_000
 """Tables of an evaluation: the probability of being somewhere and two moments of what rounding left out; and the most
 numbers in them, with which a policy is followed level by level."""
 
-TRIAL = 10**9
+TRIAL = 2 * 10**9
 """The most bytes that timing a few levels may take."""
 
 SAMPLE = 10_000_000
 """Outcomes times levels that are swept to time them."""
 
-ENOUGH = 100_000
-"""The most levels that are swept to time them."""
+AT_LEAST, ENOUGH = 4, 100_000
+"""The fewest and the most levels that are swept to time them."""
 
 MORE, BEYOND = "allow more (memory=, --memory)", 10**14
 """The advice to allow more memory, and the bytes that no machine has."""
@@ -145,15 +145,16 @@ def work_per_level(prepared: Prepared) -> float:
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
     """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
-    few = min(max(SAMPLE // max(len(prepared.cost), 1), 1), max(levels, 1), ENOUGH)
-    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, most=levels + 2 * few)
+    few = min(max(SAMPLE // max(len(prepared.cost), 1), AT_LEAST), max(levels, 1), ENOUGH)
+    threads = threads_in_force()
+    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, levels + 2 * few, False, threads, TIE, levels)
     kind = backend_for(task, levels)
     while few > 1 and max(sweep_bytes(prepared, 2 * few), kind.trial_bytes(prepared, few)) > TRIAL:
         few //= 2
     if sweep_bytes(prepared, 2 * few) > TRIAL:
         return float("nan")
     trial = kind.trial(replace(task, most=levels + 2 * few), few)
-    trial.advance(max(min(levels // 2, few), 1) + 1)  # after this the kernel is loaded
+    trial.advance(trial.done + max(min(levels // 2, few), 1))  # after this the kernel is loaded
     first, began = trial.done, time.perf_counter()
     trial.advance(first + few)
     return (time.perf_counter() - began) / few

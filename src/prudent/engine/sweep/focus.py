@@ -91,7 +91,8 @@ def _swept(coarse: Prepared, levels: int, limits: Limits) -> FloatArray:
     sweep = LevelSweep(Task(coarse, base, least.choice, worst, BOUND, EXCESS, levels, True))
     _advance(sweep, levels, limits)
     error = float(plain_tiling(coarse).error(np.array([levels]))[0])  # the sweep rounds down
-    return np.asarray(sweep.tables.low * (1 + 2 * error))
+    assert sweep.values is not None
+    return np.asarray(sweep.values.low * (1 + 2 * error))
 
 
 def _swept_between(coarse: Prepared, levels: int, limits: Limits) -> BetweenSweep:

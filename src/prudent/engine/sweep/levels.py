@@ -1,6 +1,6 @@
-"""The backend that sweeps level by level: any model, one thread.
+"""The backend that sweeps level by level: any model, on all threads.
 
-It keeps the values of only as many levels as the largest cost looks back (:mod:`prudent.kernels.sweep`).
+:mod:`prudent.engine.sweep.level_layout` says in which order, :mod:`prudent.kernels.sweep` how values are kept.
 """
 
 from dataclasses import dataclass, field
@@ -9,16 +9,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.task import Backend, Task, kept_levels
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.level_layout import LevelLayout, level_layout
+from prudent.engine.sweep.task import Backend, Tables, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.sweep import Aims, Ends, Tables, Workspace, sweep
+from prudent.kernels.sweep import Aims, Ends, Free, Known, Scratch, Values, sweep
+from prudent.kernels.team import new_counters
+from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
+from prudent.runtime.team import side_by_side
 
-__all__ = ["LevelSweep", "window_of"]
+__all__ = ["LevelSweep", "new_table", "window_of"]
 
-NAMES = ("excess", "low", "mean")
+CLOSE = 1e-10
+"""The most that rounding may take off a lower bound, relatively; else it gets a field of its own."""
 
 
 def window_of(prepared: Prepared, most: int) -> int:
@@ -26,27 +31,38 @@ def window_of(prepared: Prepared, most: int) -> int:
     return min(int(prepared.cost.max(initial=0)), most) + 1
 
 
+def new_table(layout: LevelLayout, *fields: FloatArray) -> FloatArray:
+    """Return a table whose one line has these values without budget, given by state."""
+    return np.stack([each[layout.places.state] for each in fields], axis=1).flatten()  # not a view: it is resized
+
+
 @dataclass
 class LevelSweep(Backend):
     """A sweep level by level: any model."""
 
-    batch: ClassVar[int] = 20_000_000
+    batch: ClassVar[int] = 50_000_000
 
-    parts: list[NDArray[Any]] = field(default_factory=list)  # the actions of the settled levels
-    tables: Tables = field(init=False)  # widened as levels are settled, up to the window
-    workspace: Workspace = field(init=False)
+    layout: LevelLayout = field(init=False)
+    table: FloatArray = field(init=False)  # lengthened as levels are settled, up to the window
 
     def __post_init__(self) -> None:
         super().__post_init__()
         task, prepared = self.task, self.task.prepared
-        wanted, unused = self._wanted, np.zeros((1, 1))
-        rows = [first[:, None].copy() if used else unused for first, used in zip(task.base, wanted, strict=True)]
-        self.tables = Tables(rows[0], rows[1], rows[2], np.empty((0, prepared.n_states), dtype=choice_type(prepared)))
-        self.workspace = task.workspace()
-        self.parts = [task.first_choice]
+        self.layout = layout = level_layout(prepared)
+        base, aims = task.base, task.aims
+        self._close = aims.plan and bool(layout.error(np.array([min(task.levels, UNREACHED)]))[0] <= CLOSE)
+        fields = [base.excess, base.mean] if aims.plan else []
+        self.table = new_table(layout, *fields, *([] if self._close or not aims.bound else [base.low]))
+        self._choice = task.first_choice.flatten()
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        self._arguments = arcs, costs_of(prepared, arcs), ends, task.terms
+        self._free = Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace())
+        places = layout.places
+        self._known = Known(prepared.mean_cost[layout.action], task.worst.value[places.state], task.first_choice[0])
+        most = int(np.diff(prepared.action_start).max(initial=1))
+        self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(task.threads)]
+        whole = base.excess > 0
+        self._sure = float((base.low[whole] / base.excess[whole]).min(initial=1.0)) if aims.plan else 1.0
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -55,20 +71,40 @@ class LevelSweep(Backend):
 
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory of the values and a copy of one table; evaluating the plan afterwards takes no more."""
+        """Return the memory of the rows and the values, if all are kept of a copy, too; evaluating takes no more."""
         if prepared.between or (prepared.acyclic and not keep):
             return 0  # such a model is not swept level by level, or evaluated so
         window = levels + 1 if keep else window_of(prepared, levels)
-        return 8 * prepared.n_states * window * (4 if aims.plan else 2)
+        values = 8 * prepared.n_states * window * (3 if aims.plan else 1) * (2 if keep else 1)
+        return 16 * len(prepared.cost) + values
+
+    @classmethod
+    def trial(cls, task: Task, levels: int) -> "LevelSweep":
+        """Return a sweep to be timed that has come so far that outcomes look up all lines of the table."""
+        sweep = cls(task)
+        lines = window_of(task.prepared, min(task.most, 2 * levels))
+        sweep.table = np.tile(sweep.table, lines)
+        sweep.found, sweep.done = np.zeros((3, lines)), lines
+        return sweep
+
+    @property
+    def fields(self) -> int:
+        """How many values a state has on a level."""
+        return (2 if self.task.aims.plan else 0) + (1 if self.task.aims.bound and not self._close else 0)
 
     @property
     def values(self) -> Tables | None:
         """The values of all levels if the task keeps them, else None."""
-        return self.tables if self.task.keep else None
-
-    @property
-    def _wanted(self) -> tuple[bool, bool, bool]:
-        return self.task.aims.plan, self.task.aims.bound, self.task.aims.plan
+        if not self.task.keep:
+            return None
+        aims, n = self.task.aims, self.task.prepared.n_states
+        lines = self.table.reshape(-1, n, self.fields)[: self.done]
+        used = [aims.plan, aims.bound and not self._close, aims.plan]
+        order = [0, self.fields - 1, 1]
+        place = self.layout.places.place
+        return Tables(
+            *(lines[:, place, at].T if use else np.zeros((1, 1)) for at, use in zip(order, used, strict=True))
+        )
 
     @property
     def _furthest(self) -> int:
@@ -76,49 +112,66 @@ class LevelSweep(Backend):
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
-        task = self.task
+        task, first, layout = self.task, self.done, self.layout
         self._widen(last)
-        self._reach(last)
-        n, kind = self.tables.choice.shape[1], self.tables.choice.dtype
-        part = np.empty((last - self.done if task.aims.plan else 0, n), dtype=kind)
-        tables = self.tables._replace(choice=part)
-        about = task.tie, task.aims, self.done, last, task.base, tables, task.prepared.start
-        sweep(*self._arguments, *about, self.found, self.workspace)
-        if task.aims.plan:
-            self.parts.append(part)
+        self._lengthen(last)
+        values = Values(self.table, len(self.table) // (task.prepared.n_states * self.fields), self.fields)
+        choice, counters = self._choice.reshape(-1, task.prepared.n_states), new_counters()
+        about = layout.places, self._known, self._free, task.terms, task.tie, task.aims
+        range_of = first, last, values, choice[first if task.aims.plan else 0 :], layout.start, self.found
+        lanes = layout.lanes(last - first, task.threads)
+        side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
+        if task.aims.bound and self._close:
+            error = layout.error(np.arange(first, last))
+            self.found[1, first:last] = self.found[0, first:last] * (self._sure * (1 - error))
         self.done = last
 
-    def _reach(self, last: int) -> None:
-        """Widen the tables for the levels before ``last``, up to the window; narrower tables hold all levels so far."""
-        window = min(self._furthest, last - 1) + 1
-        for name, used in zip(NAMES, self._wanted, strict=True):  # one by one, so that only one is held twice
-            table = getattr(self.tables, name)
-            if used and table.shape[1] < window:
-                longer = np.zeros((len(table), window))
-                longer[:, : table.shape[1]] = table
-                self.tables = self.tables._replace(**{name: longer})
+    def _lengthen(self, last: int) -> None:
+        """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
+        n = self.task.prepared.n_states
+        size = (min(self._furthest, last - 1) + 1) * n * self.fields
+        if size > len(self.table):
+            self.table.resize(size, refcheck=False)  # in place where the system can; goals stay 0
+        if self.task.aims.plan:
+            self._choice.resize(last * n, refcheck=False)
+
+    @property
+    def _lost_each(self) -> float:
+        """The largest relative increase of U by one choice among actions that tie."""
+        return max(float(scratch.lost[0]) for scratch in self._scratch)
+
+    @property
+    def lost(self) -> float | FloatArray:
+        """Bound on the relative increase of U, by level, by choices among ties and rounding; nan if it is not small."""
+        if not self.task.aims.plan:
+            return np.nan
+        levels = np.arange(self.done)
+        sums = self.layout.sums * (levels // self.layout.least + 1.0)
+        lost = (1 + self._lost_each) ** sums * (1 + self.layout.error(levels)) - 1
+        return lost if lost[-1] <= CLOSE else np.nan
 
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
-        return np.concatenate(self.parts)
+        return self._choice.reshape(-1, self.task.prepared.n_states)
 
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""
-        names = {"excess": self.tables.excess, "low": self.tables.low, "mean": self.tables.mean}
         found = np.ascontiguousarray(self.found[:, : self.done])
-        return {"found": found, "choice": self.choice, **names, "chosen": self.workspace.chosen}
+        lost, chosen = np.array([self._lost_each]), self._free.workspace.chosen
+        return {"found": found, "choice": self.choice, "values": self.table, "lost": lost, "chosen": chosen}
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
         n, done, wanted = self.task.prepared.n_states, kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
-        rows, unused = (n, min(self._furthest, done - 1) + 1), (1, 1)
         finished = "chosen" not in kept  # then only its result was kept
         if not finished:
-            shapes = {name: rows if used else unused for name, used in zip(NAMES, self._wanted, strict=True)}
-            wanted = {name: (shape, np.float64) for name, shape in shapes.items()} | {"chosen": ((n,), np.int64)}
+            size = (min(self._furthest, done - 1) + 1) * n * self.fields
+            wanted = {"values": ((size,), np.float64), "lost": ((1,), np.float64), "chosen": ((n,), np.int64)}
         self._check(kept, wanted)
-        if not finished:
-            self.tables = Tables(kept["excess"], kept["low"], kept["mean"], self.tables.choice)
-            self.workspace = self.workspace._replace(chosen=self._chosen(kept))
-        self.done, self.found, self.parts = done, kept["found"], [kept["choice"]]
+        if finished:
+            self._scratch[0].lost[0] = np.nan  # it was not kept
+        else:
+            self.table, self._scratch[0].lost[0] = kept["values"].copy(), kept["lost"][0]
+            self._free = self._free._replace(workspace=self._free.workspace._replace(chosen=self._chosen(kept)))
+        self.done, self.found, self._choice = done, kept["found"], kept["choice"].flatten()

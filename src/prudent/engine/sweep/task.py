@@ -6,7 +6,7 @@ saved in a checkpoint and resumed from it.  A checkpoint that does not fit the t
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,11 @@ from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.values.worst_case import WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
-from prudent.kernels.sweep import Aims, Base, Tables, Terms, Workspace
+from prudent.kernels.sweep import Aims, Base, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 
-__all__ = ["BOTH", "BOUND", "EXCESS", "MISFIT", "PLAN", "TIE", "Backend", "Swept", "Task"]
+__all__ = ["BOTH", "BOUND", "EXCESS", "MISFIT", "PLAN", "TIE", "Backend", "Swept", "Tables", "Task"]
 
 PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
 EXCESS = Terms(accrual=0.0, slope=1.0)
@@ -48,6 +48,7 @@ class Task:
     keep: bool = False  # whether to keep the values of all levels
     threads: int = 1
     tie: float = TIE
+    levels: float = np.inf  # about how many levels will be swept at most
 
     @property
     def first_choice(self) -> NDArray[Any]:
@@ -62,6 +63,14 @@ class Task:
         return Workspace(np.empty(prepared.n_actions), allowed, self.choice.copy(), row)
 
 
+class Tables(NamedTuple):
+    """Values by state and budget; those that were not asked for are (1, 1)."""
+
+    excess: FloatArray  # (n_states, n_levels)  U
+    low: FloatArray  # (n_states, n_levels)  lower bound on U
+    mean: FloatArray  # (n_states, n_levels)  M
+
+
 @dataclass(frozen=True)
 class Swept:
     """The result of a sweep, by budget; row 0 is for no budget."""
@@ -72,8 +81,15 @@ class Swept:
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
     tables: Tables | None  # the values of all levels, if they were kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
-    lost: float = np.nan  # bound on how far, relatively, the policies' U is above the least; nan if unknown
+    lost: float | FloatArray = (
+        np.nan
+    )  # how far, relatively, the policies' U is above the least, at most; nan if unknown
     focused: Choices | None = None  # the actions where only part was swept; ``choice`` has the first row then
+
+    @property
+    def measured(self) -> bool:
+        """Whether the sweep knows how far the policies' U is above the least."""
+        return not np.isnan(self.lost).any()
 
 
 @dataclass
@@ -134,8 +150,8 @@ class Backend(ABC):
         return None
 
     @property
-    def lost(self) -> float:
-        """Bound on the relative increase of U by choices among ties, rounding included; nan if unknown."""
+    def lost(self) -> float | FloatArray:
+        """Bound on the relative increase of U, by level or for all, by choices among ties and rounding; else nan."""
         return np.nan
 
     def _widen(self, last: int) -> None:

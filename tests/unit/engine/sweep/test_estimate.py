@@ -72,14 +72,14 @@ def test_memory_is_at_least_what_the_tables_take_and_not_much_more(aims, keep):
     worst = least_worst_case(prepared)
     sweep = LevelSweep(Task(prepared, expected.base, expected.choice, worst, aims, EXCESS, levels, keep))
     sweep.advance(levels + 1, final=True)
-    tables = sum(array.nbytes for array in (*sweep.tables[:3], sweep.choice, sweep.found[:, : levels + 1]))
+    tables = sum(array.nbytes for array in (sweep.table, sweep.choice, sweep.found[:, : levels + 1]))
     assert tables <= sweep_bytes(prepared, levels, aims, keep) < 10 * tables
     assert sweep_bytes(prepared, levels, aims, keep) < sweep_bytes(prepared, 2 * levels, aims, keep)
 
 
 def test_memory_counts_actions_twice_and_none_for_a_bound():
     prepared = prepare(prudent.build("s", LOOP))
-    values = {aims: 8 * prepared.n_states * (3 + 1) * (4 if aims.plan else 2) for aims in (BOTH, BOUND)}
+    values = {aims: 8 * prepared.n_states * (3 + 1) * (3 if aims.plan else 1) + 16 * 4 for aims in (BOTH, BOUND)}
     assert prepared.cost.max() == 3
     assert sweep_bytes(prepared, 99) == values[BOTH] + (2 * prepared.n_states + estimate.PER_LEVEL) * 100
     assert sweep_bytes(prepared, 99, BOUND) == values[BOUND] + estimate.PER_LEVEL * 100

@@ -1,0 +1,148 @@
+"""The layout of models for sweeping budgets level by level.
+
+States are numbered by *place*, in layers: the free moves of a layer lead to layers before it.  So on one level the
+states of a layer can be settled side by side, once the layers before are done.  Free cycles of a layer follow its other
+states; they are solved one after the other.
+
+Rows are copied in the order of places, as compact as they can be: a sweep reads all of them once for each level.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared, once
+from prudent.engine.values.bellman import rounding
+from prudent.kernels.graphs import UNREACHED
+from prudent.kernels.layout import layers
+from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
+from prudent.kernels.sweep import Places
+from prudent.kernels.team import new_counters
+from prudent.models.rows import FloatArray, IntArray, offsets
+from prudent.runtime.limits import threads_in_force
+from prudent.runtime.team import side_by_side
+
+__all__ = ["LevelLayout", "level_layout"]
+
+PART = 4096
+"""Outcomes in a part: some 20 microseconds of one thread."""
+
+COPIED = 2**12
+"""Places whose rows are copied at a time."""
+
+MANY, NEAR = 2**16, 2**12
+"""States from which on their order matters, since their values outgrow the caches; and how many are close together."""
+
+ENOUGH = 250_000
+"""Outcomes times levels for each thread to be worth starting: about a millisecond."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelLayout:
+    """A model laid out for sweeping level by level."""
+
+    places: Places
+    action: IntArray  # (n_actions,)  the model's actions, by place
+    start: int  # the place of the start
+    sums: int  # the most sums along a run on one level
+    least: int  # the least cost above 0
+    cyclic: bool  # whether there are free cycles
+    unit: float  # the largest relative rounding error of one sum
+
+    def error(self, levels: IntArray) -> FloatArray:
+        """Return a bound on the relative rounding error of values at each of the levels; infinite with free cycles.
+
+        All values are sums of products of non-negative numbers, so rounding errors change them by a factor of at most
+        (1 + e)^n, where e is the relative error of one sum and n the number of sums along a run.
+        """
+        runs = levels // self.least + 1.0
+        return np.asarray(runs * (np.inf if self.cyclic else 2 * self.sums * self.unit), dtype=np.float64)
+
+    def lanes(self, levels: int, threads: int) -> int:
+        """Return how many threads are worth starting for so many levels."""
+        work = len(self.places.cost) * levels // ENOUGH
+        wide = len(self.places.needed) / max(len(np.unique(self.places.needed)), 1)  # parts side by side
+        return int(max(min(threads, work, np.ceil(wide)), 1))
+
+
+@once
+def level_layout(prepared: Prepared) -> LevelLayout:
+    """Return a model laid out for sweeping level by level."""
+    block_start, block_state, block_of = prepared.free_blocks
+    size = np.diff(block_start)
+    depth = np.empty(len(size), dtype=np.int64)
+    layers(prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost, 1, block_of, depth)
+    cyclic = bool((size > 1).any())
+    # A layer has two sections, its free cycles being the second.
+    section = (2 * depth + (size > 1))[block_of] if cyclic else depth[block_of]
+    kind = np.int16 if section.max(initial=0) < 2**15 else np.int64
+    state = block_state if cyclic else _nearby(prepared)  # the states of a cycle stay together
+    state = state[np.argsort(section[state].astype(kind), kind="stable")]
+    place = np.empty(prepared.n_states, dtype=np.int32)
+    place[state] = np.arange(prepared.n_states, dtype=np.int32)
+    numbers = np.unique(section)
+    starts = np.searchsorted(section[state], [*numbers, numbers[-1] + 1])
+    rows, action = _rows(prepared, state, place)
+    alone = numbers % 2 == 1 if cyclic else np.zeros(len(numbers), dtype=bool)
+    part_start, needed = cut(starts, alone, rows[1][rows[0]], PART)
+    blocks = np.flatnonzero(size > 1)
+    first = place[block_state[block_start[blocks]]]
+    blocks = blocks[np.argsort(first)]
+    return LevelLayout(
+        places=Places(
+            state=state,
+            place=place,
+            action_start=rows[0],
+            action=prepared.action_start[:-1][state],
+            outcome_start=rows[1],
+            probability=rows[2],
+            successor=rows[3],
+            cost=rows[4],
+            part_start=part_start,
+            needed=needed,
+            cycle_start=np.searchsorted(np.sort(first), part_start),
+            cycle=blocks,
+        ),
+        action=action,
+        start=int(place[prepared.start]),
+        sums=int(depth.max(initial=0)) + 1,
+        least=int(prepared.cost[prepared.cost > 0].min(initial=UNREACHED)),
+        cyclic=cyclic,
+        unit=float(rounding(prepared).max(initial=0.0)),
+    )
+
+
+def _nearby(prepared: Prepared) -> IntArray:
+    """Return the states in an order in which successors are close: as they are numbered, if they are or cannot be."""
+    n, graph = prepared.n_states, (prepared.arc_start, prepared.successor)
+    order, inside = np.arange(n), np.zeros(n, dtype=bool)
+    if n < MANY:
+        return order
+    middle = slice((n - NEAR) // 2, (n + NEAR) // 2)
+    inside[middle] = True
+    if share_inside(*graph, order[middle], inside) > 0.5:
+        return order
+    found = np.empty(n, dtype=np.int64)
+    ball = found[: breadth_first(*graph, prepared.start, NEAR, found)].copy()
+    inside[middle], inside[ball] = False, True
+    if share_inside(*graph, ball, inside) < 0.75 or breadth_first(*graph, prepared.start, n, found) < n:
+        return order
+    return found
+
+
+def _rows(prepared: Prepared, state: IntArray, place: NDArray[np.int32]) -> tuple[list[Any], IntArray]:
+    """Return the rows by place, and the model's actions in their order."""
+    count = np.diff(prepared.action_start)[state]
+    action_start = offsets(count)
+    action = np.repeat(prepared.action_start[:-1][state] - action_start[:-1], count) + np.arange(action_start[-1])
+    outcome_start = offsets(np.diff(prepared.outcome_start)[action])
+    total, most = len(prepared.cost), int(prepared.cost.max(initial=0))
+    kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if most <= np.iinfo(kind).max)
+    new = [action_start, outcome_start, np.empty(total), np.empty(total, dtype=np.int32), np.empty(total, dtype=kind)]
+    old = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
+    counters = new_counters()
+    lanes = threads_in_force() if total > ENOUGH else 1
+    side_by_side(lanes, lambda lane: rows_by_place(old, state, place, tuple(new), COPIED, counters))
+    return new, action
