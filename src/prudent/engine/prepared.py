@@ -22,7 +22,7 @@ from prudent.models.graph import Blocks, entering, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 
-__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "remember", "restrict", "restrict_to"]
+__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "recall", "remember", "restrict", "restrict_to"]
 
 PASSES = 16
 """The most passes over all outcomes in a search for least totals, before one that goes from state to state."""
@@ -218,6 +218,11 @@ def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
 def remember(prepared: Prepared, function: Callable[[Prepared], T], found: T) -> None:
     """Let a function that is computed once return what is known already."""
     prepared.known[_named(function)] = found
+
+
+def recall(prepared: Prepared, function: Callable[[Prepared], T]) -> T | None:
+    """Return what a function that is computed once found for a model, None if it was not computed yet."""
+    return prepared.known.get(_named(function))
 
 
 def _named(function: Callable[[Prepared], T]) -> str:

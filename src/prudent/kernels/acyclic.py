@@ -3,7 +3,6 @@
 ``backwards`` lists the states, successors first.
 """
 
-import numpy as np
 from numba import njit
 
 

@@ -1,8 +1,8 @@
 """Backward induction on a model without cycles: one pass, layer by layer, the states of a layer side by side.
 
 Each state is settled for good when it is met: its least value, as a sum of two floats whose residual is within the
-rounding error of its terms; the action that surely has no better one; and bounds on how far the value is above the least
-one and below the choice's own.  So the outcomes of a state come from memory once.
+rounding error of its terms; the action that surely has no better one; and bounds on how far the value is above the
+least one and below the choice's own.  So the outcomes of a state come from memory once.
 """
 
 from typing import NamedTuple
@@ -131,7 +131,7 @@ def settled(actions, s, table):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def gap_of(actions, s, a, table):
-    """Return what an action costs beyond the value of its state, the rounding error, and how far values ahead are above.
+    """Return what an action costs beyond the value of its state, the rounding error, and the mean of ABOVE after it.
 
     Sums are over differences, so that they keep their digits where values are almost equal.
     """

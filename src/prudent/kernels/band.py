@@ -33,7 +33,7 @@ def hubs_of(rows):
     for j in rows.column:
         degree[j] += 1
     hub = degree > max(64, 4 * int(size**0.5))
-    width = 0
+    width = np.int64(0)
     for i in range(size):
         if not hub[i]:
             for j in range(rows.start[i], rows.start[i + 1]):

@@ -1,7 +1,7 @@
 """Value iteration in a large component: passes over its rows that take better actions and their values.
 
-Values are renewed in place, phase by phase.  If a phase has several parts, they write to ``new`` first, and the stage after
-copies that.
+Values are renewed in place, phase by phase.  If a phase has several parts, they write to ``new`` first, and the stage
+after copies that.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from prudent.kernels.rows import part_of, share_of
 from prudent.kernels.team import draw, end, ended, finish, wait_for
 
 CHANGES, DRIFT, GONE, MOVED = 0, 1, 2, 3
-"""What is added up in a pass: actions that changed, what values changed by, the chances to leave, the sizes of changes."""
+"""What is added up in a pass: actions that changed, changes of values, chances to leave, and the sizes of changes."""
 
 ONE = np.uint64(1)
 

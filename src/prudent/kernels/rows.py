@@ -31,8 +31,8 @@ class Component(NamedTuple):
     component.  With it, sums are over *differences* of values, and so keep their digits where the component is hardly
     ever left and all values are almost equal.
 
-    A row has room for all outcomes of its action: first come the ``inner`` columns; the ``outer`` ones, successors outside
-    the component, numbered as in the model and with chances that are not divided, come last.
+    A row has room for all outcomes of its action: first come the ``inner`` columns; the ``outer`` ones, successors
+    outside the component, numbered as in the model and with chances that are not divided, come last.
     """
 
     action_start: np.ndarray  # (size + 1,)

@@ -6,17 +6,13 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
+from prudent.kernels.team import new_counters
 from prudent.runtime.limits import threads_in_force
 
-__all__ = ["lanes_for", "side_by_side"]
+__all__ = ["in_parts", "side_by_side"]
 
 SHARE = 100_000
-"""The least work of one thread, in outcomes: a few times what it takes to begin."""
-
-
-def lanes_for(work: float) -> int:
-    """Return how many threads share work, counted in outcomes: as many as are allowed, unless each had too little."""
-    return max(min(threads_in_force(), int(work / SHARE)), 1)
+"""The fewest items that a thread is begun for: a few times what that takes."""
 
 
 class _Hand:
@@ -64,6 +60,13 @@ def side_by_side(lanes: int, work: Callable[[int], None]) -> None:
         _idle.extend(hands)
     if raised:
         raise raised[0]
+
+
+def in_parts(kernel: Callable[..., None], items: float, *arguments: object) -> None:
+    """Let threads draw the parts of a kernel's work, as many as may work here and as so many items are worth."""
+    counters = new_counters()
+    lanes = max(min(threads_in_force(), int(items / SHARE)), 1)
+    side_by_side(lanes, lambda lane: kernel(counters, *arguments))
 
 
 def _taken(number: int) -> list[_Hand]:

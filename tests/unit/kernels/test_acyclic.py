@@ -97,7 +97,9 @@ def staged(stages, width, seed):
     successor = np.minimum(stage * width + rng.integers(0, width, stage.shape), n)
     starts = np.append(np.arange(0, 2 * n + 1, 2), 2 * n)
     chance, cost = rng.dirichlet(np.ones(3), 2 * n), rng.integers(0, 9, successor.size)
-    return prudent.from_arrays(starts, np.arange(0, 6 * n + 1, 3), chance.ravel(), successor.ravel(), cost.astype(float))
+    return prudent.from_arrays(
+        starts, np.arange(0, 6 * n + 1, 3), chance.ravel(), successor.ravel(), cost.astype(float)
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))

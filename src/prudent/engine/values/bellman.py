@@ -11,10 +11,9 @@ from prudent.kernels.backward_induction import Actions, Parts, cut_layers, evalu
 from prudent.kernels.blocks import Arcs, evaluate_blocks, solve_blocks
 from prudent.kernels.counting import chance_from, sorted_by, sum_rounding
 from prudent.kernels.sweep import Costs
-from prudent.kernels.team import new_counters
 from prudent.models.graph import Blocks
 from prudent.models.rows import FloatArray, IntArray
-from prudent.runtime.team import lanes_for, side_by_side
+from prudent.runtime.team import in_parts
 
 __all__ = [
     "UNIT",
@@ -28,6 +27,7 @@ __all__ = [
     "longest_stay",
     "parts_of",
     "path_rounding",
+    "played",
     "rounding",
     "solve_bellman",
 ]
@@ -194,11 +194,8 @@ def evaluate_policy(
     """
     value = np.zeros(prepared.n_states)
     if prepared.acyclic:
-        actions, counters = actions_of(prepared, k), new_counters()
-        work = len(prepared.cost) * prepared.n_states / max(prepared.n_actions, 1)
-        side_by_side(
-            lanes_for(work), lambda lane: evaluate_backwards(counters, parts_of(prepared), actions, choice, value)
-        )
+        actions = actions_of(prepared, k)
+        in_parts(evaluate_backwards, played(prepared), parts_of(prepared), actions, choice, value)
         return value
     arcs, done = all_arcs(prepared), 0
     for block in large_blocks(prepared) if large is None else large:
@@ -218,6 +215,11 @@ def large_blocks(prepared: Prepared) -> list[LargeBlock]:
         LargeBlock(arcs, block, depth)
         for block, depth in zip(found.tolist(), (farthest - nearest).tolist(), strict=True)
     ]
+
+
+def played(prepared: Prepared) -> float:
+    """Return about how many outcomes a policy has."""
+    return len(prepared.cost) * prepared.n_states / max(prepared.n_actions, 1)
 
 
 def actions_of(prepared: Prepared, k: FloatArray) -> Actions:

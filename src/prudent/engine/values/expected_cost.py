@@ -60,6 +60,7 @@ from prudent.engine.values.bellman import (
     evaluate_policy,
     large_blocks,
     parts_of,
+    played,
     rounding,
     solve_bellman,
 )
@@ -77,10 +78,9 @@ from prudent.kernels.blocks import (
 )
 from prudent.kernels.graphs import almost_sure, among_themselves
 from prudent.kernels.sweep import Base
-from prudent.kernels.team import new_counters
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.runtime.team import lanes_for, side_by_side
+from prudent.runtime.team import in_parts
 
 __all__ = ["Expected", "least_expected_cost", "share_expected", "surely_expected"]
 
@@ -118,10 +118,10 @@ class Expected:
     @cached_property
     def variance(self) -> FloatArray:
         """The variance of the cost under the choice, from every state, roughly."""
-        prepared, counters, k = self.prepared, new_counters(), np.zeros(self.prepared.n_actions)
+        prepared, k = self.prepared, np.zeros(self.prepared.n_actions)
         rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
         about = *rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
-        side_by_side(lanes_for(_played(prepared)), lambda lane: variance_costs(counters, *about))
+        in_parts(variance_costs, played(prepared), *about)
         return evaluate_policy(prepared, k, self.choice, finest=ROUGHLY)
 
     @property
@@ -164,9 +164,8 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
 def _backwards(prepared: Prepared) -> Expected:
     """Return the least expected cost of a model without cycles; then every policy is proper."""
     choice, table = prepared.action_start[:-1].copy(), np.empty((prepared.n_states, 4))
-    counters, actions = new_counters(), actions_of(prepared, prepared.mean_cost)
-    parts, lanes = parts_of(prepared), lanes_for(len(prepared.cost))
-    side_by_side(lanes, lambda lane: solve_backwards(counters, parts, actions, choice, table))
+    actions = actions_of(prepared, prepared.mean_cost)
+    in_parts(solve_backwards, len(prepared.cost), parts_of(prepared), actions, choice, table)
     high, low, above, below = table.T.copy()
     lower, upper = np.maximum(_plus(high, low, -above, up=False), 0.0), _plus(high, low, below, up=True)
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
@@ -225,7 +224,6 @@ class _Equations:
         self.large: list[LargeBlock] = large_blocks(prepared)
         self.acting: BoolArray = ~prepared.is_goal
         self.unit: FloatArray = rounding(prepared)
-        self.lanes = lanes_for(len(prepared.cost))
 
     def least(self, first: IntArray | None = None) -> Expected:
         prepared, start = self.prepared, self.prepared.start
@@ -245,7 +243,10 @@ class _Equations:
         lower, upper = np.zeros(prepared.n_states), np.where(self.acting, np.inf, 0.0)
         if factor < np.inf:
             error = factor * total * (1 + CLOSE)
-            lower, upper = np.maximum(_plus(refined.high, refined.low, -error, up=False), 0.0), _plus(refined.high, refined.low, error, up=True)
+            lower, upper = (
+                np.maximum(_plus(refined.high, refined.low, -error, up=False), 0.0),
+                _plus(refined.high, refined.low, error, up=True),
+            )
         return self._expected(refined, lower, upper, choice)
 
     def _expected(self, refined: "_Refined", lower: FloatArray, upper: FloatArray, choice: IntArray) -> Expected:
@@ -261,8 +262,8 @@ class _Equations:
 
     def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
         low = np.zeros_like(high) if low is None else low
-        counters, gap, error = new_counters(), np.empty(len(k)), np.empty(len(k))
-        side_by_side(self.lanes, lambda lane: action_gaps(counters, self.arcs, k, self.unit, high, low, gap, error))
+        gap, error = np.empty(len(k)), np.empty(len(k))
+        in_parts(action_gaps, len(self.prepared.cost), self.arcs, k, self.unit, high, low, gap, error)
         return _Refined(k, high, low, gap, error)
 
     def _refine(self, now: _Refined, choice: IntArray) -> _Refined:
@@ -324,16 +325,11 @@ class _Equations:
         """Return the least factor for which the claim holds with Y = high + low, rounded up; or infinity."""
         if not (np.isfinite(high).all() and (high >= 0).all()):
             return np.inf
-        counters, known = new_counters(), (self.arcs, choice, refined.gap, refined.error, self.unit, high, low)
         least, most = np.empty((2, -(-len(high) // SHARE)))
-        side_by_side(self.lanes, lambda lane: claim_factors(counters, *known, least, most))
+        known = self.arcs, choice, refined.gap, refined.error, self.unit, high, low
+        in_parts(claim_factors, len(self.prepared.cost), *known, least, most)
         factor = float(least.max()) * (1 + CLOSE)
         return factor if factor <= float(most.min()) * (1 - CLOSE) else np.inf
-
-
-def _played(prepared: Prepared) -> float:
-    """Return about how many outcomes a policy has."""
-    return len(prepared.cost) * prepared.n_states / max(prepared.n_actions, 1)
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

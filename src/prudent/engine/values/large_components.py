@@ -47,11 +47,10 @@ from prudent.kernels.rows import (
     sweep_rows,
 )
 from prudent.kernels.search import least_ahead
-from prudent.kernels.team import new_counters
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.limits import go_on, limits_in_force
 from prudent.runtime.progress import Progress
-from prudent.runtime.team import lanes_for, side_by_side
+from prudent.runtime.team import in_parts
 
 __all__ = ["FINE", "UNIT", "LargeBlock"]
 
@@ -156,9 +155,7 @@ class LargeBlock:
 
     def _together(self, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run a kernel in as many threads as it is worth."""
-        counters = new_counters()
-        lanes = lanes_for(self.n_arcs) if self.cut.parts > 1 else 1
-        side_by_side(lanes, lambda lane: kernel(counters, self.cut, *arguments))
+        in_parts(kernel, self.n_arcs if self.cut.parts > 1 else 0, self.cut, *arguments)
 
     def solve(
         self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
