@@ -16,6 +16,7 @@ CHANGES, DRIFT, GONE, MOVED = 0, 1, 2, 3
 """What is added up in a pass: actions that changed, changes of values, chances to leave, and the sizes of changes."""
 
 ONE = np.uint64(1)
+"""What to add to an unsigned index."""
 
 LATELY, SLOW = 4, 0.3
 """Passes with one policy end if values changed by more than this ratio of what they did so many passes before."""
