@@ -174,7 +174,7 @@ def _at_step(prepared: Prepared, step: float) -> Prepared:
         return prepare(prepared.model, step)
     scale = replace(scale, stride=stride, step=step, rounded=True)
     other = replace(prepared, scale=scale, cost=scale.up(prepared.fine))
-    for name in ("_ordered", "entering", "distance"):
+    for name in ("_ordered", "layers", "entering", "distance"):
         if name in prepared.__dict__:
             other.__dict__[name] = prepared.__dict__[name]
     return other

@@ -13,6 +13,7 @@ import numpy as np
 
 from prudent.engine.cost_scale import CostScale
 from prudent.kernels.acyclic import least_behind
+from prudent.kernels.backward_induction import layers_ahead
 from prudent.kernels.counting import mean_costs
 from prudent.kernels.graphs import UNREACHED, best_luck
 from prudent.kernels.layout import layers, least_costs
@@ -21,7 +22,7 @@ from prudent.models.graph import Blocks, entering, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 
-__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "remember", "restrict", "restrict_to"]
+__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "recall", "remember", "restrict", "restrict_to"]
 
 PASSES = 16
 """The most passes over all outcomes in a search for least totals, before one that goes from state to state."""
@@ -112,6 +113,12 @@ class Prepared(Rows):
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
         return self._ordered[1]
+
+    @cached_property
+    def layers(self) -> tuple[IntArray, IntArray]:
+        """Where each layer of a model without cycles starts, and its states: successors are in layers before."""
+        start, state = layers_ahead(self.blocks[1], self.arc_start, self.successor)
+        return start, state
 
     @cached_property
     def entering(self) -> tuple[IntArray, IntArray]:
@@ -211,6 +218,11 @@ def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
 def remember(prepared: Prepared, function: Callable[[Prepared], T], found: T) -> None:
     """Let a function that is computed once return what is known already."""
     prepared.known[_named(function)] = found
+
+
+def recall(prepared: Prepared, function: Callable[[Prepared], T]) -> T | None:
+    """Return what a function that is computed once found for a model, None if it was not computed yet."""
+    return prepared.known.get(_named(function))
 
 
 def _named(function: Callable[[Prepared], T]) -> str:

@@ -3,7 +3,6 @@
 ``backwards`` lists the states, successors first.
 """
 
-import numpy as np
 from numba import njit
 
 
@@ -49,29 +48,3 @@ def worst_ahead(backwards, action_start, outcome_start, successor, cost, worst, 
             action_worst[a] = most
             if a == action_start[s] or most < worst[s]:
                 worst[s] = most
-
-
-@njit(cache=True)
-def errors_ahead(backwards, action_start, outcome_start, probability, successor, gap, error, unit, choice):
-    """Return bounds on how far values are above the least ones and below the choice's own.
-
-    ``gap`` is what an action costs beyond the value of its state, with rounding error ``error``.  Sums are increased by
-    ``unit`` times their terms, to allow for rounding.
-    """
-    n = len(backwards)
-    above, below = np.zeros(n), np.zeros(n)
-    for s in backwards:
-        for a in range(action_start[s], action_start[s + 1]):
-            ahead = 0.0
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                ahead += probability[o] * above[successor[o]]
-            size = error[a] + abs(gap[a]) + ahead
-            above[s] = max(above[s], error[a] - gap[a] + ahead + unit[a] * size)
-        if action_start[s] < action_start[s + 1]:
-            a = choice[s]
-            ahead = 0.0
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                ahead += probability[o] * below[successor[o]]
-            size = error[a] + abs(gap[a]) + ahead
-            below[s] = max(error[a] + gap[a] + ahead + unit[a] * size, 0.0)
-    return above, below

@@ -7,6 +7,25 @@ from numba import njit
 
 
 @njit(cache=True)
+def surely_wide(rows, most):
+    """Return whether a band and its border, together at most so wide, surely cannot hold all arcs.
+
+    So it is if more arcs than that, no two of which share a state, are longer: each would need a hub of its own.
+    """
+    met, found = np.empty(2 * most + 2, dtype=np.int64), 0
+    for i in range(len(rows.leave)):
+        for o in range(rows.start[i], rows.start[i + 1]):
+            j = np.int64(rows.column[o])
+            if abs(i - j) <= most or (met[:found] == i).any() or (met[:found] == j).any():
+                continue
+            met[found], met[found + 1] = i, j
+            found += 2
+            if found == len(met):
+                return True
+    return False
+
+
+@njit(cache=True)
 def hubs_of(rows):
     """Return which states have very many arcs, and the length of the longest arc between others."""
     size = len(rows.leave)
@@ -14,12 +33,12 @@ def hubs_of(rows):
     for j in rows.column:
         degree[j] += 1
     hub = degree > max(64, 4 * int(size**0.5))
-    width = 0
+    width = np.int64(0)
     for i in range(size):
         if not hub[i]:
             for j in range(rows.start[i], rows.start[i + 1]):
                 if not hub[rows.column[j]]:
-                    width = max(width, abs(i - rows.column[j]))
+                    width = max(width, abs(i - np.int64(rows.column[j])))
     return hub, width
 
 

@@ -19,11 +19,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.indices import along
+from prudent.kernels.team import draw
+
 MARGIN = 1e-13
 """The least gain that changes a choice, relative to the size of the sums it comes from."""
 
 ROUNDS = 10_000
 """The most policies tried in one block; callers that need a bound check the result."""
+
+SHARE = 512
+"""How many states a thread takes at a time, where their order does not matter."""
 
 PASSES = 20
 """Passes of value iteration between two exact evaluations."""
@@ -258,24 +264,33 @@ def evaluate_blocks(arcs, first, last, k, choice, value):
             value[s] = repeated(arcs, s, choice[s], k, value)
 
 
-@njit(cache=True)
-def action_gaps(arcs, action_state, k, high, low):
-    """Return for each action what it costs beyond the value ``high + low`` of its state, and the size of that sum.
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def rise_of(arcs, s, a, high, low):
+    """Return what an action raises the value ``high + low`` by on average, and the size of that sum.
 
     The low parts carry the digits of values that do not fit into ``high``; both are summed from differences.
     """
-    gap, size = k.copy(), np.abs(k)
-    for a in range(len(k)):
-        s = action_state[a]
-        total, bulk = 0.0, 0.0
-        for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-            t = arcs.successor[o]
-            coarse, fine = high[t] - high[s], low[t] - low[s]
-            total += arcs.probability[o] * (coarse + fine)
-            bulk += arcs.probability[o] * (abs(coarse) + abs(fine))
-        gap[a] += total
-        size[a] += bulk
-    return gap, size
+    total, size = 0.0, 0.0
+    for o in along(arcs.inner_start[a], arcs.inner_stop[a]):
+        t = np.uint64(arcs.successor[o])
+        coarse, fine = high[t] - high[s], low[t] - low[s]
+        total += arcs.probability[o] * (coarse + fine)
+        size += arcs.probability[o] * (abs(coarse) + abs(fine))
+    return total, size
+
+
+@njit(cache=True, nogil=True)
+def action_gaps(counters, arcs, k, unit, high, low, gap, error):
+    """Fill in for each action what it costs beyond the value ``high + low`` of its state, and the rounding error."""
+    n_states = len(high)
+    while True:
+        first = draw(counters) * SHARE
+        if first >= n_states:
+            return
+        for s in range(first, min(first + SHARE, n_states)):
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                rise, size = rise_of(arcs, s, a, high, low)
+                gap[a], error[a] = k[a] + rise, unit[a] * (abs(k[a]) + size)
 
 
 @njit(cache=True)
@@ -298,20 +313,46 @@ def take_better(arcs, gap, error, choice):
     return changed
 
 
-@njit(cache=True)
-def claim_factor(action_state, choice, gap, error, rise, rise_error):
-    """Return the least d, and the largest, with  d fall >= error - gap  for all actions, + |gap| for those chosen.
+@njit(cache=True, nogil=True)
+def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, most):
+    """Fill in, for each share of the states, the least d and the largest for which the claim holds with ``high + low``.
 
-    What an action lowers a function by is at least ``fall = -rise - rise_error``.  If there is none, d is infinite.
+    It says that  d fall >= error - gap  for all actions, + |gap| for those chosen.  What an action lowers the function
+    by is at least ``fall``, after rounding.  If there is no d, the least is infinite.
     """
-    least, most = 0.0, np.inf
-    for a in range(len(gap)):
-        chosen = choice[action_state[a]] == a
-        needed, fall = error[a] + abs(gap[a]) if chosen else error[a] - gap[a], -rise[a] - rise_error[a]
-        if not (np.isfinite(needed) and (needed <= 0.0 or fall > 0.0)):
-            return np.inf, 0.0
-        if needed > 0.0:
-            least = max(least, needed / fall)
-        elif fall < 0.0:
-            most = min(most, needed / fall)
-    return least, most
+    n_states = len(high)
+    while True:
+        share = draw(counters)
+        if share >= len(least):
+            return
+        least[share], most[share] = 0.0, np.inf
+        for s in range(share * SHARE, min((share + 1) * SHARE, n_states)):
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                rise, size = rise_of(arcs, s, a, high, low)
+                fall = -rise - unit[a] * size
+                needed = error[a] + abs(gap[a]) if choice[s] == a else error[a] - gap[a]
+                if not (np.isfinite(needed) and (needed <= 0.0 or fall > 0.0)):
+                    least[share] = np.inf
+                elif needed > 0.0:
+                    least[share] = max(least[share], needed / fall)
+                elif fall < 0.0:
+                    most[share] = min(most[share], needed / fall)
+
+
+@njit(cache=True, nogil=True)
+def variance_costs(counters, action_start, outcome_start, probability, successor, cost, unit, choice, value, k):
+    """Fill in the costs of the chosen actions whose totals are variances: the mean square of what a value turns out by.
+
+    Costs are divided by ``unit``.
+    """
+    n_states = len(value)
+    while True:
+        first = draw(counters) * SHARE
+        if first >= n_states:
+            return
+        for s in range(first, min(first + SHARE, n_states)):
+            if action_start[s] < action_start[s + 1]:
+                total = 0.0
+                for o in along(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
+                    total += probability[o] * (cost[o] / unit + value[successor[o]] - value[s]) ** 2
+                k[choice[s]] = total

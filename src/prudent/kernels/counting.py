@@ -132,6 +132,19 @@ def chance_from(first, outcome_start, probability):
 
 
 @njit(cache=True)
+def sum_rounding(outcome_start, given_start, given, first, unit):
+    """Return per action the relative rounding error of a weighted sum: ``4 n + 8`` units for n outcomes.
+
+    They count as they were ``given``, if those were more; an action that was not given, below 0, had ``first``.
+    """
+    error = np.empty(len(given))
+    for a in range(len(given)):
+        before = first if given[a] < 0 else given_start[given[a] + 1] - given_start[given[a]]
+        error[a] = (4 * max(outcome_start[a + 1] - outcome_start[a], before) + 8) * unit
+    return error
+
+
+@njit(cache=True)
 def chosen_rows(action, outcome_start, new, probability, successor, cost):
     """Return the outcomes of some actions, with successors numbered anew: their starts and columns."""
     size = 0

@@ -17,6 +17,9 @@ from prudent.kernels.intrinsics import add_atomically, give_way, pause, read_ato
 DRAWN, DONE = 0, 8
 """Where the two counters are: on cache lines of their own."""
 
+ENDED = 2**50
+"""Parts done, by which all know that the work has ended early."""
+
 SPINS = 100
 """Looks at a counter, a few microseconds, before a waiting thread lets others run on its core."""
 
@@ -48,3 +51,15 @@ def wait_for(counters, parts):
             pause()
         else:
             give_way()
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def end(counters):
+    """End the work early: nobody waits any longer; all who did find that it has ended."""
+    add_atomically(counters, DONE, ENDED)
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def ended(counters):
+    """Return whether the work has ended early."""
+    return read_atomically(counters, DONE) >= ENDED

@@ -15,7 +15,14 @@ import numpy as np
 from prudent.engine.cost_step import COARSEST, finest_step, nice_step
 from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.estimate import SAMPLE, likely_levels, seconds_per_level, solve_bytes, work_per_level
+from prudent.engine.sweep.estimate import (
+    SAMPLE,
+    likely_levels,
+    seconds_per_level,
+    solve_bytes,
+    within_levels,
+    work_per_level,
+)
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
@@ -103,13 +110,13 @@ def modest(prepared: Prepared, alpha: float) -> bool:
 
     Without cycles little work is modest, since more can be focused on what matters.
     """
-    levels = _levels(prepared, alpha)
-    return levels <= FEW or levels * work_per_level(prepared) <= (LITTLE if prepared.acyclic else MODEST)
+    work = LITTLE if prepared.acyclic else MODEST
+    return _within(prepared, alpha, max(FEW, work / work_per_level(prepared)))
 
 
 def many_levels(prepared: Prepared, alpha: float) -> bool:
     """Return whether rounding saves much for a policy that is known already."""
-    return _levels(prepared, alpha) > FEW
+    return not _within(prepared, alpha, FEW)
 
 
 def affordable(work: float, limits: Limits) -> bool:
@@ -240,6 +247,10 @@ def _fitting(step: float, prepared: Prepared) -> float:
 
 def _levels(prepared: Prepared, alpha: float) -> float:
     return likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
+
+
+def _within(prepared: Prepared, alpha: float, most: float) -> bool:
+    return within_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha, most)
 
 
 def _step_of(prepared: Prepared, step: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared, restrict
+from prudent.engine.prepared import Prepared, recall, restrict
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.estimate import FOLLOWED
@@ -95,7 +95,11 @@ class Values:
 
 def spent_budget(policy: BudgetPolicy) -> Expected:
     """Return the policy's expected cost from each state once its budget is gone."""
-    return least_expected_cost(restrict(policy.prepared, policy.without_budget))
+    prepared, choice = policy.prepared, policy.without_budget
+    least = recall(prepared, least_expected_cost)
+    if least is not None and bool(((least.choice == choice) | prepared.is_goal).all()):
+        return least
+    return least_expected_cost(restrict(prepared, choice))
 
 
 def most_spent(policy: BudgetPolicy) -> float:

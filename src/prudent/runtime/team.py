@@ -1,10 +1,36 @@
 """Threads that work side by side on one kernel call each."""
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 
-__all__ = ["side_by_side"]
+from prudent.kernels.team import new_counters
+from prudent.runtime.limits import threads_in_force
+
+__all__ = ["in_parts", "side_by_side"]
+
+SHARE = 100_000
+"""The fewest items that a thread is begun for: a few times what that takes."""
+
+
+class _Hand:
+    """A thread that waits for work, and is kept for more: to start one takes longer than many kernels."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        Thread(target=self._work, name="prudent", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self.jobs.get()()
+
+
+_idle: list[_Hand] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _idle.clear())  # a child has none of its parent's threads
 
 
 def side_by_side(lanes: int, work: Callable[[int], None]) -> None:
@@ -15,18 +41,44 @@ def side_by_side(lanes: int, work: Callable[[int], None]) -> None:
     if lanes == 1:
         work(0)
         return
-    gate = Barrier(lanes)
+    hands, done = _taken(lanes - 1), SimpleQueue[BaseException | None]()
 
     def run(lane: int) -> None:
-        gate.wait()
-        work(lane)
-
-    with ThreadPoolExecutor(lanes - 1, thread_name_prefix="prudent") as pool:
         try:
-            others = [pool.submit(run, lane) for lane in range(1, lanes)]
-        except BaseException:  # the system has no more threads
-            gate.abort()
-            raise
-        run(0)
-        for each in others:
-            each.result()
+            work(lane)
+        except BaseException as error:
+            done.put(error)
+        else:
+            done.put(None)
+
+    for lane, hand in enumerate(hands, 1):
+        hand.jobs.put(partial(run, lane))
+    try:
+        work(0)
+    finally:
+        raised = [error for _ in hands if (error := done.get()) is not None]
+        _idle.extend(hands)
+    if raised:
+        raise raised[0]
+
+
+def in_parts(kernel: Callable[..., None], items: float, *arguments: object) -> None:
+    """Let threads draw the parts of a kernel's work, as many as may work here and as so many items are worth."""
+    counters = new_counters()
+    lanes = max(min(threads_in_force(), int(items / SHARE)), 1)
+    side_by_side(lanes, lambda lane: kernel(counters, *arguments))
+
+
+def _taken(number: int) -> list[_Hand]:
+    """Return so many threads that have nothing to do, new ones if need be."""
+    hands: list[_Hand] = []
+    try:
+        while len(hands) < number:
+            try:
+                hands.append(_idle.pop())
+            except IndexError:
+                hands.append(_Hand())
+    except BaseException:  # the system has no more threads
+        _idle.extend(hands)
+        raise
+    return hands

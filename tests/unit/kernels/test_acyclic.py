@@ -12,6 +12,7 @@ from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.counting import sort_rows
 from prudent.models.graph import ordered_blocks, reachable, towards
 from prudent.models.rows import starts
+from prudent.runtime.limits import Limits, in_force
 
 
 def random_model(seed, *, with_cycle):
@@ -59,6 +60,46 @@ def test_the_short_way_and_the_long_way_meet(seed, step):
         assert np.allclose(getattr(quick, bound), getattr(slow, bound), rtol=1e-12)
     assert (quick.lower <= quick.value).all()
     assert (quick.value <= quick.upper).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_bits_for_any_number_of_threads(seed, monkeypatch):
+    monkeypatch.setattr("prudent.runtime.team.SHARE", 1)
+    monkeypatch.setattr("prudent.engine.values.bellman.PART", 5)
+    model = staged(30, 8, seed)
+
+    def found(threads):
+        with in_force(Limits(10**9, threads=threads)):
+            least = least_expected_cost(prepare(model))
+            return least.value, least.lower, least.upper, least.choice, least.steps, least.variance
+
+    for threads in (2, 5):
+        assert all(np.array_equal(one, other) for one, other in zip(found(1), found(threads), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_layers_come_after_those_they_lead_to(seed):
+    prepared = prepare(staged(30, 8, seed))
+    start, state = prepared.layers
+    layer = np.empty(prepared.n_states, dtype=int)
+    layer[state] = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    assert np.array_equal(np.sort(state), np.arange(prepared.n_states))
+    after = np.zeros(prepared.n_states, dtype=int)
+    np.maximum.at(after, prepared.outcome_state, layer[prepared.successor] + 1)
+    assert np.array_equal(layer, after)
+
+
+def staged(stages, width, seed):
+    """Return stages whose states lead one or two stages on."""
+    rng = np.random.default_rng(seed)
+    n = stages * width
+    stage = np.repeat(np.arange(n) // width, 2)[:, None] + rng.integers(1, 3, (2 * n, 3))
+    successor = np.minimum(stage * width + rng.integers(0, width, stage.shape), n)
+    starts = np.append(np.arange(0, 2 * n + 1, 2), 2 * n)
+    chance, cost = rng.dirichlet(np.ones(3), 2 * n), rng.integers(0, 9, successor.size)
+    return prudent.from_arrays(
+        starts, np.arange(0, 6 * n + 1, 3), chance.ravel(), successor.ravel(), cost.astype(float)
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))

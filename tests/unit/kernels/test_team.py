@@ -1,5 +1,7 @@
 """Threads that draw parts of one piece of work."""
 
+from threading import Barrier, get_ident
+
 import numpy as np
 import pytest
 from numba import njit
@@ -45,10 +47,35 @@ def test_what_one_lane_raises_is_raised() -> None:
 
 def test_no_lane_begins_if_a_thread_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
-    monkeypatch.setattr("concurrent.futures.thread.threading.Thread.start", _refuse)
+    monkeypatch.setattr("prudent.runtime.team._idle", [])
+    monkeypatch.setattr("threading.Thread.start", _refuse)
     with pytest.raises(RuntimeError, match="no more threads"):
         side_by_side(3, begun.append)
     assert begun == []
+
+
+def test_threads_are_kept_for_more_work() -> None:
+    names = [set(_seen(3)) for _ in range(20)]
+    assert len(set.union(*names)) == 3
+
+
+def test_threads_may_have_threads_of_their_own() -> None:
+    done: list[int] = []
+    side_by_side(3, lambda lane: side_by_side(3, done.append))
+    assert sorted(done) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def _seen(lanes: int) -> list[int]:
+    """Return the threads that lanes run in."""
+    found: list[int] = []
+    gate = Barrier(lanes)
+
+    def work(lane: int) -> None:
+        gate.wait()
+        found.append(get_ident())
+
+    side_by_side(lanes, work)
+    return found
 
 
 def _refuse(self: object) -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import prudent
 from plans import in_ranges, plan_for, same_policy
+from prudent.engine.prepared import restrict
+from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import TooLarge
 from prudent.policies.chain import backward, spent_budget
 from prudent.policies.mixed import MixedPolicy
@@ -47,6 +49,18 @@ def cut(policy: BudgetPolicy) -> BudgetPolicy:
         budgets.setdefault(s, []).append(max(b, 1) if policy.prepared.scale.rounded else b)
     within = {s: [b for b in some if b > 0] for s, some in budgets.items()}
     return in_ranges(policy, {s: (min(some), max(some)) for s, some in within.items() if some})
+
+
+def test_what_is_known_without_budget_is_not_found_again():
+    loop = {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "g", 2)]}
+    policy = prudent.solve(prudent.build("s", {"s": loop}), 0.1).policy
+    known = least_expected_cost(policy.prepared)
+    assert spent_budget(policy) is known
+    found = least_expected_cost(restrict(policy.prepared, policy.without_budget))
+    assert (found.lower <= known.upper).all() and (known.lower <= found.upper).all()
+    other = policy.prepared.action_start[:-1] + 1 - (known.choice - policy.prepared.action_start[:-1])
+    dearer = spent_budget(BudgetPolicy.of_states(policy.prepared, np.where(policy.prepared.is_goal, 0, other)))
+    assert dearer.lower[policy.prepared.start] > known.upper[policy.prepared.start]
 
 
 def assert_runs_alike(plan: prudent.Plan, other: prudent.Plan) -> None:

@@ -15,13 +15,20 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
 from prudent.engine.sweep.task import BOTH, EXCESS, PLAN, TIE, Task
-from prudent.engine.values.bellman import all_arcs, evaluate_policy
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import shown_bytes, threads_in_force
 
-__all__ = ["likely_levels", "memory_advice", "seconds_per_level", "solve_bytes", "sweep_bytes", "work_per_level"]
+__all__ = [
+    "likely_levels",
+    "memory_advice",
+    "seconds_per_level",
+    "solve_bytes",
+    "sweep_bytes",
+    "within_levels",
+    "work_per_level",
+]
 
 PER_LEVEL = 120
 """Bytes for each level, for the values of the start and what is computed from them."""
@@ -111,14 +118,22 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
     The sweep ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of
     least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
     """
-    cost = prepared.scale.unrounded(prepared.fine)
-    square = prepared.probability * cost * (cost + 2 * least.value[prepared.successor])
-    k = np.bincount(prepared.outcome_action, weights=square, minlength=prepared.n_actions).astype(np.float64)
-    second = evaluate_policy(all_arcs(prepared), k, least.choice, finest=1e-3)
+    _, most = _surely_levels(prepared, least, worst, alpha)
+    spread = float(np.sqrt(least.variance[prepared.start]))
+    return min(most, float(least.value[prepared.start]) + spread * float(np.sqrt((1 - alpha) / alpha)) + 1)
+
+
+def within_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float, most: float) -> bool:
+    """Return whether at most so many levels are likely; the variance is found only where nothing else tells."""
+    fewest, surely = _surely_levels(prepared, least, worst, alpha)
+    return surely <= most or (fewest <= most and likely_levels(prepared, least, worst, alpha) <= most)
+
+
+def _surely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> tuple[float, float]:
+    """Return bounds on the likely levels that need no variance."""
     mean = float(least.value[prepared.start])
-    spread = float(np.sqrt(max(float(second[prepared.start]) - mean * mean, 0.0)))
-    cantelli = mean + spread * float(np.sqrt((1 - alpha) / alpha))
-    return float(min(worst.at(prepared.start), mean / alpha, cantelli, UNREACHED - 1) + 1)
+    most = min(worst.at(prepared.start), mean / alpha, UNREACHED - 1) + 1
+    return min(mean + 1, most), most
 
 
 def work_per_level(prepared: Prepared) -> float:

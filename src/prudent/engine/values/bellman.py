@@ -7,14 +7,17 @@ import numpy as np
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
 from prudent.errors import TooLarge
+from prudent.kernels.backward_induction import Actions, Parts, cut_layers, evaluate_backwards
 from prudent.kernels.blocks import Arcs, evaluate_blocks, solve_blocks
-from prudent.kernels.counting import chance_from, sorted_by
+from prudent.kernels.counting import chance_from, sorted_by, sum_rounding
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
 from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.team import in_parts
 
 __all__ = [
     "UNIT",
+    "actions_of",
     "all_arcs",
     "block_rounding",
     "costs_of",
@@ -22,13 +25,18 @@ __all__ = [
     "free_arcs",
     "large_blocks",
     "longest_stay",
+    "parts_of",
     "path_rounding",
+    "played",
     "rounding",
     "solve_bellman",
 ]
 
 DENSE = 64
 """Blocks up to this size are solved by dense elimination in the kernel, larger ones by :class:`LargeBlock`."""
+
+PART = 600
+"""About how many arcs a part has in backward induction: a microsecond or two."""
 
 LARGEST_FREE = 4096
 """The largest block of the zero-cost graph; its dense matrix takes 128 MB."""
@@ -98,9 +106,8 @@ def rounding(prepared: Prepared) -> FloatArray:
     Counts a unit for each addition and product, and two per outcome for the probabilities, whose sum may be
     that far from 1.  Outcomes count as the model has them, before equal ones were merged.
     """
-    model, action = prepared.model, prepared.model_action
-    given = np.where(action < 0, len(model.initial_state), np.diff(model.outcome_start)[action])
-    return np.asarray((4 * np.maximum(np.diff(prepared.outcome_start), given) + 8) * UNIT)
+    given = prepared.model.outcome_start, prepared.model_action, len(prepared.model.initial_state)
+    return np.asarray(sum_rounding(prepared.outcome_start, *given, UNIT))
 
 
 def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
@@ -154,18 +161,18 @@ def solve_bellman(
     *,
     sense: float = 1.0,
     share: float = 0.0,
-    large: Iterable[LargeBlock] | None = None,
+    large: Iterable[LargeBlock] = (),
     finest: float = FINE,
 ) -> FloatArray:
     """Solve Bellman's equations for action costs ``k``; return the values, and improve a proper ``choice`` in place.
 
-    ``sense`` 1 minimises, -1 maximises.  Gains up to ``share`` of an action's own cost do not count.  The residuals of
-    blocks that do not fit into the dense matrix are brought down to ``finest``, relative to the sums they come from;
-    ``large`` lists those blocks if the caller has them already.
+    ``sense`` 1 minimises, -1 maximises.  Gains up to ``share`` of an action's own cost do not count.  ``large`` lists
+    the blocks that do not fit into the dense matrix; their residuals are brought down to ``finest``, relative to the
+    sums they come from.
     """
     value, allowed = np.zeros(len(arcs.rank)), np.ones(len(k), dtype=bool)
     done = 0
-    for block in large_blocks(arcs) if large is None else large:
+    for block in large:
         solve_blocks(arcs, done, block.number, k, allowed, sense, share, choice, value)
         block.solve(k, sense, share, choice, value, finest)
         done = block.number + 1
@@ -174,12 +181,24 @@ def solve_bellman(
 
 
 def evaluate_policy(
-    arcs: Arcs, k: FloatArray, choice: IntArray, *, large: Iterable[LargeBlock] | None = None, finest: float = FINE
+    prepared: Prepared,
+    k: FloatArray,
+    choice: IntArray,
+    *,
+    large: Iterable[LargeBlock] | None = None,
+    finest: float = FINE,
 ) -> FloatArray:
-    """Return the expected totals of action costs ``k``, which may have either sign, of a proper policy."""
-    value = np.zeros(len(arcs.rank))
-    done = 0
-    for block in large_blocks(arcs) if large is None else large:
+    """Return the expected totals of action costs ``k``, which may have either sign, of a proper policy.
+
+    ``large`` lists the large blocks if the caller has them already.
+    """
+    value = np.zeros(prepared.n_states)
+    if prepared.acyclic:
+        actions = actions_of(prepared, k)
+        in_parts(evaluate_backwards, played(prepared), parts_of(prepared), actions, choice, value)
+        return value
+    arcs, done = all_arcs(prepared), 0
+    for block in large_blocks(prepared) if large is None else large:
         evaluate_blocks(arcs, done, block.number, k, choice, value)
         block.evaluate(k, choice, value, finest)
         done = block.number + 1
@@ -187,6 +206,30 @@ def evaluate_policy(
     return value
 
 
-def large_blocks(arcs: Arcs) -> list[LargeBlock]:
-    """Return the blocks that do not fit into the dense matrix."""
-    return [LargeBlock(arcs, block) for block in np.flatnonzero(np.diff(arcs.block_start) > len(arcs.dense)).tolist()]
+def large_blocks(prepared: Prepared) -> list[LargeBlock]:
+    """Return the blocks of all arcs that do not fit into a dense matrix."""
+    arcs = _all(prepared)
+    found = np.flatnonzero(np.diff(arcs.block_start) > DENSE)
+    nearest, farthest = prepared.distance[arcs.block_state[[arcs.block_start[found], arcs.block_start[found + 1] - 1]]]
+    return [
+        LargeBlock(arcs, block, depth)
+        for block, depth in zip(found.tolist(), (farthest - nearest).tolist(), strict=True)
+    ]
+
+
+def played(prepared: Prepared) -> float:
+    """Return about how many outcomes a policy has."""
+    return len(prepared.cost) * prepared.n_states / max(prepared.n_actions, 1)
+
+
+def actions_of(prepared: Prepared, k: FloatArray) -> Actions:
+    """Return the actions for backward induction, with costs of their own."""
+    rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
+    return Actions(*rows, k, rounding(prepared))
+
+
+@once
+def parts_of(prepared: Prepared) -> Parts:
+    """Return the layers of a model without cycles, cut into parts for several threads."""
+    parts: Parts = cut_layers(*prepared.layers, prepared.arc_start, PART)
+    return parts

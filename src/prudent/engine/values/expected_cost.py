@@ -43,7 +43,8 @@ Two functions serve as Y:
   are collapsed.
 
 The conditions are checked in floats, rounding included, so the bounds hold however the numbers were computed; bad
-numbers only make them wide.  In an acyclic model one pass adds up both errors instead, rounding up at every step.
+numbers only make them wide.  In an acyclic model one pass (:mod:`prudent.kernels.backward_induction`) finds values,
+refined ones, and adds up both errors instead, rounding up at every step.
 """
 
 from dataclasses import dataclass, replace
@@ -52,14 +53,34 @@ from functools import cached_property
 import numpy as np
 
 from prudent.engine.prepared import PASSES, Prepared, once, remember, restrict_to
-from prudent.engine.values.bellman import UNIT, all_arcs, evaluate_policy, large_blocks, rounding, solve_bellman
+from prudent.engine.values.bellman import (
+    UNIT,
+    actions_of,
+    all_arcs,
+    evaluate_policy,
+    large_blocks,
+    parts_of,
+    played,
+    rounding,
+    solve_bellman,
+)
 from prudent.engine.values.large_components import LargeBlock
-from prudent.kernels.acyclic import errors_ahead
-from prudent.kernels.blocks import MARGIN, Arcs, action_gaps, claim_factor, improved, take_better
+from prudent.kernels.backward_induction import solve_backwards
+from prudent.kernels.blocks import (
+    MARGIN,
+    SHARE,
+    Arcs,
+    action_gaps,
+    claim_factors,
+    improved,
+    take_better,
+    variance_costs,
+)
 from prudent.kernels.graphs import almost_sure, among_themselves
 from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.runtime.team import in_parts
 
 __all__ = ["Expected", "least_expected_cost", "share_expected", "surely_expected"]
 
@@ -92,8 +113,16 @@ class Expected:
     @cached_property
     def steps(self) -> FloatArray:
         """The expected number of actions under the choice, from every state."""
-        prepared = self.prepared
-        return evaluate_policy(all_arcs(prepared), prepared.plays, self.choice, finest=ROUGHLY)
+        return evaluate_policy(self.prepared, self.prepared.plays, self.choice, finest=ROUGHLY)
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """The variance of the cost under the choice, from every state, roughly."""
+        prepared, k = self.prepared, np.zeros(self.prepared.n_actions)
+        rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
+        about = *rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
+        in_parts(variance_costs, played(prepared), *about)
+        return evaluate_policy(prepared, k, self.choice, finest=ROUGHLY)
 
     @property
     def base(self) -> Base:
@@ -111,10 +140,6 @@ class _Refined:
     gap: FloatArray  # (n_actions,)
     error: FloatArray  # (n_actions,)  the rounding error of the gap
 
-    def plus(self, change: FloatArray, *, up: bool) -> FloatArray:
-        """Return the values plus a change, as floats rounded up or down."""
-        return _added(self.high, _added(self.low, change, up=up), up=up)
-
 
 @once
 def least_expected_cost(prepared: Prepared) -> Expected:
@@ -124,7 +149,9 @@ def least_expected_cost(prepared: Prepared) -> Expected:
 
 def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
     """Return the least expected cost; ``first`` is a proper policy to begin with, if one is known."""
-    free = None if prepared.acyclic else _free_choice(prepared)
+    if prepared.acyclic:
+        return _backwards(prepared)
+    free = _free_choice(prepared)
     if free is None:
         return _Equations(prepared).least(first)
     costly = (free < 0)[prepared.action_state]  # elsewhere the value is 0: as if at a goal
@@ -132,6 +159,16 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
     choice[acting] = kept[found.choice[acting]]
     return replace(found, prepared=prepared, choice=choice)
+
+
+def _backwards(prepared: Prepared) -> Expected:
+    """Return the least expected cost of a model without cycles; then every policy is proper."""
+    choice, table = prepared.action_start[:-1].copy(), np.empty((prepared.n_states, 4))
+    actions = actions_of(prepared, prepared.mean_cost)
+    in_parts(solve_backwards, len(prepared.cost), parts_of(prepared), actions, choice, table)
+    high, low, above, below = table.T.copy()
+    lower, upper = np.maximum(_plus(high, low, -above, up=False), 0.0), _plus(high, low, below, up=True)
+    return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
 
 
 def _free_choice(prepared: Prepared) -> IntArray | None:
@@ -184,17 +221,12 @@ class _Equations:
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
         self.arcs: Arcs = all_arcs(prepared)
-        self.large: list[LargeBlock] = large_blocks(self.arcs)
+        self.large: list[LargeBlock] = large_blocks(prepared)
         self.acting: BoolArray = ~prepared.is_goal
         self.unit: FloatArray = rounding(prepared)
 
     def least(self, first: IntArray | None = None) -> Expected:
         prepared, start = self.prepared, self.prepared.start
-        if prepared.acyclic:  # then every policy is proper, so any first choice will do
-            choice = prepared.action_start[:-1].copy()
-            refined = self._refine(self._solved(choice), choice)
-            lower, upper = self._ahead(refined, choice)
-            return self._expected(refined, lower, upper, choice)
         choice = prepared.proper_choice() if first is None else first.copy()
         refined = self._solved(choice)
         if not np.isfinite(refined.high).all():
@@ -211,7 +243,10 @@ class _Equations:
         lower, upper = np.zeros(prepared.n_states), np.where(self.acting, np.inf, 0.0)
         if factor < np.inf:
             error = factor * total * (1 + CLOSE)
-            lower, upper = np.maximum(refined.plus(-error, up=False), 0.0), refined.plus(error, up=True)
+            lower, upper = (
+                np.maximum(_plus(refined.high, refined.low, -error, up=False), 0.0),
+                _plus(refined.high, refined.low, error, up=True),
+            )
         return self._expected(refined, lower, upper, choice)
 
     def _expected(self, refined: "_Refined", lower: FloatArray, upper: FloatArray, choice: IntArray) -> Expected:
@@ -223,12 +258,13 @@ class _Equations:
 
     def _policy(self, k: FloatArray, choice: IntArray) -> FloatArray:
         """Return a policy's expected totals of action costs ``k``, which may have either sign, roughly."""
-        return evaluate_policy(self.arcs, k, choice, large=self.large, finest=ROUGHLY)
+        return evaluate_policy(self.prepared, k, choice, large=self.large, finest=ROUGHLY)
 
     def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
         low = np.zeros_like(high) if low is None else low
-        gap, size = action_gaps(self.arcs, self.prepared.action_state, k, high, low)
-        return _Refined(k, high, low, gap, self.unit * size)
+        gap, error = np.empty(len(k)), np.empty(len(k))
+        in_parts(action_gaps, len(self.prepared.cost), self.arcs, k, self.unit, high, low, gap, error)
+        return _Refined(k, high, low, gap, error)
 
     def _refine(self, now: _Refined, choice: IntArray) -> _Refined:
         """Correct the values until their residuals are within rounding error; improve ``choice`` in place."""
@@ -256,14 +292,6 @@ class _Equations:
                 break
             now, before = self._at(now.k, *_two_sum(now.high, now.low + change)), far
         return now
-
-    def _ahead(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return both bounds, in one pass over an acyclic model."""
-        rows = self.prepared.action_start, self.prepared.outcome_start, self.prepared.probability
-        above, below = errors_ahead(
-            self.prepared.blocks[1], *rows, self.prepared.successor, refined.gap, refined.error, self.unit, choice
-        )
-        return np.maximum(refined.plus(-above, up=False), 0.0), refined.plus(below, up=True)
 
     def _relative(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:
         """Return the costs before normalising, and the factor with which they serve as Y."""
@@ -297,11 +325,11 @@ class _Equations:
         """Return the least factor for which the claim holds with Y = high + low, rounded up; or infinity."""
         if not (np.isfinite(high).all() and (high >= 0).all()):
             return np.inf
-        rise = self._at(np.zeros(self.prepared.n_actions), high, low)
-        known = self.prepared.action_state, choice, refined.gap, refined.error
-        least, most = claim_factor(*known, rise.gap, rise.error)
-        least, most = least * (1 + CLOSE), most * (1 - CLOSE)
-        return float(least) if least <= most else np.inf
+        least, most = np.empty((2, -(-len(high) // SHARE)))
+        known = self.arcs, choice, refined.gap, refined.error, self.unit, high, low
+        in_parts(claim_factors, len(self.prepared.cost), *known, least, most)
+        factor = float(least.max()) * (1 + CLOSE)
+        return factor if factor <= float(most.min()) * (1 - CLOSE) else np.inf
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -316,3 +344,8 @@ def _added(a: FloatArray, b: FloatArray, *, up: bool) -> FloatArray:
     total, lack = _two_sum(a, b)
     wrong = lack > 0 if up else lack < 0
     return np.where(wrong, np.nextafter(total, np.inf if up else -np.inf), total)
+
+
+def _plus(high: FloatArray, low: FloatArray, change: FloatArray, *, up: bool) -> FloatArray:
+    """Return values, sums of two floats, plus a change, as floats rounded up or down."""
+    return _added(high, _added(low, change, up=up), up=up)

@@ -5,7 +5,9 @@ policy, each divided by its diagonal, are solved in one of two ways:
 
 * *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen
   products suffice if the component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
-  methods handle), or if the policy mostly moves towards the goal;
+  methods handle), or if the policy mostly moves towards the goal.  Where all states are near to it, passes go through a
+  few phases, whose states are side by side: hardly less is seen anew.  Where they are not, such passes would carry
+  values no farther than a few states, so there each state comes after the one before;
 * *directly*, for components that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are
   factorised: with states by distance to a goal, or in Cuthill-McKee order, the factors fit into a band, and the arcs
   of a few states that most others lead to into a border.  If both are thin, they are solved by elimination without
@@ -18,32 +20,37 @@ values, and refined until the residual is as small as asked for.  Callers that n
 """
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
-from prudent.kernels.band import eliminate_rows, hubs_of, substitute_rows
+from prudent.kernels.band import eliminate_rows, hubs_of, substitute_rows, surely_wide
+from prudent.kernels.bicgstab import ACROSS, ALONG, LEFT, NEXT, NOW, SQUARE, Iteration, iterate_rows
 from prudent.kernels.blocks import ROUNDS, Arcs, improved
 from prudent.kernels.graphs import UNREACHED
+from prudent.kernels.relaxation import follow_rows, improve_rows, passes_done, relax_rows, settles
 from prudent.kernels.rows import (
+    Component,
+    Cut,
     Rows,
     apply_rows,
-    begin_iteration,
-    component_rows,
-    constants,
-    improve_rows,
-    iterate_rows,
-    policy_rows,
-    relax_rows,
-    residual_rows,
+    fill_component,
+    fill_constants,
+    fill_residuals,
+    fill_rows,
+    lay_out,
+    room_for,
     sweep_rows,
 )
 from prudent.kernels.search import least_ahead
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.limits import go_on, limits_in_force
 from prudent.runtime.progress import Progress
+from prudent.runtime.team import in_parts
 
 __all__ = ["FINE", "UNIT", "LargeBlock"]
 
@@ -66,6 +73,12 @@ changed none for two times."""
 
 PRODUCTS = 60
 """Steps of BiCGSTAB (two products each) before a factorisation is considered."""
+
+SHALLOW, MANY = 32, 200_000
+"""The most actions to a way out, and the fewest arcs, of a component whose states are renewed in phases."""
+
+PHASES, PARTS = 8, 32
+"""How many phases there are, and parts of each."""
 
 ARCS = 10**7
 """The most arcs in the steps of BiCGSTAB between two looks at the clock: a tenth of a second or two."""
@@ -90,18 +103,59 @@ Step = Callable[[FloatArray, float], FloatArray]
 
 
 class LargeBlock:
-    """One large block; keeps the policy that it evaluated last, and its factorisation."""
+    """One large block; keeps the policy that it evaluated last, and its factorisation.
 
-    def __init__(self, arcs: Arcs, block: int) -> None:
+    ``depth`` is the most actions that its states are farther from a goal than the nearest of them.
+    """
+
+    def __init__(self, arcs: Arcs, block: int, depth: int) -> None:
         self.arcs, self.number = arcs, block
         self.first, self.last = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
         self.state = arcs.block_state[self.first : self.last]
-        self.part = component_rows(arcs, self.first, self.last)
-        self.first_action = arcs.action_start[self.state] - self.part.action_start[:-1]
-        self.chosen = np.full(len(self.state), -1)
+        size = len(self.state)
+        self.n_arcs = size * len(arcs.successor) / len(arcs.rank)  # about
+        split = depth <= SHALLOW and self.n_arcs >= MANY
+        phase_start = np.linspace(0, size, PHASES + 1).astype(np.int64) if split else np.array([0, size])
+        self.cut = Cut(phase_start, PARTS if split else 1)
+        self.chosen = np.full(size, -1)  # the actions of the policy evaluated last
         self.factor: Step | None = None
         self.direct = False  # whether the last policy was factorised
         self.passes = 0
+
+    @cached_property
+    def part(self) -> Component:
+        """The rows of all actions."""
+        return self._component(None)
+
+    def _component(self, choice: IntArray | None) -> Component:
+        """Return the rows of all actions, or of a policy's."""
+        block = self.first, self.last
+        alone = choice is not None
+        part: Component = lay_out(self.arcs, *block, choice if alone else self.arcs.action_start, alone)
+        self._together(fill_component, self.arcs, *block, part)
+        return part
+
+    def _constants(self, part: Component, k: FloatArray, value: FloatArray) -> FloatArray:
+        constant = np.empty(len(part.away))
+        self._together(fill_constants, part, k, value, constant)
+        return constant
+
+    def _rows(self, part: Component, chosen: IntArray) -> Rows:
+        """Return the rows of a policy."""
+        rows: Rows = room_for(part, chosen)
+        self._together(fill_rows, part, chosen, rows)
+        return rows
+
+    def _residuals(self, rhs: FloatArray, x: FloatArray) -> tuple[FloatArray, float, float]:
+        """Return the residuals; the largest beyond rounding error, relative to its sum; and the largest, undivided."""
+        lack, worst = np.empty(len(x)), np.empty((2, self.cut.parts))
+        self._together(fill_residuals, self.rows, rhs, x, 4 * UNIT, lack, worst)
+        excess, largest = worst.max(axis=1).tolist()
+        return lack, excess, largest
+
+    def _together(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Run a kernel in as many threads as it is worth."""
+        in_parts(kernel, self.n_arcs if self.cut.parts > 1 else 0, self.cut, *arguments)
 
     def solve(
         self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
@@ -117,69 +171,96 @@ class LargeBlock:
     def _solve(
         self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
     ) -> None:
-        constant = constants(self.part, k, value)
-        chosen, x, tolerance = choice[self.state] - self.first_action, value[self.state], max(ROUGH, finest)
+        constant = self._constants(self.part, k, value)
+        chosen, x = choice[self.state] - self.part.first_action, value[self.state]
+        tolerance = max(ROUGH, finest)
         if sense > 0 and self._relaxed(constant, chosen, x):
             tolerance = finest
-        noise = self._evaluate(constant, chosen, x, tolerance)
+        noise = self._evaluate(self.part, constant, chosen, x, tolerance)
         for _ in range(ROUNDS):
             kept, kept_x = chosen.copy(), x.copy()
-            better = changes = improve_rows(self.part, constant, share, sense, chosen, x, 2 * noise, False, False)
+            better = changes = self._improved(constant, share, sense, chosen, x, noise=2 * noise)
             if better == 0 and tolerance <= finest:
                 break
             for turn in range(PASSES if better > 0 else 0):
                 before = changes
-                changes = improve_rows(self.part, constant, share, sense, chosen, x, 0.0, True, turn % 2 == 0)
+                changes = self._improved(constant, share, sense, chosen, x, update=True, backwards=turn % 2 == 0)
                 self._pause()
                 if turn > 0 and not FEW * len(x) < changes < before / 2:
                     break
             finer = 0.0 if better == 0 else CLOSE if better <= FEW * len(x) else FINER
             tolerance = max(finer * tolerance, finest)
-            noise = self._evaluate(constant, chosen, x, tolerance)
+            noise = self._evaluate(self.part, constant, chosen, x, tolerance)
             if (chosen != kept).any() and not improved(kept_x, x - kept_x, sense):
                 chosen, x = kept, kept_x
                 if tolerance <= finest:
                     break
-                noise = self._evaluate(constant, chosen, x, tolerance)
-        choice[self.state], value[self.state] = chosen + self.first_action, x
+                noise = self._evaluate(self.part, constant, chosen, x, tolerance)
+        choice[self.state], value[self.state] = chosen + self.part.first_action, x
+
+    def _improved(
+        self,
+        constant: FloatArray,
+        share: float,
+        sense: float,
+        chosen: IntArray,
+        x: FloatArray,
+        *,
+        noise: float = 0.0,
+        update: bool = False,
+        backwards: bool = False,
+    ) -> int:
+        """Take better actions, in place, and with ``update`` their values; return how many changed."""
+        new, changes = np.empty(len(x) if update else 0), np.zeros(self.cut.parts, dtype=np.int64)
+        about = constant, share, sense, chosen, x, new, noise, update, backwards, changes
+        self._together(improve_rows, self.part, *about)
+        return int(changes.sum())
 
     def _relaxed(self, constant: FloatArray, chosen: IntArray, x: FloatArray) -> bool:
         """Replace the policy, in place, by what value iteration finds in a few passes, if that is proper."""
-        found, value = chosen.copy(), np.zeros(len(x))
-        done, still, few = 0, QUIET, len(x)
+        found, value, new = chosen.copy(), np.zeros(len(x)), np.empty(len(x))
+        sums = np.zeros((FIRST, 4, self.cut.parts))
+        done, still, few = 0, QUIET, float(len(x))
         passes = max(int(ARCS / (1 + len(self.part.column))), 1)
         while done < FIRST and still > 0:
             self._pause()
-            end = min(done + passes, FIRST)
-            done, still, few = relax_rows(self.part, constant, found, value, done, end, EACH, QUIET, still, few)
-        rows = policy_rows(self.part, found)
-        steps = np.where(rows.leave > 0, 0, UNREACHED)
-        proper = bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
+            now = done, min(done + passes, FIRST), EACH, QUIET, still, few
+            self._together(relax_rows, self.part, constant, found, value, new, sums, *now)
+            done, still, few = passes_done(sums, *now)
+        proper = bool((self.part.leave[found] > 0).all()) or self._leaves(found)
         if proper:
             chosen[:], x[:] = found, value
         return proper
 
+    def _leaves(self, chosen: IntArray) -> bool:
+        """Return whether a policy surely leaves the component in the end."""
+        rows = self._rows(self.part, chosen)
+        steps = np.where(rows.leave > 0, 0, UNREACHED)
+        return bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
+
     def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, finest: float) -> None:
         """Fill in the values of a policy; ``value`` enters with a first guess."""
-        constant = constants(self.part, k, value)
-        x = value[self.state]
+        part = self.__dict__.get("part") or self._component(choice)
+        constant, x = self._constants(part, k, value), value[self.state]
         with Progress(WORKING, unit="passes") as self.progress:
-            self._evaluate(constant, choice[self.state] - self.first_action, x, finest)
+            self._evaluate(part, constant, choice[self.state] - part.first_action, x, finest)
         value[self.state] = x
 
-    def _evaluate(self, constant: FloatArray, chosen: IntArray, x: FloatArray, tolerance: float) -> float:
+    def _evaluate(
+        self, part: Component, constant: FloatArray, chosen: IntArray, x: FloatArray, tolerance: float
+    ) -> float:
         """Bring the residual of a policy down to ``tolerance``, relative to its sums; return the largest residual.
 
         Values become infinite, and so does the residual, if elimination shows that they are.
         """
-        if (chosen != self.chosen).any():
-            self.chosen, self.factor = chosen.copy(), None
-            self.rows = policy_rows(self.part, chosen)
+        if (chosen + part.first_action != self.chosen).any():
+            self.chosen, self.factor = chosen + part.first_action, None
+            self.rows = self._rows(part, chosen)
         rhs = constant[chosen]
-        lack, excess, largest = residual_rows(self.rows, rhs, x, 4 * UNIT)
+        lack, excess, largest = self._residuals(rhs, x)
         if not largest <= np.abs(self.rows.away * rhs).max(initial=0.0):  # a guess that is worse than none
             x[:] = 0.0
-            lack, excess, largest = residual_rows(self.rows, rhs, x, 4 * UNIT)
+            lack, excess, largest = self._residuals(rhs, x)
         for step in self._ways():
             for turn in range(8):
                 if excess <= tolerance:
@@ -189,7 +270,7 @@ class LargeBlock:
                 if step is self.factor and not np.isfinite(new).all():  # beyond floats, or never left
                     x[:] = np.inf
                     return float("inf")
-                new_lack, new_excess, new_largest = residual_rows(self.rows, rhs, new, 4 * UNIT)
+                new_lack, new_excess, new_largest = self._residuals(rhs, new)
                 falls = new_excess < 0.5 * excess  # also false if the step gave nan
                 if new_excess < excess or anew:
                     x[:], lack, excess, largest = new, new_lack, new_excess, new_largest
@@ -207,6 +288,8 @@ class LargeBlock:
 
     def _ways(self) -> Iterator[Step]:
         """Yield the ways to solve the equations, in the order in which to try them."""
+        if self.cut.parts > 1:
+            yield self._relax
         limits = limits_in_force()
         work = WORK if limits is None else min(WORK, PER_SECOND * limits.left)
         step = self._factorised(work if self.direct else THIN, ordered=not self.direct)
@@ -218,30 +301,61 @@ class LargeBlock:
             yield step
         yield self._iterate_long
 
+    def _relax(self, lack: FloatArray, fraction: float) -> FloatArray:
+        """Pass over the rows as value iteration does, with one policy; end early if that is slow."""
+        x, new = np.zeros(len(lack)), np.empty(len(lack))
+        sums = np.zeros((FIRST, 4, self.cut.parts))
+        done, over = 0, False
+        passes = max(int(ARCS / (1 + len(self.rows.column))), 1)
+        while done < FIRST and not over:
+            self._pause()
+            now = done, min(done + passes, FIRST), fraction
+            self._together(follow_rows, self.rows, lack, x, new, sums, *now)
+            done, over = settles(sums, *now)
+        return x
+
     def _iterate(self, lack: FloatArray, fraction: float) -> FloatArray:
-        scale = np.abs(lack).max()  # so that no square underflows
-        iteration = begin_iteration(self.rows, lack / scale, fraction)
+        scale, size = np.abs(lack).max(), len(lack)  # scaled so that no square underflows
+        first = self._swept(lack / scale)
         steps = max(min(int(ARCS / (1 + len(self.rows.column))), PRODUCTS), 1)
+        sums = np.zeros((steps + 1, 6, self.cut.parts))
+        square = float((first * first).sum())
+        last = {NOW: 1.0, ALONG: 1.0, SQUARE: 1.0, ACROSS: 1.0, LEFT: np.inf, NEXT: square}
+        sums[0, list(last), 0] = list(last.values())
+        x, p, v = np.zeros((3, size))
+        iteration = Iteration(x, first, first.copy(), p, v, np.empty(size), sums)
         for _ in range(-(-PRODUCTS // steps)):
             self._pause()
-            if iterate_rows(self.rows, iteration, steps):
+            self._together(iterate_rows, self.rows, iteration, steps, fraction**2 * square)
+            if sums[steps, LEFT].sum() <= fraction**2 * square:  # also if it broke down
                 break
-        return np.asarray(scale * iteration.x)
+            sums[0], sums[1:] = sums[steps], 0.0
+        return np.asarray(scale * x)
+
+    def _swept(self, rhs: FloatArray) -> FloatArray:
+        """Return what a pass of Gauss-Seidel makes of right-hand sides."""
+        x = np.empty(len(rhs))
+        self._together(sweep_rows, self.rows, rhs, x)
+        return x
+
+    def _applied(self, x: FloatArray) -> FloatArray:
+        """Return the product of the equations with values."""
+        result = np.empty(len(x))
+        apply_rows(self.rows, x, result)
+        return result
 
     def _iterate_long(self, lack: FloatArray, fraction: float) -> FloatArray:
         scale = np.abs(lack).max()
-        product, sweep = self._operator(apply_rows), self._operator(sweep_rows)
+        product, sweep = self._operator(self._applied), self._operator(self._swept)
         restarts = max(min(RESTARTS, int(LONG / (KRYLOV * (1 + len(self.rows.column))))), 1)
         with np.errstate(all="ignore"):  # it may break down; the residual shows that
             found, _ = gmres(product, lack / scale, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=restarts, M=sweep)
         return np.asarray(scale * found)
 
-    def _operator(self, kernel: Callable[[Rows, FloatArray, FloatArray], None]) -> LinearOperator:
+    def _operator(self, kernel: Callable[[FloatArray], FloatArray]) -> LinearOperator:
         def product(x: FloatArray) -> FloatArray:
             self._pause()
-            result = np.empty(len(x))
-            kernel(self.rows, x, result)
-            return result
+            return kernel(x.ravel())
 
         return LinearOperator((len(self.state), len(self.state)), matvec=product, dtype=np.float64)
 
@@ -257,6 +371,8 @@ class LargeBlock:
 
 def _factor(rows: Rows, most: float, ordered: bool = False) -> Step | None:
     size = len(rows.leave)
+    if surely_wide(rows, int(np.sqrt(max(most, 0.0) / size))):
+        return None
     hub, width = hubs_of(rows)
     n_hubs = int(hub.sum())
     rank, moves = np.empty(size, dtype=np.int64), None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep import estimate
-from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes
+from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes, within_levels
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, Task
 from prudent.engine.values.expected_cost import least_expected_cost
@@ -43,6 +43,25 @@ def test_the_optimal_cvar_is_at_no_more_levels_than_are_likely(case, alpha):
         prepared = prepare(case.model)
     excess = explore(prepared, alpha, Limits(10**9)).swept.excess
     assert (np.arange(len(excess)) + excess / alpha).min() <= likely(prepared, alpha) - 1 + 1e-6
+
+
+@pytest.mark.parametrize(("most", "alpha", "known"), [(100, 0.02, False), (1.5, 0.02, False), (12, 0.02, True)])
+def test_the_variance_is_found_only_where_it_decides(most, alpha, known):
+    """The mean is 1 level, the likely levels are 1 + 2**0.5 * 7 + 1, the CVaR at most 50."""
+    prepared = prepare(prudent.build("s", LOOP))
+    least, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    assert within_levels(prepared, least, worst, alpha, most) == (most > 11.9)
+    assert ("variance" in least.__dict__) == known
+
+
+@settings(max_examples=examples(60))
+@given(case=cases(), alpha=st.sampled_from([0.5, 0.1, 0.02]), ratio=st.sampled_from([0.3, 0.9, 1.1, 3.0]))
+def test_levels_are_judged_as_they_are_likely(case, alpha, ratio):
+    with solvable():
+        prepared = prepare(case.model)
+    found = likely(prepared, alpha)
+    about = least_expected_cost(prepared), least_worst_case(prepared), alpha
+    assert within_levels(prepared, *about, ratio * found) == (ratio >= 1)
 
 
 @pytest.mark.parametrize("aims", [BOTH, BOUND])

@@ -11,6 +11,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.values import bellman as rounds
 from prudent.engine.values import large_components as large
 from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.runtime.limits import Limits, in_force
 
 WAYS = ["dense", "band", "lu", "krylov", "gmres"]
 
@@ -166,9 +167,8 @@ def test_a_large_mesh_is_narrow_and_soon_done(leave, monkeypatch):
 
 def test_what_would_fill_up_is_not_factorised():
     prepared = prepare(mesh(30_000, 0.02))
-    arcs = rounds.all_arcs(prepared)
-    (block,) = rounds.large_blocks(arcs)
-    rows = large.policy_rows(block.part, block.part.action_start[:-1])
+    (block,) = rounds.large_blocks(prepared)
+    rows = block._rows(block.part, block.part.action_start[:-1])
     assert large._factor(rows, large.WORK) is None
 
 
@@ -192,6 +192,61 @@ def test_without_any_way_the_bounds_are_wide_and_true(monkeypatch):
     lower, upper = brackets(chain(400, 1 / 2))
     assert widest(lower, upper, chain_truth(400, 1 / 2)) == np.inf
     assert all(low >= 400 - s for s, low in enumerate(lower))
+
+
+def ring(n, leave):
+    """Return neighbours in a ring, each left with the same chance: near to a way out, but slow to mix."""
+
+    def actions(s):
+        if s == n:
+            return {}
+        return {up: [(leave, n, 1), (up - leave, (s + 1) % n, s % 5), (1 - up, (s - 1) % n, 2)] for up in (0.5, 0.625)}
+
+    return prudent.build(0, actions)
+
+
+@pytest.fixture
+def in_phases(monkeypatch):
+    """Let small components be cut into phases, and small work be shared."""
+    monkeypatch.setattr(large, "MANY", 1)
+    monkeypatch.setattr("prudent.runtime.team.SHARE", 1)
+
+
+@pytest.mark.parametrize("model", [mesh(3000, 0.02), mesh(3000, 1e-9), ring(700, 0.001), chain(100, 5 / 8)])
+def test_the_same_bits_for_any_number_of_threads(model, in_phases):
+    def found(threads):
+        with in_force(Limits(10**9, threads=threads)):
+            least = least_expected_cost(prepare(model))
+            return least.value, least.lower, least.upper, least.choice, least.steps, least.variance
+
+    for threads in (2, 5):
+        assert all(np.array_equal(one, other) for one, other in zip(found(1), found(threads), strict=True))
+
+
+@pytest.mark.parametrize("model", [mesh(500, 0.02), mesh(500, 1e-9), ring(300, 0.001)])
+def test_in_phases_values_are_the_same(model, in_phases, monkeypatch):
+    one = least_expected_cost(prepare(model))
+    monkeypatch.setattr(rounds, "DENSE", 10_000)
+    other = least_expected_cost(prepare(model))
+    assert relative_width(one) < 1e-12
+    assert (one.lower <= other.upper).all() and (other.lower <= one.upper).all()
+    assert one.steps == pytest.approx(other.steps, rel=0.01)
+    assert one.variance == pytest.approx(other.variance, rel=0.01)
+
+
+def test_deep_components_are_not_cut(in_phases):
+    blocks = [rounds.large_blocks(prepare(model)) for model in (mesh(500, 0.02), chain(500, 5 / 8))]
+    assert [block.cut.parts for (block,) in blocks] == [large.PARTS, 1]
+
+
+@pytest.mark.parametrize(("model", "wide"), [(mesh(300, 0.02), 10), (ring(300, 0.001), 0), (chain(300, 5 / 8), 0)])
+def test_what_is_surely_wide_is_never_narrow(model, wide):
+    (block,) = rounds.large_blocks(prepare(model))
+    rows = block._rows(block.part, block.part.action_start[:-1])
+    hub, width = large.hubs_of(rows)
+    told = [large.surely_wide(rows, most) for most in range(310)]
+    assert all(told[: wide + 1])
+    assert not any(told[width + hub.sum() :])
 
 
 @pytest.mark.slow
