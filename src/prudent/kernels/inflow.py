@@ -22,6 +22,9 @@ CLOSE, LESS = 1e-6, 1e-3
 """The mass under way is 1 minus what ended until that is so little.  Then it is counted, again when only so little of
 it is left; in between, what ends is taken off."""
 
+NEAR = 32
+"""How many places ahead it is fetched whether a run can be where their first arcs come from."""
+
 TINY = 1e-290
 """Mass under way that is counted each time: it may vanish below the smallest float."""
 
@@ -268,6 +271,8 @@ def spread(arrivals, circling, choices, level, first, last, start, worst, seen, 
         wait_for(counters, number - part + needed[part])
         begin, end, line = part_start[part], part_start[part + 1], t % window * n
         for r in range(begin, end):
+            near = np.uint64(arrivals.arc_start[min(r + NEAR, end - 1)])
+            prefetch(seen, place_of(t % window, window, np.uint64(n), arrivals.cost, arrivals.source, near))
             seen[line + r] = 0
             if (t == 0 and r == start) or reached(arrivals, t, r, window, seen):
                 s = state[r] if r < len(state) else -1

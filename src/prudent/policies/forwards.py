@@ -230,7 +230,8 @@ def _farthest(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntAr
 
 def _spread(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits | None) -> int:
     chain, circling = chain_of(policy, played, np.empty(0)), _circling(policy.prepared)
-    kind = np.int16 if choice_type(policy.prepared) is np.uint8 else np.int64
+    several = int(np.diff(policy.prepared.action_start).max())
+    kind = np.int8 if several < 2**7 else np.int32
     seen = np.zeros(window * chain.n_places, dtype=kind)
     threads = threads_in_force() if limits is None else limits.threads
     rows = max(LevelSweep.batch // max(len(policy.prepared.cost), 1), 1)
