@@ -271,13 +271,13 @@ def spread(arrivals, circling, choices, level, first, last, start, worst, seen, 
         wait_for(counters, number - part + needed[part])
         begin, end, line = part_start[part], part_start[part + 1], t % window * n
         for r in range(begin, end):
-            near = np.uint64(arrivals.arc_start[min(r + NEAR, end - 1)])
+            near = np.uint64(min(arrivals.arc_start[min(r + NEAR, end - 1)], len(arrivals.cost) - 1))
             prefetch(seen, place_of(t % window, window, np.uint64(n), arrivals.cost, arrivals.source, near))
             seen[line + r] = 0
             if (t == 0 and r == start) or reached(arrivals, t, r, window, seen):
-                s = state[r] if r < len(state) else -1
-                b = level - t
-                seen[line + r] = 1 + look_up(entry, first_entry, low, high, stride, without, b, s) if s >= 0 else 1
+                seen[line + r] = 1
+                if r < len(state):
+                    seen[line + r] += look_up(entry, first_entry, low, high, stride, without, level - t, state[r])
         for i in range(cycle_start[part], cycle_start[part + 1]):
             reach_inside(arrivals.place, arcs, choices, level - t, cycle[i], line, seen)
         for r in range(begin, end):
