@@ -21,10 +21,10 @@ def stock():
 @pytest.fixture
 def too_large(monkeypatch):
     """Let no policy be followed."""
-    room = prudent.policies.chain.NUMBERS
-    monkeypatch.setattr("prudent.policies.chain.NUMBERS", 100)
-    monkeypatch.setattr("prudent.policies.chain.STEPS", 10)
-    return lambda: monkeypatch.setattr("prudent.policies.chain.NUMBERS", room)
+    room = prudent.policies.forwards.NUMBERS
+    monkeypatch.setattr("prudent.policies.forwards.NUMBERS", 100)
+    monkeypatch.setattr("prudent.policies.forwards.STEPS", 10)
+    return lambda: monkeypatch.setattr("prudent.policies.forwards.NUMBERS", room)
 
 
 def test_the_cvar_of_a_stopped_plan_that_cannot_be_followed_is_unknown(game, too_large, tmp_path):

@@ -73,7 +73,7 @@ def test_the_papers_road_network(roads):
 @pytest.mark.parametrize("method", ["expected", "cvar-wc", "cvar-ev"])
 def test_table_1_on_the_roads(roads, method, alpha, monkeypatch):
     monkeypatch.setattr(
-        "prudent.policies.chain.NUMBERS", 3_000_000
+        "prudent.policies.forwards.NUMBERS", 3_000_000
     )  # too little to follow the game's policies: simulated only
     cvar, cvar_se, expected, expected_se = TABLE_1["autonomous-navigation", method, alpha]
     plan = prudent.solve(roads, alpha, method=with_grid(method, floor=FLOOR), step=0.05)

@@ -1,6 +1,6 @@
 """Following a policy forwards through a model without cycles, state by state: stretches of levels at once.
 
-Each state has a row of mass by levels spent, as in :func:`prudent.kernels.forwards.distribute`.  Over a stretch of
+Each state has a row of mass by levels spent, as in :func:`prudent.kernels.forwards.push`.  Over a stretch of
 levels in which the policy plays one action, an outcome adds a multiple of the row to its successor's.
 """
 

@@ -7,8 +7,8 @@ from prudent.kernels.blocks import eliminate, place_block, visits
 from prudent.kernels.choices import look_up
 
 
-@njit(cache=True)
-def distribute(arcs, costs, choices, level, tolerance, left_out, first, mass, total, chosen, k, row, played):
+@njit(cache=True, nogil=True)
+def push(arcs, costs, choices, level, tolerance, left_out, first, mass, total, chosen, k, row, played):
     """Follow the probability mass of a policy from level ``first`` on; return (levels filled, mass under way).
 
     The expected number of plays of action ``a`` on the way is added to ``played[a]``.

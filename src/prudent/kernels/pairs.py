@@ -12,7 +12,7 @@ def follow_pairs(forwards, arcs, left_out, choices, budget, start, capacity, mos
 
     ``forwards`` lists the states so that successors come later, ``arcs`` is (action_start, outcome_start, probability,
     successor, cost).  Each state has a list of pairs, linked by ``after``: levels spent, and mass as in
-    :func:`prudent.kernels.forwards.distribute`.  There may be ``capacity`` pairs at the same time, and ``most`` in all.
+    :func:`prudent.kernels.forwards.push`.  There may be ``capacity`` pairs at the same time, and ``most`` in all.
     """
     action_start, outcome_start, probability, successor, cost = arcs
     entry, first, low, high, stride, without = choices

@@ -23,6 +23,9 @@ from prudent.kernels.team import draw, finish, wait_for
 AHEAD = np.uint64(64)
 """How many outcomes ahead values are fetched: about as many as are added up while one comes from memory."""
 
+SOON = np.uint64(16)
+"""How many states ahead values are fetched where one action is followed."""
+
 FAST = {"contract"}
 """Fused multiply-adds round once where two steps round twice."""
 
@@ -391,6 +394,14 @@ def follow_states(places, costs, choices, b, begin, end, values):
     table, window, fields = values.table, values.window, np.uint64(values.fields)
     n, line, one, two = np.uint64(len(state)), b % window, np.uint64(1), np.uint64(2)
     for s in range(np.uint64(begin), np.uint64(end)):
+        soon = s + SOON
+        if soon < np.uint64(end) and action_start[soon] < action_start[soon + one]:
+            a = np.uint64(action_start[soon] + look_up(entry, first_entry, low, high, stride, without, b, state[soon]))
+            for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
+                back = line - np.int64(cost[o])
+                prefetch(
+                    table, (np.uint64(back if back >= 0 else back + window) * n + np.uint64(successor[o])) * fields
+                )
         i = (np.uint64(line) * n + s) * fields
         if action_start[s] == action_start[s + one]:
             for field in range(fields):

@@ -12,8 +12,9 @@ from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError, TooLarge
 from prudent.models.rows import offsets
 from prudent.models.ssp import SSP, check_model
-from prudent.policies.chain import MISSING, backward, forward, most_spent, spent_budget
+from prudent.policies.chain import backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
+from prudent.policies.forwards import MISSING, most_spent
 from prudent.policies.function import Function, follow_function, refuse_stuck
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
@@ -107,7 +108,7 @@ def _takes_two(function: Callable[..., object]) -> bool:
 
 
 def _evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
-    prepared, most = policy.prepared, most_spent(policy)
+    prepared, most = policy.prepared, most_spent(policy, limits)
     if prepared.n_states * (most + 1) <= TO_THE_END:
         tolerance = 0.0
     tail = spent_budget(policy)

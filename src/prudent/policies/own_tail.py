@@ -9,8 +9,9 @@ from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import TooLarge
-from prudent.policies.chain import MISSING, forward
+from prudent.policies.chain import forward
 from prudent.policies.distribution import mixture
+from prudent.policies.forwards import MISSING
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 

@@ -12,7 +12,7 @@ from prudent.errors import PrudentError
 from prudent.models.graph import towards
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.policies.chain import MISSING, followed
+from prudent.policies.forwards import MISSING, followed
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
 
@@ -154,11 +154,12 @@ def times_played(policy: BudgetPolicy) -> FloatArray:
     system gives the rest, so nothing is cut off.
     """
     prepared = policy.prepared
-    _, _, missing, mass, played = followed(policy, 1, policy.level, MISSING)
-    if missing == 0:
+    found = followed(policy, 1, policy.level, MISSING)
+    played = found.played
+    if found.missing == 0:
         return played
     choice, acting = policy.without_budget, ~prepared.is_goal
-    arrived = mass[0].sum(axis=1) * acting
+    arrived = found.there * acting
     arc = np.flatnonzero(prepared.playing(choice)[prepared.outcome_action] & acting[prepared.successor])
     source, target = prepared.outcome_state[arc], prepared.successor[arc]
     met = np.flatnonzero((arrived > 0) | (towards(target, source, prepared.n_states, arrived > 0) >= 0))

@@ -103,7 +103,7 @@ def test_large_costs_are_no_reason_to_doubt_a_distribution():
 
 def test_a_plan_of_unknown_tail_is_drawn_from_runs(monkeypatch):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("prudent.policies.chain.NUMBERS", 1)
+    monkeypatch.setattr("prudent.policies.forwards.NUMBERS", 1)
     afford(monkeypatch, 1)
     plan = prudent.solve(COIN, 0.25, method="expected")
     assert unknown(plan)

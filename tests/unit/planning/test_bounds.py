@@ -142,7 +142,7 @@ def test_a_distribution_that_ends_before_var_is_not_believed(method, monkeypatch
     model = prudent.build("s", {"s": {"go": [(0.01, "g", 1), (0.99, "s", 1)]}, "g": {}})
     truth = prudent.solve(model, 0.2, method=method)
     for limit in ("WORK", "LEVELS"):
-        monkeypatch.setattr(f"prudent.policies.chain.{limit}", 20)
+        monkeypatch.setattr(f"prudent.policies.forwards.{limit}", 20)
     plan = prudent.solve(model, 0.2, method=method)
     assert plan.upper == pytest.approx(truth.upper, rel=1e-9)
     assert plan.expected == pytest.approx(100, rel=1e-9)

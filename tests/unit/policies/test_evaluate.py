@@ -28,9 +28,9 @@ def agree(plan):
     whole, played = prudent.evaluate(plan.model, plan.policy), plan.visits().played
     for name, many in {"STEPS": 0, "WORTH": 1e-9}.items():  # no pairs, or as many as there are
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("prudent.policies.chain.FEW", -1)
-            patch.setattr("prudent.policies.chain.NUMBERS", 0)  # or be refused
-            patch.setattr(f"prudent.policies.chain.{name}", many)
+            patch.setattr("prudent.policies.forwards.FEW", -1)
+            patch.setattr("prudent.policies.forwards.NUMBERS", 0)  # or be refused
+            patch.setattr(f"prudent.policies.forwards.{name}", many)
             found = prudent.evaluate(plan.model, plan.policy)
             assert plan.visits().played == pytest.approx(played, abs=1e-13)
         assert found.values == pytest.approx(whole.values, rel=1e-14, abs=1e-14)
@@ -54,10 +54,10 @@ def test_stretches_and_pairs_tell_the_same_of_rounded_costs(step):
 def test_a_policy_that_takes_too_much_room_is_refused(monkeypatch):
     model = prudent.domains.betting_game(stages=4)
     policy = prudent.solve(model, 0.2).policy
-    monkeypatch.setattr("prudent.policies.chain.FEW", 0)
-    monkeypatch.setattr("prudent.policies.chain.NUMBERS", 0)
-    monkeypatch.setattr("prudent.policies.chain.STEPS", 10)
-    monkeypatch.setattr("prudent.policies.chain.shared_room", lambda size, *_: (0 * size, 2**60))
+    monkeypatch.setattr("prudent.policies.forwards.FEW", 0)
+    monkeypatch.setattr("prudent.policies.forwards.NUMBERS", 0)
+    monkeypatch.setattr("prudent.policies.forwards.STEPS", 10)
+    monkeypatch.setattr("prudent.policies.forwards.shared_room", lambda size, *_: (0 * size, 2**60))
     with pytest.raises(prudent.PrudentError, match="following the policy takes room"):
         prudent.evaluate(model, policy)
 
@@ -261,10 +261,10 @@ def test_a_table_that_takes_too_much_is_followed_at_a_larger_step(monkeypatch):
     model = machine(10)
     table = {model.state(s): "run" for s in range(model.n_states) if model.state(s) not in ("end", "wreck")}
     exact = prudent.evaluate(model, table)
-    monkeypatch.setattr("prudent.policies.chain.FEW", 2**62)  # level by level
+    monkeypatch.setattr("prudent.policies.forwards.FEW", 2**62)  # level by level
     small = prudent.evaluate(model, table, memory=50_000)
     monkeypatch.setattr("prudent.policies.evaluate.TO_THE_END", 0)
-    monkeypatch.setattr("prudent.policies.chain.WORK", 2_000_000)
+    monkeypatch.setattr("prudent.policies.forwards.WORK", 2_000_000)
     short = prudent.evaluate(model, table)
     for rounded in (small, short):
         assert rounded.grouped
@@ -308,7 +308,7 @@ def test_the_most_is_known_where_the_tail_is_cut(monkeypatch):
 
 def test_few_totals_on_many_levels_are_followed_one_by_one(monkeypatch):
     """Three costs on a fine step: runs meet few of the levels, and going through all of them would take far longer."""
-    monkeypatch.setattr("prudent.policies.chain.distribute", None)
+    monkeypatch.setattr("prudent.policies.forwards.push", None)
     table = {i: {"a": [(0.5, i + 1, 1.01), (0.3, i + 1, 10.37), (0.2, i + 1, 999.99)]} for i in range(30)}
     model = prudent.build(0, lambda s: table.get(s, {}))
     result = prudent.evaluate(model, dict.fromkeys(table, "a"))

@@ -1,0 +1,324 @@
+"""Following a policy forwards on all threads: each place pulls what arrives there on a level.
+
+The chain is laid out by :mod:`prudent.kernels.arrivals`.  The mass of a place on a level is the sum, over the outcomes
+that arrive there, of probability times the mass of the place they come from, if that plays their action.  A level looks
+back no further than the largest cost; level ``t`` is in line ``t % window`` of a table by level, place and layer.
+Layers are the mass and, where costs are rounded, that mass times the mean sum of what was left out on the way, and
+times the mean of its square.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from prudent.kernels.blocks import Arcs, eliminate, place_block, visits
+from prudent.kernels.choices import look_up
+from prudent.kernels.intrinsics import prefetch
+from prudent.kernels.sweep import AHEAD, FAST, Costs
+from prudent.kernels.team import draw, finish, wait_for
+
+CLOSE, LESS = 1e-6, 1e-3
+"""The mass under way is 1 minus what ended until that is so little.  Then it is counted, again when only so little of
+it is left; in between, what ends is taken off."""
+
+NEAR = 32
+"""How many places ahead it is fetched whether a run can be where their first arcs come from."""
+
+TINY = 1e-290
+"""Mass under way that is counted each time: it may vanish below the smallest float."""
+
+
+class Flow(NamedTuple):
+    """The mass by level modulo the window, place and layer, flat; a last entry is 0."""
+
+    mass: np.ndarray
+    number: np.ndarray  # by level modulo the window and place: the number of the action played, where it changes
+    window: int
+    layers: int
+
+
+class Circling(NamedTuple):
+    """What free cycles need: they are solved by elimination, by one thread at a time."""
+
+    arcs: Arcs
+    costs: Costs
+    chosen: np.ndarray  # (n_states,)
+    k: np.ndarray  # (n_actions,)  zeros
+    row: np.ndarray  # (n_states,)  zeros
+
+
+class Ended(NamedTuple):
+    """What has ended so far."""
+
+    total: np.ndarray  # (layers, n_levels)  by level
+    sums: np.ndarray  # (3,)  in all; the mass under way when it was last counted, at first infinite; ended since then
+    stop: np.ndarray  # (1,)  the number of levels after which little is under way; 0 before
+
+
+@njit(cache=True, nogil=True)
+def pull(arrivals, circling, choices, level, tolerance, first, last, start, flow, met, played, ended, counters):
+    """Follow a policy on the levels ``first:last`` after all before them: one thread's share.
+
+    The expected number of plays of action ``a`` is added to ``played[a]``; but where a state plays only one, to
+    ``met[place]``.
+    """
+    part_start, needed, changing_start = arrivals.part_start, arrivals.needed, arrivals.changing_start
+    cycle_start, cycle, n_parts, n = arrivals.cycle_start, arrivals.cycle, len(needed), len(arrivals.arc_start) - 1
+    mass, _, window, layers = flow
+    while True:
+        drawn = draw(counters)
+        t, part = first + drawn // (n_parts + 1), drawn % (n_parts + 1)
+        if t >= last:
+            return
+        wait_for(counters, drawn - part + (needed[part] if part < n_parts else n_parts))
+        if ended.stop[0] > 0:
+            finish(counters)
+            return
+        if part == n_parts:
+            end_level(arrivals, circling, choices, level, tolerance, t, flow, ended)
+            finish(counters)
+            continue
+        begin, end, line = part_start[part], part_start[part + 1], t % window * n
+        changing = arrivals.changing[changing_start[part] : changing_start[part + 1]]
+        choose(arrivals.state, changing, choices, level - t, line, flow.number)
+        entered = start if t == 0 else -1
+        if layers == 1:
+            arrive(arrivals, entered, t, begin, end, flow)
+        else:
+            arrive_with_moments(arrivals, entered, t, begin, end, flow)
+        for i in range(cycle_start[part], cycle_start[part + 1]):
+            circle(arrivals.place, circling, choices, level - t, cycle[i], line, flow)
+        for r in range(begin, min(end, len(met))):
+            met[r] += mass[(line + r) * layers]
+        for r in changing:
+            played[circling.arcs.action_start[arrivals.state[r]] + flow.number[line + r]] += mass[(line + r) * layers]
+        finish(counters)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def choose(state, changing, choices, b, line, number):
+    """Look up the actions that are played on one level, at places that play several."""
+    entry, first, low, high, stride, without = choices
+    for r in changing:
+        number[line + r] = look_up(entry, first, low, high, stride, without, b, state[r])
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+def arrive(arrivals, entered, t, begin, end, flow):
+    """Add up the mass that arrives on one level, at the places ``begin:end``; a run begins at ``entered``."""
+    arc_start, sure_stop, source, cost = arrivals.arc_start, arrivals.sure_stop, arrivals.source, arrivals.cost
+    probability, playing, mass, number, window = (
+        arrivals.probability,
+        arrivals.number,
+        flow.mass,
+        flow.number,
+        flow.window,
+    )
+    n, line, one = np.uint64(len(arc_start) - 1), t % window, np.uint64(1)
+    nothing, last = np.uint64(len(mass) - 1), np.uint64(max(arc_start[end] - 1, 0))
+    for r in range(np.uint64(begin), np.uint64(end)):
+        total, stop = 1.0 if np.int64(r) == entered else 0.0, np.uint64(sure_stop[r])
+        for i in range(np.uint64(arc_start[r]), stop):
+            prefetch(mass, place_of(line, window, n, cost, source, min(i + AHEAD, last)))
+            total += probability[i] * mass[place_of(line, window, n, cost, source, i)]
+        for i in range(stop, np.uint64(arc_start[r + one])):
+            soon = place_of(line, window, n, cost, source, min(i + AHEAD, last))
+            prefetch(mass, soon)
+            prefetch(number, soon)
+            at = place_of(line, window, n, cost, source, i)
+            total += probability[i] * mass[at if number[at] == playing[i] else nothing]
+        mass[np.uint64(line) * n + r] = total
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def place_of(line, window, n, cost, source, i):
+    """Return where in the table an arc comes from."""
+    back = line - np.int64(cost[i])
+    return np.uint64(back if back >= 0 else back + window) * n + np.uint64(source[i])
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+def arrive_with_moments(arrivals, entered, t, begin, end, flow):
+    """Do the same with the moments of what rounding left out."""
+    arc_start, sure_stop, source, cost = arrivals.arc_start, arrivals.sure_stop, arrivals.source, arrivals.cost
+    probability, playing, mass, number, window = (
+        arrivals.probability,
+        arrivals.number,
+        flow.mass,
+        flow.number,
+        flow.window,
+    )
+    n, line, left_out = np.uint64(len(arc_start) - 1), t % window, arrivals.left_out
+    one, two, three, last = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(max(arc_start[end] - 1, 0))
+    nothing = np.uint64(len(mass) - 3)
+    for r in range(np.uint64(begin), np.uint64(end)):
+        total, mean, square = 1.0 if np.int64(r) == entered else 0.0, 0.0, 0.0
+        for i in range(np.uint64(arc_start[r]), np.uint64(arc_start[r + one])):
+            prefetch(mass, three * place_of(line, window, n, cost, source, min(i + AHEAD, last)))
+            at = place_of(line, window, n, cost, source, i)
+            at = three * at if i < sure_stop[r] or number[at] == playing[i] else nothing
+            p, rest, m, moment = probability[i], left_out[i], mass[at], mass[at + one]
+            total += p * m
+            mean += p * (moment + m * rest)
+            square += p * (mass[at + two] + rest * (2.0 * moment + m * rest))
+        at = (np.uint64(line) * n + r) * three
+        mass[at], mass[at + one], mass[at + two] = total, mean, square
+
+
+@njit(cache=True, nogil=True)
+def circle(place, circling, choices, b, block, line, flow):
+    """Turn what arrives in a block of states with free cycles among them into expected visits on this level."""
+    arcs, _, chosen, k, row = circling
+    entry, first, low, high, stride, without = choices
+    mass, layers = flow.mass, flow.layers
+    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+    size, inflow = end - begin, 0.0
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        chosen[s] = arcs.action_start[s] + look_up(entry, first, low, high, stride, without, b, s)
+        inflow += mass[(line + place[s]) * layers] if place[s] >= 0 else 0.0
+    if inflow == 0.0:
+        return
+    place_block(arcs, begin, end, k, chosen, row)
+    eliminate(arcs.dense, arcs.work[0], arcs.work[1], arcs.work[2], size)
+    for layer in range(layers):
+        for i in range(size):
+            at = place[arcs.block_state[begin + i]]
+            arcs.work[2, i] = mass[(line + at) * layers + layer] if at >= 0 else 0.0
+        visits(arcs.dense, arcs.work[1], arcs.work[2], size)
+        for i in range(size):
+            at = place[arcs.block_state[begin + i]]
+            if at >= 0:
+                mass[(line + at) * layers + layer] = arcs.work[2, i]
+
+
+@njit(cache=True, nogil=True)
+def end_level(arrivals, circling, choices, level, tolerance, t, flow, ended):
+    """Add up the mass that ends on a level, and see whether little is left under way."""
+    total, sums, stop = ended
+    mass, _, window, layers = flow
+    n = len(arrivals.arc_start) - 1
+    for layer in range(layers):
+        for goal in range(len(arrivals.state), n):
+            total[layer, t] += mass[(t % window * n + goal) * layers + layer]
+    sums[0] += total[0, t]
+    sums[2] += total[0, t]
+    final = t + 1 == total.shape[1]
+    if 1.0 - sums[0] > 2.0 * tolerance + (CLOSE if final else 1e-12) or (t % (window // 8 + 1) > 0 and not final):
+        return
+    left = sums[1] - sums[2]
+    if (left <= tolerance and t >= level) or left <= max(LESS * sums[1], TINY):
+        left = under_way(arrivals, circling, choices, level, t, flow, None, None, None, None, None)
+        sums[1], sums[2] = left, 0.0
+    if left <= tolerance and (t >= level or left == 0.0):
+        stop[0] = t + 1
+
+
+@njit(cache=True, nogil=True)
+def under_way(arrivals, circling, choices, level, t, flow, left_out, weight, arriving, there, ahead):
+    """Return the mass under way after level ``t``: what left a state, and arrives later.
+
+    If arrays are given, it is added to ``arriving``, by layer and level from the next one on, to ``there``, by state,
+    and multiplied by the state's ``weight`` to ``ahead``, by level.
+    """
+    entry, first, low, high, stride, without = choices
+    arcs, (outcome_start, cost, _, _, _) = circling.arcs, circling.costs
+    mass, _, window, layers = flow
+    state, n, left = arrivals.state, len(arrivals.arc_start) - 1, 0.0
+    for back in range(min(window - 1, t + 1)):
+        line = (t - back) % window * n
+        for r in range(len(state)):
+            at, s = (line + r) * layers, state[r]
+            m = mass[at]
+            if m == 0.0:
+                continue
+            a = arcs.action_start[s] + look_up(entry, first, low, high, stride, without, level - t + back, s)
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                if cost[o] <= back:
+                    continue
+                p, later, target = arcs.probability[o], cost[o] - back - 1, arcs.successor[o]
+                left += p * m
+                if arriving is not None:
+                    arriving[0, later] += p * m
+                    there[target] += p * m
+                    if p * m > 0.0:
+                        ahead[later] += weight[target] * (p * m)
+                    if layers > 1:
+                        rest, moment = left_out[o], mass[at + 1]
+                        arriving[1, later] += p * (moment + m * rest)
+                        arriving[2, later] += p * (mass[at + 2] + rest * (2.0 * moment + m * rest))
+    return left
+
+
+@njit(cache=True, nogil=True)
+def spread(arrivals, circling, choices, level, first, last, start, worst, seen, window, counters):
+    """Return the most levels that runs use which act on the levels ``first:last`` below the budget: one thread's share.
+
+    ``seen``, by level modulo the window and place, is 1 plus the number of the action played, 0 where no run can be;
+    ``worst[s]`` is the worst case from state ``s`` once the budget is gone.
+    """
+    part_start, needed, cycle_start, cycle = arrivals.part_start, arrivals.needed, arrivals.cycle_start, arrivals.cycle
+    arcs, outcome_start, cost = circling.arcs, circling.costs.outcome_start, circling.costs.cost
+    entry, first_entry, low, high, stride, without = choices
+    state, n_parts, n = arrivals.state, len(needed), len(arrivals.arc_start) - 1
+    most = 0
+    while True:
+        number = draw(counters)
+        t, part = first + number // n_parts, number % n_parts
+        if t >= last:
+            return most
+        wait_for(counters, number - part + needed[part])
+        begin, end, line = part_start[part], part_start[part + 1], t % window * n
+        for r in range(begin, end):
+            near = np.uint64(min(arrivals.arc_start[min(r + NEAR, end - 1)], len(arrivals.cost) - 1))
+            prefetch(seen, place_of(t % window, window, np.uint64(n), arrivals.cost, arrivals.source, near))
+            seen[line + r] = 0
+            if (t == 0 and r == start) or reached(arrivals, t, r, window, seen):
+                seen[line + r] = 1
+                if r < len(state):
+                    seen[line + r] += look_up(entry, first_entry, low, high, stride, without, level - t, state[r])
+        for i in range(cycle_start[part], cycle_start[part + 1]):
+            reach_inside(arrivals.place, arcs, choices, level - t, cycle[i], line, seen)
+        for r in range(begin, end):
+            if seen[line + r] == 0:
+                continue
+            most = max(most, t)
+            if r < len(state) and t + window > level:  # some outcomes may take the rest of the budget
+                a = arcs.action_start[state[r]] + seen[line + r] - 1
+                for o in range(outcome_start[a], outcome_start[a + 1]):
+                    if t + cost[o] >= level:
+                        most = max(most, t + cost[o] + worst[arcs.successor[o]])
+        finish(counters)
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def reached(arrivals, t, r, window, seen):
+    """Return whether some run arrives at a place on level ``t``."""
+    n, line = np.uint64(len(arrivals.arc_start) - 1), t % window
+    for i in range(np.uint64(arrivals.arc_start[r]), np.uint64(arrivals.arc_start[r + 1])):
+        if np.int64(arrivals.cost[i]) <= t:
+            at = place_of(line, window, n, arrivals.cost, arrivals.source, i)
+            if seen[at] == np.int64(arrivals.number[i]) + 1:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def reach_inside(place, arcs, choices, b, block, line, seen):
+    """Find the states of a block with free cycles that runs reach from others inside, on the same level."""
+    entry, first, low, high, stride, without = choices
+    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+    more = True
+    while more:
+        more = False
+        for i in range(begin, end):
+            s = arcs.block_state[i]
+            if place[s] < 0 or seen[line + place[s]] == 0:
+                continue
+            a = arcs.action_start[s] + seen[line + place[s]] - 1
+            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                r = arcs.successor[o]
+                if begin <= arcs.rank[r] < end and seen[line + place[r]] == 0:
+                    seen[line + place[r]] = 1 + look_up(entry, first, low, high, stride, without, b, r)
+                    more = True
