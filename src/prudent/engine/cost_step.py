@@ -18,14 +18,16 @@ from math import gcd
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.kernels.counting import common_divisor, whole_numbers
-from prudent.models.rows import FloatArray, IntArray
+from prudent.kernels.counting import PART, common_divisors, whole_numbers
+from prudent.models.rows import FloatArray, IntArray, read_only
+from prudent.runtime.team import in_parts
 
 __all__ = [
     "COARSEST",
     "SPARE",
     "USUAL",
     "Lattice",
+    "common_divisor",
     "find_lattice",
     "fine_lattice",
     "finest_step",
@@ -70,10 +72,10 @@ class Lattice:
 
 def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     """Return the coarsest step that all costs share and each cost as a multiple of it, or None."""
-    # The kernel is compiled for writable arrays only, so a read-only array is copied.
-    whole, good = whole_numbers(cost if cost.flags.writeable else cost.copy(), LARGEST)
-    if good:  # the common case, and no tolerance is needed
-        common = max(int(common_divisor(whole)), 1)
+    whole, good = np.empty(len(cost), dtype=np.int64), np.ones(1, dtype=bool)
+    in_parts(whole_numbers, len(cost), read_only(cost), LARGEST, whole, good)
+    if good[0]:  # the common case, and no tolerance is needed
+        common = max(common_divisor(whole), 1)
         return Lattice(float(common), 0.0, 0.0), whole if common == 1 else whole // common
     size = np.unique(np.abs(cost[cost != 0]))
     if len(size) == 0:
@@ -97,6 +99,13 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     whole = Lattice(step, 0.0).multiples(cost)
     deviation = _deviation(cost, whole, step)
     return Lattice(step, deviation, _relative(cost, whole, step) if deviation > 0 else 0.0), whole
+
+
+def common_divisor(whole: IntArray) -> int:
+    """Return the greatest common divisor of whole numbers, 0 where there are only zeros."""
+    common = np.zeros(1 + -(-len(whole) // PART), dtype=np.int64)
+    in_parts(common_divisors, len(whole), whole, common)
+    return 1 if common[0] == 1 else int(np.gcd.reduce(common))
 
 
 def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:

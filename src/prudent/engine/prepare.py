@@ -19,28 +19,37 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from prudent.engine.cost_scale import CostScale, multiple
-from prudent.engine.cost_step import COARSEST, SPARE, USUAL, Lattice, find_lattice, fine_lattice, usual_step
+from prudent.engine.cost_step import (
+    COARSEST,
+    SPARE,
+    USUAL,
+    Lattice,
+    common_divisor,
+    find_lattice,
+    fine_lattice,
+    usual_step,
+)
 from prudent.engine.prepared import PASSES, Members, Prepared
 from prudent.errors import PrudentError, as_number
 from prudent.kernels.acyclic import luck_ahead
 from prudent.kernels.counting import (
     above_luck,
     chosen_rows,
-    common_divisor,
+    close_gaps,
+    copy_list,
     free_actions,
     free_loops,
-    merge_rows,
     sort_rows,
-    stop_below,
 )
 from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves, best_luck
-from prudent.kernels.search import all_lead_to, least_ahead
-from prudent.models.graph import Blocks, end_components, entering, ordered_blocks, towards
-from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, starts
+from prudent.kernels.search import all_lead_to
+from prudent.models.graph import Order, end_components, entering, least_ahead, ordered_blocks, towards
+from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, read_only, starts
 from prudent.models.ssp import SSP
+from prudent.runtime.team import cut, in_parts
 
 __all__ = ["at_step", "prepare"]
 
@@ -50,7 +59,10 @@ AT_STEP = "the same with costs rounded to another step"
 
 @dataclass(frozen=True)
 class _Flat(Rows):
-    """A model under preparation, state -> action -> outcome, whose rows can be dropped, renamed and put in order."""
+    """A model under preparation, state -> action -> outcome, whose rows can be dropped, renamed and put in order.
+
+    Costs as given, and probabilities, may be the model's own arrays: neither is written to.
+    """
 
     start: int
     action_start: IntArray  # (n_states + 1,)
@@ -75,15 +87,17 @@ class _Flat(Rows):
 
     def with_actions(self, action: IntArray, new: IntArray, n_states: int) -> "_Flat":
         """Renumber the states and keep some actions, which are given in the order of their new states."""
-        outcome_start, *columns = chosen_rows(
-            action, self.outcome_start, new, self.probability, self.successor, self.cost
-        )
+        outcome_start = offsets(np.diff(self.outcome_start)[action])
+        columns = read_only(self.probability), self.successor, read_only(self.cost)
+        chosen = tuple(np.empty(outcome_start[-1], dtype=column.dtype) for column in columns)
+        rows = cut(outcome_start), action, self.outcome_start, new
+        in_parts(chosen_rows, len(chosen[0]), *rows, *columns, outcome_start, chosen)
         return _Flat(
             int(new[self.start]),
             starts(new[self.action_state[action]], n_states),
             outcome_start,
             self.model_action[action],
-            *columns,
+            *chosen,
         )
 
 
@@ -99,27 +113,27 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
     flat = _opened(model)
-    flat, pruned_to, ordered = _pruned(model, flat)
+    flat, pruned_to, order = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)
-    acyclic, size = ordered[1], (flat.n_states, len(flat.cost))
-    flat, luck = _normalised(model, flat, pruned_to, ordered, steps)
-    common = max(int(common_divisor(flat.cost)), 1)
+    size = flat.n_states, len(flat.cost)
+    flat, luck = _normalised(model, flat, pruned_to, order, steps)
+    common = max(common_divisor(flat.cost), 1)
     rounded = slip > 0 or common % stride > 0
     step = step if step is not None and rounded else lattice.step * stride
     if not rounded:
         stride = common
     if down or between:
         flat = replace(flat, cost=np.maximum(flat.cost - slip, 0))
-    if between and not acyclic:
+    if between and not order.acyclic:
         flat = _without_short_cycles(flat, stride)
     start_luck = int(luck[flat.start])
     free_below = stride if down else 1  # costs of fewer lattice steps become 0 levels
     collapsed_to, inner_action, plays = np.arange(flat.n_states), np.empty(0, dtype=np.int64), np.ones(flat.n_actions)
-    if not acyclic:  # without cycles there is nothing to collapse and nothing to drop
+    if not order.acyclic:  # without cycles there is nothing to collapse and nothing to drop
         flat, collapsed_to, inner_action = _collapsed(flat, free_below)
         flat, plays = _without_free_loops(flat, free_below)
     same = (flat.n_states, len(flat.cost)) == size
-    flat = _merged(flat)
+    flat, free_stop, mean_cost = _merged(flat, free_below, stride)
 
     known = pruned_to[: model.n_states] >= 0
     state_of, state_luck = (
@@ -136,7 +150,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
         start=flat.start,
         action_start=flat.action_start,
         outcome_start=flat.outcome_start,
-        free_stop=stop_below(flat.outcome_start, flat.cost, free_below),
+        free_stop=free_stop,
         probability=flat.probability,
         successor=flat.successor,
         fine=flat.cost,
@@ -147,7 +161,8 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
         between=between,
     )
     if same:  # then its components are those already found
-        prepared.__dict__["_ordered"] = ordered
+        prepared.__dict__["order"] = order
+    prepared.__dict__["mean_cost"] = mean_cost
     return prepared
 
 
@@ -174,63 +189,61 @@ def _at_step(prepared: Prepared, step: float) -> Prepared:
         return prepare(prepared.model, step)
     scale = replace(scale, stride=stride, step=step, rounded=True)
     other = replace(prepared, scale=scale, cost=scale.up(prepared.fine))
-    for name in ("_ordered", "layers", "entering", "distance"):
+    for name in ("order", "entering", "distance"):
         if name in prepared.__dict__:
             other.__dict__[name] = prepared.__dict__[name]
     return other
 
 
 def _opened(model: SSP) -> _Flat:
-    """Copy the model without impossible outcomes; an initial distribution becomes the action of one more state."""
-    flat = _Flat(  # with copies, since the model's arrays are read-only
-        start=int(model.initial_state[0]),
-        action_start=model.action_start.copy(),
-        outcome_start=model.outcome_start.copy(),
-        model_action=np.arange(model.n_actions),
-        probability=model.probability.copy(),
-        successor=model.successor.copy(),
-        cost=model.cost.copy(),
+    """Open the model without impossible outcomes; an initial distribution becomes the action of one more state."""
+    n, several = len(model.initial_state), len(model.initial_state) > 1
+    flat = _Flat(
+        start=model.n_states if several else int(model.initial_state[0]),
+        action_start=_copy(model.action_start, [model.n_actions + 1] if several else []),
+        outcome_start=_copy(model.outcome_start, [model.n_outcomes + n] if several else []),
+        model_action=np.append(np.arange(model.n_actions), [-1] if several else []).astype(np.int64),
+        probability=_copy(model.probability, model.initial_probability) if several else model.probability,
+        successor=_copy(model.successor, model.initial_state if several else []),
+        cost=_copy(model.cost, np.zeros(n)) if several else model.cost,
     )
-    n_initial = len(model.initial_state)
-    if n_initial > 1:
-        flat = _Flat(
-            start=model.n_states,
-            action_start=np.append(flat.action_start, flat.n_actions + 1),
-            outcome_start=np.append(flat.outcome_start, len(flat.cost) + n_initial),
-            model_action=np.append(flat.model_action, -1),
-            probability=np.append(flat.probability, model.initial_probability),
-            successor=np.append(flat.successor, model.initial_state),
-            cost=np.append(flat.cost, np.zeros(n_initial)),
-        )
-    possible = flat.probability > 0
-    return flat if possible.all() else flat.kept(possible)
+    return flat if model.possible else flat.kept(flat.probability > 0)
 
 
-def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray, tuple[Blocks, bool]]:
-    """Keep what proper policies can use; also return the states' new numbers, -1 for pruned ones, and the blocks."""
-    flat, new, ordered = _reached(flat)
-    if ordered[1] or all_lead_to(*ordered[0], flat.arc_start, flat.successor, flat.is_goal):
-        return flat, new, ordered
+def _copy(values: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
+    """Return a copy of one of the model's arrays, which are read-only, with more values at its end."""
+    copy = np.empty(len(values) + len(np.asarray(more)), dtype=values.dtype)
+    in_parts(copy_list, len(values), values, copy)
+    copy[len(values) :] = more
+    return copy
+
+
+def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray, Order]:
+    """Keep what proper policies can use; also return the states' new numbers, -1 for pruned ones, and their order."""
+    flat, new, order = _reached(flat)
+    if order.acyclic or all_lead_to(*order.blocks, flat.arc_start, flat.successor, flat.is_goal):
+        return flat, new, order
     state_kept, action_kept = np.ones(flat.n_states, dtype=bool), np.ones(flat.n_actions, dtype=bool)
     rows = flat.action_start, flat.action_state, flat.outcome_action
     almost_sure(*rows, *flat.entering, state_kept, action_kept)
     if not state_kept[flat.start]:
         raise PrudentError(_trapped(model, flat, np.flatnonzero(new >= 0)))
     flat = flat.with_actions(np.flatnonzero(action_kept), np.arange(flat.n_states), flat.n_states)
-    flat, newer, ordered = _reached(flat)
+    flat, newer, order = _reached(flat)
     new[new >= 0] = newer[new[new >= 0]]
-    return flat, new, ordered
+    return flat, new, order
 
 
-def _reached(flat: _Flat) -> tuple[_Flat, IntArray, tuple[Blocks, bool]]:
-    """Keep what the start can reach; also return the new number of each state, -1 for others, and the blocks."""
-    (block_start, block_state, block_of), acyclic = ordered_blocks(flat.arc_start, flat.successor, flat.start)
+def _reached(flat: _Flat) -> tuple[_Flat, IntArray, Order]:
+    """Keep what the start can reach; also return the new number of each state, -1 for others, and their order."""
+    order = ordered_blocks(flat.arc_start, flat.successor, flat.start)
+    block_start, block_state, block_of = order.blocks
+    if len(block_state) == flat.n_states:
+        return flat, np.arange(flat.n_states), order
     found = block_of >= 0
-    if found.all():
-        return flat, np.arange(flat.n_states), ((block_start, block_state, block_of), acyclic)
     new = np.where(found, np.cumsum(found) - 1, -1)
     flat = flat.with_actions(np.flatnonzero(found[flat.action_state]), new, len(block_state))
-    return flat, new, ((block_start, new[block_state], block_of[found]), acyclic)
+    return flat, new, order._replace(blocks=(block_start, new[block_state], block_of[found]))
 
 
 def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, int]:
@@ -251,27 +264,25 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
     return lattice, steps, stride, slip
 
 
-def _normalised(
-    model: SSP, flat: _Flat, pruned_to: IntArray, ordered: tuple[Blocks, bool], steps: IntArray
-) -> tuple[_Flat, IntArray]:
-    """Turn costs in lattice steps into whole steps above best luck; also return c_min in steps."""
-    luck = np.empty(flat.n_states, dtype=np.int64)
-    (_, backwards, _), acyclic = ordered
-    if acyclic:
-        luck_ahead(backwards, flat.arc_start, flat.successor, steps, luck)
-        return replace(flat, cost=above_luck(flat.arc_start, flat.successor, steps, luck)), luck
-    luck[:] = np.where(flat.is_goal, 0, UNREACHED)
-    if not least_ahead(flat.arc_start, flat.successor, steps, luck, PASSES):
+def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, steps: IntArray) -> tuple[_Flat, IntArray]:
+    """Turn costs in lattice steps, in place, into whole steps above best luck; also return c_min in steps."""
+    rows = flat.arc_start, flat.successor
+    luck = np.where(flat.is_goal, 0, UNREACHED)
+    if order.acyclic:
+        in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck)
+    elif not least_ahead(*rows, steps, luck, PASSES):
         via = np.empty(flat.n_states, dtype=np.int64)
         inside = best_luck(flat.is_goal, flat.action_state, flat.outcome_action, *flat.entering, steps, luck, via)
         if inside >= 0:
             raise PrudentError(_negative_cycle(model, flat, pruned_to, inside, via))
-    return replace(flat, cost=above_luck(flat.arc_start, flat.successor, steps, luck)), luck
+    in_parts(above_luck, len(steps), cut(flat.arc_start), *rows, luck, steps)
+    return replace(flat, cost=steps), luck
 
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
     """Merge each zero-cost end component into one state; also return the states' new numbers and the inner actions."""
-    free = free_actions(flat.outcome_start, flat.cost, free_below)
+    free = np.empty(flat.n_actions, dtype=bool)
+    in_parts(free_actions, len(flat.cost), cut(flat.outcome_start), flat.outcome_start, flat.cost, free_below, free)
     among_themselves(flat.action_start, flat.outcome_start, flat.successor, free, False, PASSES)
     component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, free)
     if not inner.any():
@@ -288,9 +299,11 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
 
 def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
     """Drop free outcomes back to the same state, scale the others up; also return each action's mean plays in a row."""
-    loop, found = free_loops(flat.arc_start, flat.successor, flat.cost, free_below)
-    if not found:
+    rows, loops = (flat.arc_start, flat.successor, flat.cost), np.empty(flat.n_states, dtype=np.int64)
+    in_parts(free_loops, len(flat.cost), cut(flat.arc_start), *rows, free_below, loops)
+    if not loops.any():
         return flat, np.ones(flat.n_actions)
+    loop = (flat.successor == flat.outcome_state) & (flat.cost < free_below)
     looped = np.bincount(flat.outcome_action[loop], minlength=flat.n_actions) > 0
     flat = flat.kept(~loop)
     away = np.bincount(flat.outcome_action, weights=flat.probability, minlength=flat.n_actions)
@@ -301,18 +314,29 @@ def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray
 def _without_short_cycles(flat: _Flat, stride: int) -> _Flat:
     """Make outcomes that cost less than a level free where they form cycles."""
     short = flat.cost < stride
-    _, _, block = ordered_blocks(offsets(short)[flat.arc_start], flat.successor[short])[0]
+    _, _, block = ordered_blocks(offsets(short)[flat.arc_start], flat.successor[short]).blocks
     inside = short & (block[flat.outcome_state] == block[flat.successor])
     return replace(flat, cost=np.where(inside, 0, flat.cost)) if inside.any() else flat
 
 
-def _merged(flat: _Flat) -> _Flat:
-    """Sort each action's outcomes in place by cost, free ones first, and merge equal ones."""
-    if not sort_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability):
-        return flat
-    outcome_start = merge_rows(flat.outcome_start, flat.cost, flat.successor, flat.probability)
-    columns = {name: getattr(flat, name)[: outcome_start[-1]] for name in ("probability", "successor", "cost")}
-    return replace(flat, outcome_start=outcome_start, **columns)
+def _merged(flat: _Flat, free_below: int, stride: int) -> tuple[_Flat, IntArray, FloatArray]:
+    """Sort each action's outcomes by cost, free ones first, and merge equal ones.
+
+    Also return where the free outcomes of each action end, and its expected cost in levels.
+    """
+    n, start, probability = len(flat.cost), flat.outcome_start, np.empty(len(flat.cost))
+    size, free = np.empty(flat.n_actions, dtype=np.int64), np.empty(flat.n_actions, dtype=np.int64)
+    rows, mean = (read_only(flat.probability), flat.cost, flat.successor), np.empty(flat.n_actions)
+    in_parts(sort_rows, n, cut(start), start, free_below, float(stride), *rows, probability, size, free, mean)
+    merged = offsets(size)
+    if merged[-1] < n:
+        columns = flat.cost, flat.successor, probability.view(np.int64)
+        in_parts(close_gaps, n, columns, start, merged)
+    n = merged[-1]
+    flat = replace(
+        flat, outcome_start=merged, probability=probability[:n], successor=flat.successor[:n], cost=flat.cost[:n]
+    )
+    return flat, merged[:-1] + free, mean
 
 
 def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:

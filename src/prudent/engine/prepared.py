@@ -5,7 +5,7 @@ Costs are whole, non-negative numbers of *levels* above best luck; zero-cost end
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from prudent.engine.cost_scale import CostScale
 from prudent.kernels.acyclic import least_behind
-from prudent.kernels.backward_induction import layers_ahead
-from prudent.kernels.counting import mean_costs
+from prudent.kernels.counting import mean_costs, stop_below
 from prudent.kernels.graphs import UNREACHED, best_luck
 from prudent.kernels.layout import layers, least_costs
-from prudent.kernels.search import downhill, least_ahead
-from prudent.models.graph import Blocks, entering, ordered_blocks, towards
+from prudent.kernels.search import downhill, lower_behind
+from prudent.models.graph import Blocks, Order, entering, least_ahead, ordered_blocks, peeled, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
+from prudent.runtime.team import cut, in_parts
 
 __all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "recall", "remember", "restrict", "restrict_to"]
 
@@ -85,40 +85,58 @@ class Prepared(Rows):
     model_action: IntArray  # (n_actions,)  the model's action; -1: the first chance step
     plays: FloatArray  # (n_actions,)  expected number of plays in a row, since free loops are dropped
     between: bool = False  # whether costs may lie between levels: ``cost`` is rounded up, ``fine`` is meant
-    mean_cost: FloatArray = field(init=False)  # (n_actions,)  expected cost in levels, not rounded
 
-    def __post_init__(self) -> None:
-        mean = mean_costs(self.outcome_start, self.probability, self.fine, float(self.scale.stride))
-        object.__setattr__(self, "mean_cost", mean)
+    @cached_property
+    def mean_cost(self) -> FloatArray:
+        """(n_actions,)  The expected cost of each action in levels, not rounded."""
+        mean = np.empty(self.n_actions)
+        rows = cut(self.outcome_start), self.outcome_start, self.probability, self.fine
+        in_parts(mean_costs, len(self.fine), *rows, float(self.scale.stride), mean)
+        return mean
 
     @cached_property
     def free_blocks(self) -> Blocks:
         """The components of the zero-cost graph, successors first; also successors at less than a level ``between``."""
         if self.acyclic:
             return self.blocks
-        free = self.fine < self.scale.stride if self.between else self.cost == 0
-        free_start = offsets(free)[self.arc_start]
-        return ordered_blocks(free_start, self.successor[free])[0]
+        stop = np.empty(self.n_actions, dtype=np.int64)
+        free = (self.fine, self.scale.stride) if self.between else (self.cost, 1)
+        in_parts(stop_below, len(self.cost), cut(self.outcome_start), self.outcome_start, *free, stop)
+        found = peeled(self.action_start, self.outcome_start, stop, self.successor)
+        if found is None:
+            inside = free[0] < free[1]
+            return ordered_blocks(offsets(inside)[self.arc_start], self.successor[inside]).blocks
+        order, layer = found
+        self.__dict__["free_depth"] = layer[order.blocks[1]]
+        return order.blocks
 
     @cached_property
-    def _ordered(self) -> tuple[Blocks, bool]:
+    def free_depth(self) -> IntArray:
+        """(n_blocks,)  The most such outcomes, from block to block, on a path from each of the free blocks."""
+        block_start, _, block_of = self.free_blocks
+        if "free_depth" in self.__dict__:  # found with the blocks
+            known: IntArray = self.__dict__["free_depth"]
+            return known
+        depth, free = np.empty(len(block_start) - 1, dtype=np.int64), self.cost
+        if self.between:
+            free = self.scale.down(self.fine)
+        layers(self.action_start, self.outcome_start, self.successor, free, 1, block_of, depth)
+        return depth
+
+    @cached_property
+    def order(self) -> Order:
+        """The components of the whole graph, successors first; without cycles, in layers."""
         return ordered_blocks(self.arc_start, self.successor)
 
     @property
     def blocks(self) -> Blocks:
         """The components of the whole graph, successors first."""
-        return self._ordered[0]
+        return self.order.blocks
 
     @property
     def acyclic(self) -> bool:
         """Whether no state can be visited twice."""
-        return self._ordered[1]
-
-    @cached_property
-    def layers(self) -> tuple[IntArray, IntArray]:
-        """Where each layer of a model without cycles starts, and its states: successors are in layers before."""
-        start, state = layers_ahead(self.blocks[1], self.arc_start, self.successor)
-        return start, state
+        return self.order.acyclic
 
     @cached_property
     def entering(self) -> tuple[IntArray, IntArray]:
@@ -141,7 +159,9 @@ class Prepared(Rows):
 
     def proper_choice(self) -> IntArray:
         """Choose in each state an action that may move closer to a goal: such a policy reaches one in the end."""
-        choice: IntArray = downhill(self.action_start, self.outcome_start, self.successor, self.distance)
+        choice = np.empty(self.n_states, dtype=np.int64)
+        rows = self.action_start, self.outcome_start, self.successor
+        in_parts(downhill, len(self.successor), cut(self.arc_start), *rows, self.distance, choice)
         return choice
 
     @property
@@ -165,13 +185,19 @@ class Prepared(Rows):
         Where costs are rounded up, the total is rounded as a whole, which may give fewer levels than cost by cost.
         """
         up = self.scale.rounded and bool((self.cost * self.scale.stride >= self.fine).all())
-        least = np.full(self.n_states, np.iinfo(np.int64).max // 2)
-        far = int(least[0])
-        rows = self.arc_start, self.successor, self.fine if up else self.cost, self.start
+        far = np.iinfo(np.int64).max // 2
+        least = np.full(self.n_states, far)
+        least[self.start] = 0
+        rows = self.arc_start, self.successor, self.fine if up else self.cost
         if self.acyclic:
-            least_behind(self.blocks[1], *rows, least)
+            in_parts(least_behind, len(self.cost), *self.order.forwards, *rows, least)
         else:
-            least_costs(*rows, least)
+            lowered, changed = np.full(self.n_states, -1, dtype=np.int8), np.zeros(2 * PASSES, dtype=bool)
+            lowered[self.start] = 0
+            in_parts(lower_behind, len(self.cost), cut(self.arc_start), *rows, least, lowered, changed)
+            if changed[-1]:
+                least[:] = far
+                least_costs(*rows, self.start, least)
         least[least == far] = least[least < far].max()  # unreachable states get the largest finite value
         return self.scale.up(least) if up else least
 

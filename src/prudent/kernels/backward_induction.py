@@ -28,43 +28,6 @@ class Parts(NamedTuple):
     before: np.ndarray  # (n_parts,)  how many parts are in the layers before
 
 
-@njit(cache=True)
-def layers_ahead(backwards, arc_start, successor):
-    """Return where each layer starts and its states: a state is one layer after the last of its successors'."""
-    layer, n_layers = np.empty(len(backwards), dtype=np.int32), 0
-    for s in backwards:
-        last = -1
-        for o in range(arc_start[s], arc_start[s + 1]):
-            last = max(last, layer[successor[o]])
-        layer[s] = last + 1
-        n_layers = max(n_layers, last + 2)
-    start = np.zeros(n_layers + 1, dtype=np.int64)
-    for s in backwards:
-        start[layer[s] + 1] += 1
-    start = np.cumsum(start)
-    free, state = start[:-1].copy(), np.empty(len(backwards), dtype=np.int64)
-    for s in range(len(backwards)):
-        state[free[layer[s]]] = s
-        free[layer[s]] += 1
-    return start, state
-
-
-@njit(cache=True)
-def cut_layers(layer_start, state, arc_start, most):
-    """Cut each layer into parts of about ``most`` arcs."""
-    part_start, before = np.empty(len(state) + 1, dtype=np.int64), np.empty(len(state), dtype=np.int64)
-    n_parts = 0
-    for layer in range(len(layer_start) - 1):
-        first, arcs = n_parts, most
-        for i in range(layer_start[layer], layer_start[layer + 1]):
-            if arcs >= most:
-                part_start[n_parts], before[n_parts], arcs = i, first, 0
-                n_parts += 1
-            arcs += arc_start[state[i] + 1] - arc_start[state[i]] + 1
-    part_start[n_parts] = len(state)
-    return Parts(state, part_start[: n_parts + 1].copy(), before[:n_parts].copy())
-
-
 class Actions(NamedTuple):
     """The actions of a model: their outcomes, their own costs, and the relative rounding error of their sums."""
 

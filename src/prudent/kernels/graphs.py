@@ -8,6 +8,8 @@ import heapq
 import numpy as np
 from numba import njit
 
+from prudent.kernels.team import draw
+
 UNREACHED = 2**62
 """Stands for an infinite cost in integer arrays."""
 
@@ -163,19 +165,28 @@ def best_luck(is_goal, action_state, outcome_action, enter_start, enter, cost, l
     return -1
 
 
-@njit(cache=True)
-def never_bounded(action_start, outcome_start, successor, cost):
-    """Return whether every action may cost something and lead to other states than goals: then nothing bounds costs."""
-    for a in range(len(outcome_start) - 1):
-        last = True
-        for o in range(outcome_start[a], outcome_start[a + 1]):
-            s = successor[o]
-            if cost[o] > 0 and action_start[s] < action_start[s + 1]:
-                last = False
-                break
-        if last:
-            return False
-    return True
+@njit(cache=True, nogil=True)
+def may_end(counters, part, outcome_start, successor, cost, is_goal, several, ends):
+    """Set ``ends[0]`` if all outcomes of some action lead to goals, or are free within a block of ``several`` states.
+
+    If there is none, nothing bounds costs: the first state to be settled would have such an action.
+    """
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        if ends[0]:
+            return
+        for a in range(part[k], part[k + 1]):
+            last = True
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                s = successor[o]
+                if not is_goal[s] and (cost[o] > 0 or not several[s]):
+                    last = False
+                    break
+            if last:
+                ends[0] = True
+                return
 
 
 @njit(cache=True)
@@ -195,25 +206,26 @@ def worst_case(
 ):
     """Fill ``worst`` with the least cost that some policy never exceeds (UNREACHED where no policy bounds it).
 
-    Budgets are visited in rising order.  An outcome is *covered* once the budget left after it suffices from its
-    successor.  A state is settled at the least budget at which one of its actions has all outcomes covered.
+    Budgets are visited in rising order.  An action is *covered* once, after each of its outcomes, the budget left
+    suffices from the successor.  A state is settled at the least budget at which one of its actions is covered.
     Free outcomes within one block of the zero-cost graph are judged together: the largest set of states of the
     block that can stay among themselves and settled states is settled.  A policy that stays so leaves the block
     with probability 1, because zero-cost end components are collapsed.
     """
     n_states = len(action_start) - 1
     n_actions = len(outcome_start) - 1
-    pending = np.zeros(n_actions, dtype=np.int64)
+    pending, needs = np.zeros(n_actions, dtype=np.int64), np.zeros(n_actions, dtype=np.int64)
     for a in range(n_actions):
         for o in range(outcome_start[a], outcome_start[a + 1]):
             if cost[o] > 0 or block_of[successor[o]] != block_of[action_state[a]]:
                 pending[a] += 1
+    covered = pending == 0
     settled = np.zeros(n_states, dtype=np.bool_)
     chosen = np.zeros(n_states, dtype=np.bool_)
     listed = np.zeros(n_states, dtype=np.bool_)
     stack, queue = np.empty(n_states, dtype=np.int64), np.empty(n_states, dtype=np.int64)
     ready, waiting = np.empty(len(block_start), dtype=np.int64), np.zeros(len(block_start), dtype=np.bool_)
-    heap = [(np.int64(0), np.int64(-1))]  # (budget, outcome that becomes covered there)
+    heap = [(np.int64(0), np.int64(-1))]  # (budget, action whose outcomes are all covered there)
     top = 0
     for s in range(n_states):
         worst[s] = UNREACHED
@@ -228,19 +240,22 @@ def worst_case(
             s = stack[top]
             for i in range(enter_start[s], enter_start[s + 1]):
                 o = enter[i]
-                t = action_state[outcome_action[o]]
+                a = outcome_action[o]
+                t = action_state[a]
                 if not settled[t] and (cost[o] > 0 or block_of[t] != block_of[s]):
-                    heapq.heappush(heap, (worst[s] + cost[o], o))
+                    needs[a] = max(needs[a], worst[s] + cost[o])
+                    pending[a] -= 1
+                    if pending[a] == 0:
+                        heapq.heappush(heap, (needs[a], np.int64(a)))
         if len(heap) == 0:
             return
         budget, n_ready = heap[0][0], 0
         while len(heap) > 0 and heap[0][0] == budget:  # all that is covered at this budget is judged at once
-            covered = heapq.heappop(heap)[1]
-            if covered >= 0:
-                a = outcome_action[covered]
-                pending[a] -= 1
-                block = block_of[action_state[a]]
-                if pending[a] == 0 and not settled[action_state[a]] and not waiting[block]:
+            now = heapq.heappop(heap)[1]
+            if now >= 0:
+                covered[now] = True
+                block = block_of[action_state[now]]
+                if not settled[action_state[now]] and not waiting[block]:
                     waiting[block] = True
                     ready[n_ready] = block
                     n_ready += 1
@@ -260,7 +275,7 @@ def worst_case(
                 listed[t] = False
                 keeps = False
                 for b in range(action_start[t], action_start[t + 1]):
-                    inside = pending[b] == 0
+                    inside = covered[b]
                     for k in range(outcome_start[b], outcome_start[b + 1]):
                         r = successor[k]
                         if not inside:

@@ -5,6 +5,8 @@ from heapq import heappop, heappush
 import numpy as np
 from numba import njit
 
+from prudent.kernels.team import draw
+
 
 @njit(cache=True)
 def alike(outcome_start, successor, cost, bits, like, shift):
@@ -89,6 +91,18 @@ def least_costs(arc_start, successor, cost, start, least):
             if spent + cost[o] < least[t]:
                 least[t] = spent + cost[o]
                 heappush(heap, (least[t], np.int64(t)))
+
+
+@njit(cache=True, nogil=True)
+def looks_back_less(counters, part, arc_start, successor, cost, delay, tile, short):
+    """Count, for each part, the outcomes that look back less than a tile."""
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        for s in range(part[k], part[k + 1]):
+            for o in range(arc_start[s], arc_start[s + 1]):
+                short[k] += cost[o] + delay[s] - delay[successor[o]] < tile
 
 
 @njit(cache=True)

@@ -6,18 +6,117 @@ The arcs of node ``i`` lead to ``target[arc_start[i]:arc_start[i + 1]]``.
 import numpy as np
 from numba import njit
 
+from prudent.kernels.intrinsics import lower_atomically
+from prudent.kernels.team import draw, end, finish, wait_for
 
-@njit(cache=True)
-def in_order(arc_start, target):
-    """Return 1 if all arcs lead to higher numbers, -1 if all lead to lower ones, else 0."""
-    up, down = True, True
-    for i in range(len(arc_start) - 1):
-        for j in range(arc_start[i], arc_start[i + 1]):
-            up = up and target[j] > i
-            down = down and target[j] < i
-        if not (up or down):
-            return 0
-    return -1 if down else 1
+
+@njit(cache=True, nogil=True)
+def look_around(counters, part, arc_start, target, start, low, high, entered, rising, falling):
+    """Find the least and the greatest number that each node leads to, and which nodes any arc leads to.
+
+    ``rising[0]`` becomes False if not all nodes but the start lead to higher numbers, ``falling[0]`` if not all lead to
+    lower ones; if neither holds the rest is left out.
+    """
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        if not (rising[0] or falling[0]):
+            return
+        up, down = True, True
+        for i in range(part[k], part[k + 1]):
+            least, most = len(low), -1
+            for j in range(arc_start[i], arc_start[i + 1]):
+                least, most = min(least, target[j]), max(most, target[j])
+                entered[target[j]] = True
+            low[i], high[i] = least, most
+            up = up and (least > i or i == start)
+            down = down and (most < i or i == start)
+            if not (up or down):
+                break
+        if not up:
+            rising[0] = False
+        if not down:
+            falling[0] = False
+
+
+@njit(cache=True, nogil=True)
+def spread(counters, part, arc_start, target, found, done, grew):
+    """Mark as ``found`` all nodes that those found already lead to; ``done`` are those whose arcs were followed.
+
+    ``grew`` says in which turns arcs were followed; if in the last one too, there may be more.
+    """
+    parts = len(part) - 1
+    while True:
+        number = draw(counters)
+        if number >= len(grew) * parts:
+            return
+        turn, k = number // parts, number % parts
+        wait_for(counters, turn * parts)
+        if turn > 0 and not grew[turn - 1]:
+            end(counters)
+            return
+        for i in range(part[k], part[k + 1]):
+            if found[i] and not done[i]:
+                done[i] = grew[turn] = True
+                for j in range(arc_start[i], arc_start[i + 1]):
+                    found[target[j]] = True
+        finish(counters)
+
+
+@njit(cache=True, nogil=True)
+def lead_back(counters, part, arc_start, target, leads, grew):
+    """Mark in ``leads`` all nodes that lead to those marked already; ``grew`` says in which turns, to and fro."""
+    parts = len(part) - 1
+    while True:
+        number = draw(counters)
+        if number >= len(grew) * parts:
+            return
+        turn, k = number // parts, number % parts
+        wait_for(counters, turn * parts)
+        if turn > 0 and not grew[turn - 1]:
+            end(counters)
+            return
+        if turn % 2 == 0:
+            k = parts - 1 - k
+        for i in range(part[k], part[k + 1]):
+            if not leads[i]:
+                for j in range(arc_start[i], arc_start[i + 1]):
+                    if leads[target[j]]:
+                        leads[i] = grew[turn] = True
+                        break
+        finish(counters)
+
+
+@njit(cache=True, nogil=True)
+def peel(counters, part, action_start, outcome_start, stop, successor, layer, grew):
+    """Fill ``layer`` with the length of the longest path from each node along outcomes up to ``stop`` of their rows.
+
+    It enters with -1; so it stays where there is a cycle ahead, or where ``grew`` has too few turns.
+    """
+    parts = len(part) - 1
+    while True:
+        number = draw(counters)
+        if number >= len(grew) * parts:
+            return
+        turn, k = number // parts, number % parts
+        wait_for(counters, turn * parts)
+        if turn > 0 and not grew[turn - 1]:
+            end(counters)
+            return
+        for s in range(part[k], part[k + 1]):
+            if layer[s] >= 0:
+                continue
+            waits = False
+            for a in range(action_start[s], action_start[s + 1]):
+                for o in range(outcome_start[a], stop[a]):
+                    waits = waits or not 0 <= layer[successor[o]] < turn
+                if waits:
+                    break
+            if not waits:
+                layer[s] = turn
+                grew[turn] = True
+        finish(counters)
 
 
 @njit(cache=True)
@@ -93,27 +192,63 @@ def all_lead_to(block_start, block_state, block_of, arc_start, target, marked):
     return True
 
 
-@njit(cache=True)
-def least_ahead(arc_start, target, cost, least, passes):
+@njit(cache=True, nogil=True)
+def lower_ahead(counters, part, arc_start, target, cost, least, changed):
     """Lower each node's value to the least of cost plus value along its arcs, until nothing changes.
 
-    Values enter with 0 at the ends and large numbers elsewhere; without ``cost`` they count arcs.  Returns whether so
-    many passes, to and fro, suffice.
+    Values enter with 0 at the ends and large numbers elsewhere; without ``cost`` they count arcs.  Each turn goes over
+    all nodes, to and fro; ``changed`` says which turns changed something.
     """
-    n = len(least)
-    for turn in range(passes):
-        changed = False
-        for i in range(n):
-            s = n - 1 - i if turn % 2 == 0 else i
-            best = least[s]
+    parts = len(part) - 1
+    while True:
+        number = draw(counters)
+        if number >= len(changed) * parts:
+            return
+        turn, k = number // parts, number % parts
+        wait_for(counters, turn * parts)
+        if turn > 0 and not changed[turn - 1]:
+            end(counters)
+            return
+        if turn % 2 == 0:
+            k = parts - 1 - k
+        first, last = part[k], part[k + 1]
+        for i in range(last - first):
+            s = last - 1 - i if turn % 2 == 0 else first + i
+            before = least[s]
             for j in range(arc_start[s], arc_start[s + 1]):
-                best = min(best, (1 if cost is None else cost[j]) + least[target[j]])
-            if best < least[s]:
-                least[s] = best
-                changed = True
-        if not changed:
-            return True
-    return False
+                least[s] = min(least[s], (1 if cost is None else cost[j]) + least[target[j]])
+            if least[s] < before:
+                changed[turn] = True
+        finish(counters)
+
+
+@njit(cache=True, nogil=True)
+def lower_behind(counters, part, arc_start, target, cost, least, lowered, changed):
+    """Lower each node's value to the least of value plus cost along the arcs that lead to it, until nothing changes.
+
+    ``least`` enters with 0 at the start and large numbers elsewhere.  ``lowered[i]`` is the last turn before which node
+    ``i`` was lowered, and enters with 0 at the start, else -1; ``changed`` says after which turns any was.
+    """
+    parts = len(part) - 1
+    while True:
+        number = draw(counters)
+        if number >= len(changed) * parts:
+            return
+        turn, k = number // parts, number % parts
+        wait_for(counters, turn * parts)
+        if turn > 0 and not changed[turn - 1]:
+            end(counters)
+            return
+        for s in range(part[k], part[k + 1]):
+            if lowered[s] != turn:
+                continue
+            for j in range(arc_start[s], arc_start[s + 1]):
+                t = target[j]
+                if least[s] + cost[j] < least[t]:
+                    lower_atomically(least, t, least[s] + cost[j])
+                    lowered[t] = turn + 1
+                    changed[turn] = True
+        finish(counters)
 
 
 @njit(cache=True)
@@ -165,17 +300,18 @@ def next_hops(enter_start, enter_source, marked):
     return hop
 
 
-@njit(cache=True)
-def downhill(action_start, outcome_start, successor, value):
-    """Return the first action of each node with an outcome to a node of lower value; its first action if none."""
-    choice = action_start[:-1].copy()
-    for s in range(len(choice)):
-        found = False
-        for a in range(action_start[s], action_start[s + 1]):
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                if not found and value[successor[o]] < value[s]:
+@njit(cache=True, nogil=True)
+def downhill(counters, part, action_start, outcome_start, successor, value, choice):
+    """Choose the first action of each node with an outcome to a node of lower value; its first action if none has."""
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        for s in range(part[k], part[k + 1]):
+            choice[s], found = action_start[s], False
+            for a in range(action_start[s], action_start[s + 1]):
+                for o in range(outcome_start[a], outcome_start[a + 1]):
+                    found = found or value[successor[o]] < value[s]
+                if found:
                     choice[s] = a
-                    found = True
-            if found:
-                break
-    return choice
+                    break

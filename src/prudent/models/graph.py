@@ -1,18 +1,81 @@
-"""Graphs of a model: reversed arcs, reachability, components in order, end components."""
+"""Graphs of a model: reversed arcs, reachability, components in order, end components, least totals."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from prudent.kernels.acyclic import cut_layers, longest_ahead, runs
 from prudent.kernels.counting import sorted_by
 from prudent.kernels.graphs import staying
-from prudent.kernels.search import in_order, next_hops, reached, strong_components
+from prudent.kernels.search import (
+    lead_back,
+    look_around,
+    lower_ahead,
+    next_hops,
+    peel,
+    reached,
+    spread,
+    strong_components,
+)
 from prudent.models.rows import BoolArray, IntArray, owner, starts
+from prudent.runtime.team import cut, in_parts
 
-__all__ = ["Blocks", "end_components", "entering", "ordered_blocks", "reachable", "towards"]
+__all__ = [
+    "Blocks",
+    "Order",
+    "end_components",
+    "entering",
+    "least_ahead",
+    "ordered_blocks",
+    "peeled",
+    "reachable",
+    "towards",
+]
 
 Blocks = tuple[IntArray, IntArray, IntArray]
 """(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
+
+TURNS = 32
+"""The most turns over all states that a search in turns may take; deeper graphs are searched from state to state."""
+
+SMALL = 512
+"""The fewest arcs in a part of a layer, about a microsecond of work."""
+
+LARGE = 2**16
+"""The fewest arcs of a graph that is searched in turns: on smaller ones other searches take less than a millisecond."""
+
+
+class Order(NamedTuple):
+    """The components of a graph in order; without cycles, in layers, cut into parts that threads draw.
+
+    No state of a layer leads to another one of it.  Part ``k`` begins at ``block_state[part[k]]``; the first
+    ``after[k]`` parts are those of the layers before its own.
+    """
+
+    blocks: Blocks
+    part: IntArray  # (n_parts + 1,)  empty with cycles
+    after: IntArray  # (n_parts,)
+
+    @property
+    def acyclic(self) -> bool:
+        """Whether there are no cycles."""
+        return len(self.part) > 0
+
+    @property
+    def backwards(self) -> tuple[IntArray, IntArray, IntArray]:
+        """What kernels take that go backwards: parts, what they come after, states."""
+        return self.part, self.after, self.blocks[1]
+
+    @property
+    def forwards(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The same for kernels that go forwards."""
+        n = len(self.after)
+        first, layer = np.unique(self.after, return_inverse=True)
+        later = n - np.append(first[1:], n)[layer]
+        return len(self.blocks[1]) - self.part[::-1], later[::-1].copy(), self.blocks[1][::-1].copy()
 
 
 def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
@@ -44,20 +107,117 @@ def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> In
     return hop
 
 
-def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1) -> tuple[Blocks, bool]:
+def least_ahead(arc_start: IntArray, target: NDArray[Any], cost: IntArray | None, least: IntArray, passes: int) -> bool:
+    """Lower each state's value to the least of cost plus value along its arcs; return whether so many passes suffice.
+
+    Values enter with 0 at the ends and large numbers elsewhere; without ``cost`` they count arcs.
+    """
+    changed = np.zeros(passes, dtype=bool)
+    in_parts(lower_ahead, len(target), cut(arc_start), arc_start, target, cost, least, changed)
+    return not changed[-1]
+
+
+def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1) -> Order:
     """Return the strongly connected components, ordered so that arcs lead to the same or an earlier one.
 
     The arcs of state ``s`` lead to ``target[arc_start[s]:arc_start[s + 1]]``.  With a start, states that it cannot
-    reach are left out, and are in block -1.  Also return whether there are no cycles.
+    reach are left out, and are in block -1.
     """
-    order = in_order(arc_start, target)
-    if order != 0 and (start < 0 or reached(arc_start, target, start).all()):
-        state = np.arange(len(arc_start) - 1)[::-order].copy()  # the numbers give the order, as in a model by stages
-        return (np.arange(len(arc_start)), state, state), True
+    found = _by_number(arc_start, target, start)
+    if found is None and len(target) >= LARGE:
+        found = _one_component(arc_start, target, start)
+    if found is not None:
+        return found
     # SciPy's components need a matrix of distinct arcs, which takes longer to make than the components to find.
     block_start, block_of, acyclic = strong_components(arc_start, target, start)
     known = np.flatnonzero(block_of >= 0)
-    return (block_start, known[sorted_by(block_of[known], block_start)], block_of), acyclic
+    state = known[sorted_by(block_of[known], block_start)]
+    if not acyclic:
+        return _cyclic((block_start, state, block_of))
+    layer = np.empty(len(block_of), dtype=np.int64)
+    longest_ahead(state, arc_start, target, layer)
+    return _by_layer(layer, known, arc_start)
+
+
+def _cyclic(blocks: Blocks) -> Order:
+    none = np.empty(0, dtype=np.int64)
+    return Order(blocks, none, none)
+
+
+def _layered(state: IntArray, layer_start: IntArray, arc_start: IntArray) -> Order:
+    """Return the order without cycles that lists ``state``, in layers."""
+    n = len(state)
+    part, after = np.empty(n + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
+    parts = cut_layers(layer_start, state, arc_start, SMALL, part, after)
+    block_of = np.full(len(arc_start) - 1, -1)
+    block_of[state] = np.arange(n)
+    return Order((np.arange(n + 1), state, block_of), part[: parts + 1].copy(), after[:parts].copy())
+
+
+def _by_layer(layer: IntArray, known: IntArray, arc_start: IntArray) -> Order:
+    """Return the order of known states by their layers."""
+    layer_start = starts(layer[known], int(layer[known].max()) + 1)
+    return _layered(known[sorted_by(layer[known], layer_start)], layer_start, arc_start)
+
+
+def _by_number(arc_start: IntArray, target: IntArray, start: int) -> Order | None:
+    """Return the order if the states' numbers give it, as in a model by stages, and all are reached.
+
+    The start, which no arc may lead to, can have any number.  All others are reached if arcs lead to all of them:
+    following arcs back never comes to a state twice, and so ends at the start.
+    """
+    n = len(arc_start) - 1
+    low, high, entered = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
+    rising, falling = np.ones(1, dtype=bool), np.ones(1, dtype=bool)
+    in_parts(look_around, len(target), cut(arc_start), arc_start, target, start, low, high, entered, rising, falling)
+    if not (rising[0] or falling[0]):
+        return None
+    state = np.arange(n)[:: -1 if rising[0] else 1].copy()
+    near = n - 1 - low if rising[0] else high  # places in that list; -1 for none
+    if start >= 0:
+        if entered[start] or entered.sum() < n - 1:
+            return None
+        place = np.flatnonzero(state == start)[0]
+        state = np.append(np.delete(state, place), start)
+        near = np.where(near > place, near - 1, near)
+        near[start] = n - 1  # a layer of its own
+    layer_start = np.empty(n + 1, dtype=np.int64)
+    layers = runs(near, state, layer_start)
+    return _layered(state, layer_start[: layers + 1], arc_start)
+
+
+def _one_component(arc_start: IntArray, target: IntArray, start: int) -> Order | None:
+    """Return the order if what the start reaches is one component, apart from states without arcs; None if unknown."""
+    n, leaf = len(arc_start) - 1, np.diff(arc_start) == 0
+    root = start if start >= 0 else int(np.argmin(leaf))
+    found, done, leads = (np.zeros(n, dtype=bool) for _ in range(3))
+    found[root] = leads[root] = True
+    graph, grew = (cut(arc_start), arc_start, target), np.zeros(TURNS, dtype=bool)
+    in_parts(spread, len(target), *graph, found, done, grew)
+    inside = found & ~leaf
+    if grew[-1] or inside.sum() < 2 or (start < 0 and not (inside | leaf).all()):
+        return None
+    in_parts(lead_back, len(target), *graph, leads, np.zeros(TURNS, dtype=bool))
+    if not leads[inside].all():
+        return None
+    alone, together = np.flatnonzero(leaf & found if start >= 0 else leaf), np.flatnonzero(inside)
+    block_of = np.full(n, -1)
+    block_of[alone], block_of[together] = np.arange(len(alone)), len(alone)
+    block_start = np.append(np.arange(len(alone) + 1), len(alone) + len(together))
+    return _cyclic((block_start, np.append(alone, together), block_of))
+
+
+def peeled(
+    action_start: IntArray, outcome_start: IntArray, stop: IntArray, successor: IntArray
+) -> tuple[Order, IntArray] | None:
+    """Return the order along the first outcomes of each action, up to ``stop``; None if it has cycles or many layers.
+
+    Also return the length of the longest path from each state.
+    """
+    n = len(action_start) - 1
+    layer, grew, arc_start = np.full(n, -1), np.zeros(TURNS, dtype=bool), outcome_start[action_start]
+    in_parts(peel, len(successor), cut(arc_start), action_start, outcome_start, stop, successor, layer, grew)
+    return (_by_layer(layer, np.arange(n), arc_start), layer) if (layer >= 0).all() else None
 
 
 def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:

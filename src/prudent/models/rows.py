@@ -1,11 +1,12 @@
 """Compressed rows, state -> action -> outcome: which items belong to which row."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BoolArray", "FloatArray", "IntArray", "Rows", "offsets", "owner", "ranges", "row_of", "starts"]
+__all__ = ["BoolArray", "FloatArray", "IntArray", "Rows", "offsets", "owner", "ranges", "read_only", "row_of", "starts"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -30,6 +31,13 @@ def starts(row: IntArray, n_rows: int) -> IntArray:
 def offsets(size: ArrayLike) -> IntArray:
     """Return where each row starts, and where the last ends, given how many items each has."""
     return np.append(0, np.cumsum(size, dtype=np.int64))
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to; kernels are compiled for one kind of array or the other."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def ranges(start: IntArray, row: IntArray) -> IntArray:

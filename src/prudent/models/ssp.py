@@ -23,6 +23,9 @@ __all__ = ["SSP", "check_model", "repeated"]
 SUM_TOLERANCE = 1e-9
 """How far the probabilities of one action may be from 1 before the model is refused."""
 
+LARGEST = float(np.finfo(np.float64).max)
+"""The largest finite number."""
+
 SHOWN = 20
 """The most places that a message lists for one kind of problem."""
 
@@ -65,6 +68,7 @@ class SSP(Rows):
     name: str = "model"
     notes: tuple[str, ...] = ()  # what a reader decided where its file was silent; plans and reports repeat it
     deviation: float = field(init=False, default=0.0)  # largest |sum of probabilities - 1| as given
+    possible: bool = field(init=False, default=True)  # whether all outcomes, the initial ones too, may happen
 
     def __post_init__(self) -> None:
         for item in fields(self)[:7]:
@@ -88,6 +92,7 @@ class SSP(Rows):
         object.__setattr__(self, "probability", probability)
         object.__setattr__(self, "initial_probability", initial)
         object.__setattr__(self, "deviation", max(deviation, initial_deviation))
+        object.__setattr__(self, "possible", bool(min(probability.min(initial=1.0), initial.min()) > 0))
 
     @property
     def n_outcomes(self) -> int:
@@ -310,17 +315,24 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
 
     for action in places(size == 0):
         yield f"{model.place(action)} has no outcomes; give at least one (probability, next state, cost)"
-    bad = ~((p >= 0) & (p <= 1 + SUM_TOLERANCE))
+    bad = _outside(p, 0, 1 + SUM_TOLERANCE)
     for o in places(bad):
         yield f"{at(o)} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
-    for o in places(~np.isfinite(c)):
+    for o in places(_outside(c, -LARGEST, LARGEST)):
         yield f"{at(o)} has an outcome of cost {c[o]}; costs are finite numbers"
-    for o in places((model.successor < 0) | (model.successor >= model.n_states)):
+    for o in places(_outside(model.successor, 0, model.n_states - 1)):
         yield f"{at(o)} leads to state number {model.successor[o]}; the model has {model.n_states} states"
     if not bad.any() and (size > 0).all() and model.n_actions:
         total = np.add.reduceat(p, model.outcome_start[:-1])
         for action in places(np.abs(total - 1) > SUM_TOLERANCE):
             yield f"probabilities of {model.place(action)} {must_be_one(total[action])}"
+
+
+def _outside(values: NDArray[Any], least: float, most: float) -> BoolArray:
+    """Return which values are not between two bounds; an empty array where all are, as in most models."""
+    if len(values) == 0 or (values.min() >= least and values.max() <= most):
+        return np.empty(0, dtype=bool)
+    return ~((values >= least) & (values <= most))
 
 
 def _end_problems(model: SSP) -> Iterator[str]:

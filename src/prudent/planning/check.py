@@ -12,11 +12,11 @@ from prudent.engine.values.worst_case import true_worst_case
 from prudent.errors import ModelError, PrudentError, as_number
 from prudent.io.formats import load
 from prudent.models.graph import ordered_blocks, reachable
-from prudent.models.rows import BoolArray, owner, starts
+from prudent.models.rows import BoolArray, IntArray, offsets, owner
 from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.policies.distribution import check_alpha
-from prudent.runtime.limits import Limits, Stopped, shown_bytes
+from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["Report", "about_avoided", "check"]
@@ -196,39 +196,42 @@ def check(
             return Report(str(model), problems=(str(error),))
     known: dict[str, Any] = {}
     problems: list[str] = []
+    arcs = _arcs(model)
     try:
-        prepared = prepare(model)
-        known = _findings(prepared, "as finely as the gap asks for" if step is None else f"to multiples of {step:g}")
+        with in_force(limits):
+            how = "as finely as the gap asks for" if step is None else f"to multiples of {step:g}"
+            known = _findings(prepare(model), arcs, how)
         known["forecast"] = forecast(model, alpha, step, limits)
     except Stopped as stopped:
         known["notes"] += (str(stopped),)
     except PrudentError as error:
         problems.append(str(error))
-    arc = np.flatnonzero(model.probability > 0)
-    action_of = owner(model.outcome_start)
-    source, target = owner(model.action_start)[action_of[arc]], model.successor[arc]
-    _, acyclic = ordered_blocks(starts(source, model.n_states), target)
     return Report(
         model=model.name,
         states=model.n_states,
         actions=model.n_actions,
         outcomes=model.n_outcomes,
         goals=int(model.is_goal.sum()),
-        acyclic=acyclic,
+        acyclic=ordered_blocks(*arcs).acyclic,
         deviation=model.deviation,
         problems=tuple(problems),
         **known,
     )
 
 
-def _findings(prepared: Prepared, how: str) -> dict[str, Any]:
+def _arcs(model: SSP) -> tuple[IntArray, IntArray]:
+    """Return the possible outcomes of each state: where they start, and where they lead."""
+    possible = model.probability > 0
+    return offsets(possible)[model.arc_start], model.successor[possible]
+
+
+def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> dict[str, Any]:
     model = prepared.model
-    arc = np.flatnonzero(model.probability > 0)
-    source = owner(model.action_start)[owner(model.outcome_start)[arc]]
-    found = np.zeros(model.n_states, dtype=bool)
+    arc_start, target = arcs
+    source, found = owner(arc_start), np.zeros(model.n_states, dtype=bool)
     for start in model.initial_state[model.initial_probability > 0].tolist():
         if not found[start]:
-            found |= reachable(source, model.successor[arc], model.n_states, start)
+            found |= reachable(source, target, model.n_states, start)
     pruned = prepared.members.state_of < 0
     avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (

@@ -121,6 +121,11 @@ class Limits:
         more = max((1 + REST) * self.time_limit, self.time_limit - self.left + AT_LEAST)
         return replace(self, time_limit=more, interrupted=False)
 
+    @property
+    def without_time(self) -> "Limits":
+        """The same memory and threads, without a limit on time: for values that an answer needs."""
+        return Limits(self.memory, threads=self.threads)
+
     def check(self, need: int, what: str, advice: str) -> None:
         """Refuse work that needs more memory than is allowed, before it takes any."""
         if need > self.memory:

@@ -6,10 +6,16 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
+import numpy as np
+from numpy.typing import NDArray
+
 from prudent.kernels.team import new_counters
 from prudent.runtime.limits import threads_in_force
 
-__all__ = ["in_parts", "side_by_side"]
+__all__ = ["cut", "in_parts", "side_by_side"]
+
+GRAIN = 2**14
+"""Items in a part: some ten microseconds of work."""
 
 SHARE = 100_000
 """The fewest items that a thread is begun for: a few times what that takes."""
@@ -60,6 +66,15 @@ def side_by_side(lanes: int, work: Callable[[int], None]) -> None:
         _idle.extend(hands)
     if raised:
         raise raised[0]
+
+
+def cut(start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where to cut rows, which begin at ``start``, into parts of about ``GRAIN`` items."""
+    rows, items = len(start) - 1, int(start[-1])
+    if items <= GRAIN:
+        return np.array([0, rows])
+    inside = np.searchsorted(start, np.arange(GRAIN, items, GRAIN))
+    return np.unique(np.concatenate([[0], inside, [rows]]))
 
 
 def in_parts(kernel: Callable[..., None], items: float, *arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""Models without cycles take a shorter way, to the same place; and so do rows that are short."""
+"""Models without cycles take a shorter way, to the same place."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.kernels.counting import sort_rows
 from prudent.models.graph import ordered_blocks, reachable, towards
 from prudent.models.rows import starts
 from prudent.runtime.limits import Limits, in_force
@@ -49,7 +48,7 @@ def test_the_short_way_and_the_long_way_meet(seed, step):
     for name in ("action_start", "outcome_start", "probability", "successor", "fine", "cost", "free_stop", "plays"):
         assert np.array_equal(getattr(short, name), getattr(long, name)), name
     assert np.array_equal(short.scale.luck[:-1], long.scale.luck[:-1])
-    long.__dict__["_ordered"] = (long.blocks, False)  # as if there were cycles
+    long.__dict__["order"] = long.order._replace(part=np.empty(0, dtype=np.int64))  # as if there were cycles
     assert np.array_equal(least_worst_case(short).value, least_worst_case(long).value)
     assert np.array_equal(least_worst_case(short).action_value, least_worst_case(long).action_value)
     quick, slow = least_expected_cost(short), least_expected_cost(long)
@@ -65,7 +64,7 @@ def test_the_short_way_and_the_long_way_meet(seed, step):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_bits_for_any_number_of_threads(seed, monkeypatch):
     monkeypatch.setattr("prudent.runtime.team.SHARE", 1)
-    monkeypatch.setattr("prudent.engine.values.bellman.PART", 5)
+    monkeypatch.setattr("prudent.models.graph.SMALL", 5)
     model = staged(30, 8, seed)
 
     def found(threads):
@@ -75,18 +74,6 @@ def test_the_same_bits_for_any_number_of_threads(seed, monkeypatch):
 
     for threads in (2, 5):
         assert all(np.array_equal(one, other) for one, other in zip(found(1), found(threads), strict=True))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_layers_come_after_those_they_lead_to(seed):
-    prepared = prepare(staged(30, 8, seed))
-    start, state = prepared.layers
-    layer = np.empty(prepared.n_states, dtype=int)
-    layer[state] = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    assert np.array_equal(np.sort(state), np.arange(prepared.n_states))
-    after = np.zeros(prepared.n_states, dtype=int)
-    np.maximum.at(after, prepared.outcome_state, layer[prepared.successor] + 1)
-    assert np.array_equal(layer, after)
 
 
 def staged(stages, width, seed):
@@ -125,26 +112,13 @@ def test_searches_agree_with_scipy(seed):
     assert np.array_equal(towards(source, target, n, marked), np.where(before[:n] == n, -1, np.maximum(before[:n], -1)))
 
     order = np.argsort(source, kind="stable")
-    (block_start, block_state, block_of), acyclic = ordered_blocks(starts(source, n), target[order])
+    found = ordered_blocks(starts(source, n), target[order])
+    block_start, block_state, block_of = found.blocks
     count, label = connected_components(matrix, connection="strong")
     assert len(block_start) - 1 == count
     assert (block_of[source] >= block_of[target]).all()
     assert np.array_equal(np.sort(block_state), np.arange(n))
-    assert acyclic == (count == n and not (source == target).any())
+    assert found.acyclic == (count == n and not (source == target).any())
     for block in range(count):
         members = block_state[block_start[block] : block_start[block + 1]]
         assert np.array_equal(members, np.flatnonzero(label == label[members[0]]))
-
-
-@pytest.mark.parametrize("size", [1, 2, 32, 33, 500])
-def test_rows_are_sorted_as_lexsort_does(size):
-    rng = np.random.default_rng(size)
-    outcome_start = np.array([0, size, 3 * size])
-    cost, successor = rng.integers(0, 5, 3 * size), rng.integers(0, 5, 3 * size)
-    probability = rng.random(3 * size)
-    order = np.lexsort((successor, cost, np.repeat([0, 1, 1], size)))
-    sorted_ = cost[order], successor[order], probability[order]
-    twins = (np.diff(np.stack([*sorted_[:2], np.repeat([0, 1, 1], size)])) == 0).all(axis=0).any()
-    assert sort_rows(outcome_start, cost, successor, probability) == twins
-    for found, wanted in zip((cost, successor, probability), sorted_, strict=True):
-        assert np.array_equal(found, wanted)

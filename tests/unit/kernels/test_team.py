@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from prudent.kernels.team import draw, finish, new_counters, wait_for
+from prudent.kernels.intrinsics import lower_atomically
+from prudent.kernels.team import draw, end, finish, new_counters, wait_for
 from prudent.runtime.team import side_by_side
 
 
@@ -34,6 +35,31 @@ def test_parts_wait_for_the_round_before(lanes: int) -> None:
     counters = new_counters()
     side_by_side(lanes, lambda lane: smooth(counters, 8, 101, values))
     assert (values[1] == expected).all()
+
+
+@njit(nogil=True)
+def lower(counters, places, values, least):
+    """Lower places to values; whoever draws a number beyond the last one waits until the work is ended."""
+    while True:
+        number = draw(counters)
+        if number > len(values):
+            wait_for(counters, 2 * len(values))
+            return
+        if number == len(values):
+            wait_for(counters, len(values))
+            end(counters)
+            return
+        lower_atomically(least, places[number], values[number])
+        finish(counters)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_places_are_lowered_by_all_lanes(lanes: int) -> None:
+    rng = np.random.default_rng(0)
+    places, values, least = rng.integers(0, 5, 10_000), rng.integers(0, 2**40, 10_000), np.full(5, 2**50)
+    counters = new_counters()
+    side_by_side(lanes, lambda lane: lower(counters, places, values, least))
+    assert least.tolist() == [values[places == each].min() for each in range(5)]
 
 
 def test_what_one_lane_raises_is_raised() -> None:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import rounding
 from prudent.kernels.graphs import UNREACHED
-from prudent.kernels.layout import layers
 from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
 from prudent.kernels.sweep import Places, Turns
 from prudent.kernels.team import new_counters
@@ -100,10 +99,7 @@ def turns_of(prepared: Prepared) -> tuple[Turns, int]:
     than one.
     """
     block_start, block_state, block_of = prepared.free_blocks
-    size = np.diff(block_start)
-    depth = np.empty(len(size), dtype=np.int64)
-    cost = prepared.fine // prepared.scale.stride if prepared.between else prepared.cost
-    layers(prepared.action_start, prepared.outcome_start, prepared.successor, cost, 1, block_of, depth)
+    size, depth = np.diff(block_start), prepared.free_depth
     cyclic = bool((size > 1).any())
     # A layer has two sections, its free cycles being the second.
     section = (2 * depth + (size > 1))[block_of] if cyclic else depth[block_of]

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
-from prudent.kernels.layout import alike, clear_beyond, layers, share, share_rows
+from prudent.kernels.layout import alike, clear_beyond, layers, looks_back_less, share, share_rows
 from prudent.kernels.stretches import Known, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
+from prudent.runtime.team import cut, in_parts
 
 __all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "plain_tiling", "tiling_of"]
 
@@ -101,13 +102,21 @@ def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
     """Lay out a model for tiles; return None if by the rules that is not worth it."""
     if prepared.acyclic:
         return _long(prepared, _Nodes.sharing(prepared), rules)
-    nodes, free_block = _Nodes.of(prepared), prepared.free_blocks[2]
-    depth = np.empty(len(prepared.free_blocks[0]) - 1, dtype=np.int64)
-    layers(*nodes.graph, 1, free_block, depth)
-    delay, sums = nodes.delay(prepared), int(depth.max()) + 1
+    if _crowded(prepared, rules):
+        return None
+    nodes = _Nodes.of(prepared)
+    delay, sums = nodes.delay(prepared), int(prepared.free_depth.max()) + 1
     found: list[tuple[float, Tiling | None]] = [(nodes.cost.size * rules.by_level, None)]
     found += [_cyclic(prepared, nodes, delay, tile, sums, rules) for tile in rules.tiles]
     return min(found, key=lambda each: each[0])[1]
+
+
+def _crowded(prepared: Prepared, rules: Rules) -> bool:
+    """Return whether even the shortest tile is too long for most outcomes: then so are all."""
+    rows = cut(prepared.arc_start), prepared.arc_start, prepared.successor, prepared.cost, prepared.least_spent
+    short = np.zeros(len(rows[0]) - 1, dtype=np.int64)
+    in_parts(looks_back_less, len(prepared.cost), *rows, min(rules.tiles), short)
+    return bool(short.sum() > rules.crowded * len(prepared.cost))
 
 
 @once

@@ -7,13 +7,13 @@ import numpy as np
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
 from prudent.errors import TooLarge
-from prudent.kernels.backward_induction import Actions, Parts, cut_layers, evaluate_backwards
+from prudent.kernels.backward_induction import Actions, Parts, evaluate_backwards
 from prudent.kernels.blocks import Arcs, evaluate_blocks, solve_blocks
 from prudent.kernels.counting import chance_from, sorted_by, sum_rounding
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
 from prudent.models.rows import FloatArray, IntArray
-from prudent.runtime.team import in_parts
+from prudent.runtime.team import cut, in_parts
 
 __all__ = [
     "UNIT",
@@ -34,9 +34,6 @@ __all__ = [
 
 DENSE = 64
 """Blocks up to this size are solved by dense elimination in the kernel, larger ones by :class:`LargeBlock`."""
-
-PART = 600
-"""About how many arcs a part has in backward induction: a microsecond or two."""
 
 LARGEST_FREE = 4096
 """The largest block of the zero-cost graph; its dense matrix takes 128 MB."""
@@ -77,6 +74,9 @@ def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
     block_start, block_state, _ = blocks
     rank = np.empty(prepared.n_states, dtype=np.int32)
     rank[block_state] = np.arange(prepared.n_states, dtype=np.int32)
+    leave = np.empty(prepared.n_actions)
+    rows = cut(prepared.outcome_start), inner_stop, prepared.outcome_start, prepared.probability
+    in_parts(chance_from, len(prepared.cost), *rows, leave)
     return Arcs(
         block_start=block_start,
         block_state=block_state,
@@ -86,7 +86,7 @@ def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
         inner_stop=inner_stop,
         probability=prepared.probability,
         successor=prepared.successor,
-        leave=chance_from(inner_stop, prepared.outcome_start, prepared.probability),
+        leave=leave,
         dense=np.empty((0, 0)),
         work=np.empty((3, 0)),
     )
@@ -228,8 +228,6 @@ def actions_of(prepared: Prepared, k: FloatArray) -> Actions:
     return Actions(*rows, k, rounding(prepared))
 
 
-@once
 def parts_of(prepared: Prepared) -> Parts:
     """Return the layers of a model without cycles, cut into parts for several threads."""
-    parts: Parts = cut_layers(*prepared.layers, prepared.arc_start, PART)
-    return parts
+    return Parts(prepared.blocks[1], prepared.order.part, prepared.order.after)

@@ -46,7 +46,7 @@ from prudent.kernels.rows import (
     room_for,
     sweep_rows,
 )
-from prudent.kernels.search import least_ahead
+from prudent.models.graph import least_ahead
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.limits import go_on, limits_in_force
 from prudent.runtime.progress import Progress
@@ -236,7 +236,7 @@ class LargeBlock:
         """Return whether a policy surely leaves the component in the end."""
         rows = self._rows(self.part, chosen)
         steps = np.where(rows.leave > 0, 0, UNREACHED)
-        return bool(least_ahead(rows.start, rows.column, None, steps, PASSES)) and bool((steps < UNREACHED).all())
+        return least_ahead(rows.start, rows.column, None, steps, PASSES) and bool((steps < UNREACHED).all())
 
     def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, finest: float) -> None:
         """Fill in the values of a policy; ``value`` enters with a first guess."""

@@ -12,8 +12,9 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared, once, restrict
 from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
-from prudent.kernels.graphs import UNREACHED, never_bounded, worst_case
+from prudent.kernels.graphs import UNREACHED, may_end, worst_case
 from prudent.models.rows import IntArray
+from prudent.runtime.team import cut, in_parts
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_worst_case", "worst_case_of"]
 
@@ -37,9 +38,9 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
     if prepared.acyclic:
         action_value = np.empty(prepared.n_actions, dtype=np.int64)
         rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
-        worst_ahead(prepared.blocks[1], *rows, value, action_value)
+        in_parts(worst_ahead, len(prepared.cost), *prepared.order.backwards, *rows, value, action_value)
         return WorstCase(value, action_value)
-    if never_bounded(prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost):
+    if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
     worst_case(
@@ -57,20 +58,31 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
     return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 
 
+def _never_bounded(prepared: Prepared) -> bool:
+    """Return whether no state's costs are bounded because no action can be the last one of a bounded run."""
+    block_start, _, block_of = prepared.free_blocks
+    several = (np.diff(block_start) > 1)[block_of]
+    rows, ends = (prepared.outcome_start, prepared.successor, prepared.cost), np.zeros(1, dtype=bool)
+    in_parts(may_end, len(prepared.cost), cut(prepared.outcome_start), *rows, prepared.is_goal, several, ends)
+    return not ends[0]
+
+
 def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
     """Return the worst-case cost of the policy ``choice`` from every state, in levels."""
     if not prepared.acyclic:
         return least_worst_case(restrict(prepared, choice)).value
     value = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.outcome_start, prepared.successor, prepared.cost
-    worst_of(prepared.blocks[1], prepared.action_start, choice, *rows, value)
+    items = prepared.n_states * len(prepared.cost) // max(prepared.n_actions, 1)
+    in_parts(worst_of, items, *prepared.order.backwards, prepared.action_start, choice, *rows, value)
     return value
 
 
 def most_levels(prepared: Prepared) -> int:
     """Return the most levels that any run can use, whatever is played, in a model without cycles."""
     least = np.empty(prepared.n_states, dtype=np.int64)
-    luck_ahead(prepared.blocks[1], prepared.arc_start, prepared.successor, -prepared.cost, least)
+    rows = prepared.arc_start, prepared.successor, prepared.cost
+    in_parts(luck_ahead, len(prepared.cost), *prepared.order.backwards, *rows, -1, least)
     return -int(least[prepared.start])
 
 
