@@ -23,13 +23,16 @@ from prudent.kernels.ahead import push_on, reach_ahead
 from prudent.kernels.choices import mark_played
 from prudent.kernels.forwards import distribute, farthest
 from prudent.kernels.pairs import follow_pairs
+from prudent.kernels.stretches import Known, Scratch, Work
 from prudent.kernels.sweep import follow
+from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.models.rows import FloatArray, IntArray, owner
 from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.limits import Limits, go_on, threads_in_force
 from prudent.runtime.progress import Progress
+from prudent.runtime.team import side_by_side
 
 __all__ = [
     "MISSING",
@@ -161,22 +164,37 @@ def _backward_in_tiles(
     prepared, levels = policy.prepared, policy.level + 1
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
     known = known_of(tiling, base[0], base[2], without_safety(prepared), None, 1.0)
-    window = Window(tiling, policy.level, plan=True)
+    threads = threads_in_force()
+    window = Window(tiling, policy.level, True, threads)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
+    scratch = [window.scratch() for _ in range(threads)]
     with Progress(EVALUATING, total=levels, unit="levels") as progress:
         for first in range(1, levels, window.tile):
             go_on(limits, EVALUATING)
             last = min(first + window.tile, levels)
-            window.reach(first, last)
-            values = window.values(UNWRITTEN, first=first == 1, last=last == levels)
-            follow_in_tiles(work, known, policy.choices, first, last, values)
+            _follow_tile(policy, window, work, known, (first, last), scratch)
             found[0, first:last], found[2, first:last] = window.of_start(first, last)
             progress.at(last)
     whole = base[0] > 0
     ratio = float((base[1][whole] / base[0][whole]).max(initial=1.0))
     found[1, 1:] = found[0, 1:] * (ratio * (1 + tiling.error(np.arange(1, levels))))
     return found
+
+
+def _follow_tile(
+    policy: BudgetPolicy, window: Window, work: Work, known: Known, tile: tuple[int, int], scratch: list[Scratch]
+) -> None:
+    """Evaluate a policy for the levels of a tile, with as many threads as have scratch, if they are worth starting."""
+    (first, last), tiling, counters = tile, window.tiling, new_counters()
+    final = last > policy.level
+    window.reach(first, last, final=final)
+    values, parts = window.values(UNWRITTEN, final=final), tiling.parts(min(window.strip, last - first), len(scratch))
+
+    def follow_on(lane: int) -> None:
+        follow_in_tiles(work, known, policy.choices, tile, values, parts, window.strip, scratch[lane], counters)
+
+    side_by_side(tiling.lanes(parts, last - first, window.strip, len(scratch)), follow_on)
 
 
 def _largest_played(policy: BudgetPolicy) -> int:
