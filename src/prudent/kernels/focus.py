@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.between import looked_up
+from prudent.kernels.stretches import LANES
 from prudent.kernels.tiles import settle_nodes
 
 MARGIN = 1e-9
@@ -52,12 +53,13 @@ def settle_range(work, known, terms, tie, values, scratch, place, low, high, rat
 
     Only useful actions are looked at: the successors of others need not be settled.
     """
-    s, tile, left_out = work.group_node[place], len(scratch.m), work.left_out
+    s, length, left_out = work.group_node[place], len(scratch.m) - LANES, work.left_out
     first = low
     while first <= high:
         cell = first // ratio
-        last = min(first + tile, (cell + 1) * ratio, high + 1)
+        last = min(first + length, (cell + 1) * ratio, high + 1)
         for a in range(work.action_start[s], work.action_start[s + 1]):
             left_out[a] = not useful[a, cell]
-        settle_nodes(work, known, terms, tie, True, first, last, values, scratch, place, place + 1)
+        tile = first, last
+        settle_nodes(work, known, terms, tie, True, tile, tile, values, scratch, place, place + 1)
         first = last

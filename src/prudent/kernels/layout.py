@@ -146,10 +146,10 @@ def layers(action_start, outcome_start, successor, cost, short, group_of, layer)
 
 
 @njit(cache=True)
-def share_rows(action_start, outcome_start, successor, layer, order, row):
+def share_rows(action_start, outcome_start, successor, layer, order, rows, row):
     """Give each node a row that no other node uses from its layer up to the last layer that looks at it.
 
-    Goals share row 0, which nothing else uses.  Returns the number of rows.
+    Goals have theirs, ``rows`` in all, which nothing else uses.  Returns the number of all rows.
     """
     n = len(layer)
     last = layer.copy()
@@ -157,13 +157,12 @@ def share_rows(action_start, outcome_start, successor, layer, order, row):
         for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
             last[successor[o]] = max(last[successor[o]], layer[s])
     leaving = np.argsort(last, kind="mergesort")
-    free, rows, left = [np.int64(0) for _ in range(0)], 1, 0
+    free, first, left = [np.int64(0) for _ in range(0)], rows, 0
     for s in order:
         if action_start[s] == action_start[s + 1]:
-            row[s] = 0
             continue
         while last[leaving[left]] < layer[s]:
-            if row[leaving[left]] > 0:
+            if row[leaving[left]] >= first:
                 free.append(row[leaving[left]])
             left += 1
         if len(free) > 0:

@@ -35,6 +35,13 @@ class Work(NamedTuple):
     block_of: np.ndarray  # (n_nodes,)  the block of that cycle in Free.arcs; -1 for nodes on none
 
 
+class Parts(NamedTuple):
+    """The groups cut into pieces of about the same work, none with groups of two layers."""
+
+    layer_start: np.ndarray  # (n_layers + 1,)  where the pieces of each layer begin
+    group: np.ndarray  # (n_pieces + 1,)  where each piece begins; a group with a cycle is one of its own
+
+
 class Free(NamedTuple):
     """What free cycles need: they are solved as equations, level by level, for a lower bound only."""
 
@@ -61,26 +68,37 @@ class Values(NamedTuple):
     row: np.ndarray  # (n_nodes,)  where a node's value for budget 0 is in the tables, or would be
     excess: np.ndarray  # U
     mean: np.ndarray  # M
-    before: int  # levels that are handed on from tile to tile; 0 where rows are not shared
-    taken: int  # the same, or 0 in the first tile
-    handed: int  # the same, or 0 in the last tile
-    excess_before: np.ndarray  # (n_nodes * before,)
-    mean_before: np.ndarray  # (n_nodes * before,)
+    front: int  # levels before a tile that rows hold where they are shared, with those without budget; else 0
+    kept: int  # levels of each node that are handed on from tile to tile; 0 where rows are not shared
+    hands_on: bool  # whether another tile follows
+    excess_before: np.ndarray  # (n_nodes * kept,)  level t at t modulo ``kept``
+    mean_before: np.ndarray  # (n_nodes * kept,)
     choice: np.ndarray  # the action's number within its state
     place: np.ndarray  # (n_states,)  where a state's choice for budget 0 is, or would be
     stride: int  # the distance between a state's choices for consecutive budgets
 
 
 class Scratch(NamedTuple):
-    """The arrays that a thread works in on a tile."""
+    """The arrays that a thread works in."""
 
-    k: np.ndarray  # (most actions in a node * tile,)  U if an action is played
+    k: np.ndarray  # (most actions in a node, in whole fours, * length)  U if an action is played
     ready: np.ndarray  # (tile, most actions in a group)  the part of U or M that is known before the tile begins
-    next_least: np.ndarray  # (tile,)  the second least U
-    m: np.ndarray  # (tile,)  M if an action is played
-    chosen: np.ndarray  # (tile,)  the action taken
+    least: np.ndarray  # (length,)  the least U
+    next_least: np.ndarray  # (length,)  the second least U
+    m: np.ndarray  # (length,)  M if an action is played
+    mean: np.ndarray  # (length,)  the least M
+    chosen: np.ndarray  # (length,)  the action taken
+    p: np.ndarray  # (most outcomes of an action,)  of the stretches to add up: their probabilities
+    at: np.ndarray  # (most outcomes of an action,)  and where they begin
+    picked: np.ndarray  # (some nodes * length,)  their actions, to be written together
+    to: np.ndarray  # (some nodes,)  where to: the place of the first
+    many: np.ndarray  # (some nodes,)  and how many
     lost: np.ndarray  # (1,)  the most that U of a chosen action is above the least, relatively
 
+
+LANES = 32
+"""Loops run over whole blocks of so many levels where they may: compiled loops do the rest of a block one by one.
+Scratch and tables are longer by as many levels, of any value."""
 
 FAST = {"contract"}
 """Fused multiply-adds round once where two steps round twice."""
@@ -108,15 +126,6 @@ def add_stretch(total, begin, end, p, table, at):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def add_four(total, begin, n, p, table, at, p1, at1, p2, at2, p3, at3):
-    """Add multiples of four stretches of ``table`` to ``total[begin:begin + n]``, one after the other."""
-    first, zero, one, two, three = np.uint64(begin), np.uint64(at), np.uint64(at1), np.uint64(at2), np.uint64(at3)
-    for i in range(np.uint64(n)):
-        some = (total[first + i] + p * table[zero + i]) + p1 * table[one + i]
-        total[first + i] = (some + p2 * table[two + i]) + p3 * table[three + i]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
     """Add an outcome's part to ``total[begin:end]``; ``rest`` is what the outcome leaves of the first budget.
 
@@ -128,22 +137,51 @@ def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
     add_stretch(total, gone, min(end, begin + last - rest), p, table, at + rest + gone - begin)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def stretch_from(o, lower, n, b, successor, cost, row, ends):
-    """Return where an outcome's stretch ``lower:n`` begins in the table, and its length up to ``ends``."""
-    t, rest = successor[o], b - cost[o]
-    last = n if len(ends) == 0 else min(n, ends[t] - rest)
-    return row[t] + rest + lower, last - lower
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def whole(n):
+    """Return a number of levels in whole blocks."""
+    return (n + LANES - 1) // LANES * LANES
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def add_up(total, begin, n, value, o, stop, b, probability, successor, cost, row, without, slope, table, ends):
+def add_one(total, begin, n, fresh, value, table, p, at, j):
+    """Add a stretch to ``total[begin:begin + n]``; where that is ``fresh``, it is ``value`` before."""
+    first, zero, p0 = np.uint64(begin), np.uint64(at[j]), p[j]
+    for i in range(np.uint64(n)):
+        total[first + i] = (value if fresh else total[first + i]) + p0 * table[zero + i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def add_two(total, begin, n, fresh, value, table, p, at, j):
+    """Add two stretches, one after the other."""
+    first, zero, one, p0, p1 = np.uint64(begin), np.uint64(at[j]), np.uint64(at[j + 1]), p[j], p[j + 1]
+    for i in range(np.uint64(n)):
+        some = (value if fresh else total[first + i]) + p0 * table[zero + i]
+        total[first + i] = some + p1 * table[one + i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def add_five(total, begin, n, fresh, value, table, p, at, j):
+    """Add five stretches, one after the other: each total is loaded and stored once."""
+    first, zero, one, two = np.uint64(begin), np.uint64(at[j]), np.uint64(at[j + 1]), np.uint64(at[j + 2])
+    three, four = np.uint64(at[j + 3]), np.uint64(at[j + 4])
+    p0, p1, p2, p3, p4 = p[j], p[j + 1], p[j + 2], p[j + 3], p[j + 4]
+    for i in range(np.uint64(n)):
+        some = ((value if fresh else total[first + i]) + p0 * table[zero + i]) + p1 * table[one + i]
+        total[first + i] = ((some + p2 * table[two + i]) + p3 * table[three + i]) + p4 * table[four + i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def add_up(
+    total, begin, n, value, o, stop, b, probability, successor, cost, row, filled, without, slope, table, ends, p, at
+):
     """Set ``total[begin:begin + n]`` to ``value`` plus the parts of the outcomes ``o:stop``; ``b`` is the first budget.
 
-    Parts are 0 from the budgets ``ends`` on, if there are any.  Whole stretches are added four at a time, in order.
+    Parts are 0 from the budgets ``ends`` on, if there are any, as the table has it.  ``filled`` says that the table has
+    them without budget, too.  ``total`` is overwritten up to a whole block; ``p`` and ``at`` are scratch.
     """
     lower = 0  # from here on every outcome leaves some budget
-    for i in range(o, stop):
+    for i in range(o, o if filled else stop):
         lower = max(lower, cost[i] + 1 - b)
     lower = min(lower, n)
     if lower > 0:
@@ -153,27 +191,79 @@ def add_up(total, begin, n, value, o, stop, b, probability, successor, cost, row
             t, rest = successor[i], b - cost[i]
             last = NEVER if len(ends) == 0 else ends[t]
             add_outcome(total, begin, begin + lower, probability[i], without[t], slope, rest, table, row[t], last)
-    begin, m = begin + lower, n - lower
-    if m <= 0:
-        return
-    at, part = stretch_from(o, lower, n, b, successor, cost, row, ends)
-    p, first, back, full = probability[o], np.uint64(begin), np.uint64(at), np.uint64(max(part, 0))
-    for i in range(full):
-        total[first + i] = value + p * table[back + i]
-    for i in range(full, np.uint64(m)):
-        total[first + i] = value
-    o += 1
-    while o < stop:
-        at, part = stretch_from(o, lower, n, b, successor, cost, row, ends)
-        if part == m and o + 3 < stop:
-            at1, part1 = stretch_from(o + 1, lower, n, b, successor, cost, row, ends)
-            at2, part2 = stretch_from(o + 2, lower, n, b, successor, cost, row, ends)
-            at3, part3 = stretch_from(o + 3, lower, n, b, successor, cost, row, ends)
-            if min(part1, part2, part3) == m:
-                p, p1, p2, p3 = probability[o], probability[o + 1], probability[o + 2], probability[o + 3]
-                add_four(total, begin, m, p, table, at, p1, at1, p2, at2, p3, at3)
-                o += 4
-                continue
-        if part > 0:
-            add_stretch(total, begin, begin + part, probability[o], table, at)
-        o += 1
+    count = 0
+    for i in range(o, stop):
+        t, rest = successor[i], b - cost[i] + lower
+        if len(ends) == 0 or ends[t] > rest:
+            p[count], at[count] = probability[i], row[t] + rest
+            count += 1
+    begin, n = begin + lower, whole(n - lower)
+    j, fresh = 0, True
+    while j + 5 <= count:
+        add_five(total, begin, n, fresh, value, table, p, at, j)
+        j, fresh = j + 5, False
+    while j + 2 <= count:
+        add_two(total, begin, n, fresh, value, table, p, at, j)
+        j, fresh = j + 2, False
+    if j < count:
+        add_one(total, begin, n, fresh, value, table, p, at, j)
+    if count == 0:
+        fill(total, begin, begin + n, value)
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def fill(table, begin, end, value):
+    """Set a stretch to a value."""
+    for i in range(np.uint64(begin), np.uint64(max(begin, end))):
+        table[i] = value
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def fill_without(table, row, b, n, without, slope):
+    """Set a node's values for the budgets ``b:b + n``, none of them above 0."""
+    at = np.uint64(row + b)
+    for i in range(np.uint64(max(n, 0))):
+        table[at + i] = without - slope * (b + np.int64(i))
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def take_over(table, row, delay, kept, before, at, first, last, begin, end):
+    """Put levels of a node from before the tile ``first:last`` into its row: those whose places ``begin:end`` takes.
+
+    So parts of a tile that take over and hand on at the same time never use the same place.  The last part also takes
+    those whose places nobody hands on to.
+    """
+    t = max(begin, last - kept)
+    while t < end:
+        old = first - kept + (t - first) % kept  # the level that has the place of t
+        n = min(end - t, first - old, kept - old % kept)
+        gone = min(max(delay + 1 - old, 0), n)  # without budget
+        copy(table, row + old + gone - delay, n - gone, before, at + old % kept + gone)
+        t += n
+    t = max(last - kept, delay + 1)
+    while end == last and t < first:
+        n = min(first - t, kept - t % kept)
+        copy(table, row + t - delay, n, before, at + t % kept)
+        t += n
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def hand_on(table, row, delay, kept, before, at, last, begin, end):
+    """Keep those of the levels ``begin:end`` of a node that tiles after ``last`` look back to."""
+    t = max(begin, last - kept, delay + 1)
+    while t < end:
+        n = min(end - t, kept - t % kept)
+        copy(before, at + t % kept, n, table, row + t - delay)
+        t += n
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def begin_row(table, row, delay, front, without, slope, kept, before, at, tile, strip, goal):
+    """Put into a node's shared row what the levels of a strip and those before the tile have without being settled."""
+    (first, last), (begin, end) = tile, strip
+    low = first - front if begin == first else begin
+    fill_without(table, row, low - delay, min(end, delay + 1) - low, without, slope)
+    if goal:
+        fill(table, row + max(low - delay, 1), row + end - delay, 0.0)
+    elif kept > 0:
+        take_over(table, row, delay, kept, before, at, first, last, begin, end)

@@ -9,6 +9,9 @@ look back less than the length of a tile give the nodes an order, successors fir
 filled at once.  Where such outcomes form a cycle, its nodes are one *group*: what they need from elsewhere is added up
 as before, the rest level by level.
 
+Nodes of one layer do not wait for each other: threads draw parts, some nodes of a layer for a *strip* of the tile's
+levels, layer after layer.
+
 Tables are by row and level; :mod:`prudent.engine.sweep.tile_window` says which node has which row.  Values are in
 levels, none below 0.
 """
@@ -18,56 +21,72 @@ from numba import njit
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.stretches import FAST, add_up, copy
+from prudent.kernels.stretches import FAST, LANES, add_up, begin_row, copy, fill, hand_on, whole
+from prudent.kernels.team import draw, finish, wait_for
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, begin, end):
-    """Settle both objectives in the groups ``begin:end``, each of one node that waits for none in this tile."""
+def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, begin, end):
+    """Settle both objectives in the groups ``begin:end``, each of one node that waits for none in this tile.
+
+    Levels are those of ``strip``, a range within the range ``tile``.
+    """
     # Tuples are unpacked once, and stretches of arrays are passed by where they begin: in loops, each access to a
     # field, each slice and each call with a tuple would count references.
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_start, group_node = work.action_start, work.group_start, work.group_node
     delay, rows, means, excesses, left_out = work.delay, values.row, values.mean, values.excess, work.left_out
-    choices, places, stride = values.choice, values.place, values.stride
-    before, taken, handed = values.before, values.taken, values.handed
-    excess_before, mean_before = values.excess_before, values.mean_before
+    choices, places, stride, front, kept = values.choice, values.place, values.stride, values.front, values.kept
+    excess_before, mean_before, hands_on = values.excess_before, values.mean_before, values.hands_on
     mean_cost, base, base_mean, base_choice = work.mean_cost, known.excess, known.mean, known.choice
-    worst, action_worst, all_calm = known.worst, known.action_worst, known.calm
-    k, tile, next_least, m, chosen = scratch.k, len(scratch.m), scratch.next_least, scratch.m, scratch.chosen
-    accrual, slope, lost, never = terms.accrual, terms.slope, scratch.lost[0], known.worst[:0]
+    worst, action_worst, all_calm, never = known.worst, known.action_worst, known.calm, known.worst[:0]
+    k, least, next_least, chosen = scratch.k, scratch.least, scratch.next_least, scratch.chosen
+    m, mean, p, at, lost = scratch.m, scratch.mean, scratch.p, scratch.at, scratch.lost[0]
+    accrual, slope, length, filled, (low, high) = terms.accrual, terms.slope, len(m) - LANES, front > 0, strip
+    picked, to, many, held = scratch.picked, scratch.to, scratch.many, 0
     for group in range(begin, end):
         s = group_node[group_start[group]]
-        b = max(first - delay[s], 1)
-        n = last - delay[s] - b
-        start, stop = action_start[s], action_start[s + 1]
+        b = max(low - delay[s], 1)
+        n = high - delay[s] - b
+        start, stop, here, place = action_start[s], action_start[s + 1], rows[s] + b, s * kept
+        if filled:
+            end_here, since = start == stop, delay[s]
+            begin_row(
+                excesses, rows[s], since, front, base[s], slope, kept, excess_before, place, tile, strip, end_here
+            )  # fmt: skip
+            if plan:
+                begin_row(
+                    means, rows[s], since, front, base_mean[s], 0.0, kept, mean_before, place, tile, strip, end_here
+                )  # fmt: skip
         if n <= 0 or start == stop:  # the tables of goals are 0
             continue
-        here = rows[s] + b
-        front = rows[s] + first - delay[s] - before
-        copy(excesses, front, taken, excess_before, s * before)
         # First objective: U(s, b) = min over a of the expected U of what follows.
-        unsafe = min(max(worst[s] - b, 0), n)
-        fill(excesses, here + unsafe, here + n, 0.0)
-        row, first_one = 0, True
+        unsafe, row = min(max(worst[s] - b, 0), n), 0
         for a in range(start, stop if unsafe > 0 else start):
-            if not left_out[a]:
-                o, end_o, value = outcome_start[a], outcome_start[a + 1], accrual * mean_cost[a]
+            if left_out[a]:
+                fill(k, row, row + whole(unsafe), np.inf)
+            else:
                 add_up(
-                    k, row, unsafe, value, o, end_o, b, probability, successor, cost, rows,
-                    base, slope, excesses, worst,
+                    k, row, unsafe, accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b, probability,
+                    successor, cost, rows, filled, base, slope, excesses, worst, p, at,
                 )  # fmt: skip
-                lower_to(k, row, excesses, here, next_least, chosen, a - start, unsafe, first_one)
-                first_one = False
-            row += tile
-        copy(excess_before, s * before, handed, excesses, front + last - first)
+            row += length
+            if a + 1 == stop:
+                while row % (4 * length) > 0:
+                    fill(k, row, row + whole(unsafe), np.inf)
+                    row += length
+            if row % (4 * length) == 0:
+                lower_to_four(k, row - 4 * length, length, least, next_least, chosen, whole(unsafe))
+        fill(least, unsafe, n, 0.0)
+        copy(excesses, here, n, least, 0)
+        if hands_on:
+            hand_on(excesses, rows[s], delay[s], kept, excess_before, place, tile[1], low, high)
         if not plan:
             continue
-        copy(means, front, taken, mean_before, s * before)
         # Second objective: M over A*(s, b), the actions that attain U.  Mostly there is one.
         calm = min(max(all_calm[s] - b, 0), n)
         unsafe = min(unsafe, calm)
-        lower, upper = attained(next_least, 0, excesses, here, tie, 0, unsafe)
+        lower, upper = attained(next_least, 0, least, tie, 0, unsafe)
         i = 0
         while i < unsafe:
             if i == lower:
@@ -76,20 +95,20 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
             j = same_from(chosen, i, lower if i < lower else unsafe)
             a = start + chosen[i]
             add_up(
-                means, here + i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
-                successor, cost, rows, base_mean, 0.0, means, never,
+                mean, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability, successor,
+                cost, rows, filled, base_mean, 0.0, means, never, p, at,
             )  # fmt: skip
             i = j
         # Where several attain U, the least M decides; where U is 0, whole numbers say which do.
-        fill(means, here + lower, here + upper, np.inf)
-        fill(means, here + unsafe, here + calm, np.inf)
+        fill(mean, lower, upper, np.inf)
+        fill(mean, unsafe, calm, np.inf)
         row = 0
         for a in range(start, stop if lower < upper or unsafe < calm else start):
             if left_out[a]:
-                row += tile
+                row += length
                 continue
             safe = min(max(action_worst[a] - b, unsafe), calm)
-            i, j = attained(k, row, excesses, here, tie, lower, upper)
+            i, j = attained(k, row, least, tie, lower, upper)
             fill(k, row + safe, row + calm, 0.0)
             for part in range(2):
                 if part == 1:
@@ -97,142 +116,188 @@ def settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, be
                 if i < j:
                     add_up(
                         m, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
-                        successor, cost, rows, base_mean, 0.0, means, never,
+                        successor, cost, rows, filled, base_mean, 0.0, means, never, p, at,
                     )  # fmt: skip
-                    take(k, row, excesses, here, tie, i, j, a - start, m, means, chosen)
-            row += tile
+                    take(k, row, least, tie, i, j, a - start, m, mean, chosen)
+            row += length
         for i in range(lower, upper):  # the loss in U by choosing among ties
-            if excesses[here + i] > 0.0:
-                lost = max(lost, k[chosen[i] * tile + i] / excesses[here + i] - 1.0)
-        fill(means, here + calm, here + n, base_mean[s])
-        copy(mean_before, s * before, handed, means, front + last - first)
-        for i in range(calm, n):
-            chosen[i] = base_choice[s]
+            if least[i] > 0.0:
+                lost = max(lost, k[chosen[i] * length + i] / least[i] - 1.0)
+        fill(mean, calm, n, base_mean[s])
+        copy(means, here, n, mean, 0)
+        if hands_on:
+            hand_on(means, rows[s], delay[s], kept, mean_before, place, tile[1], low, high)
+        fill(chosen, calm, n, base_choice[s])
         if s < len(places):
-            at = places[s] + b * stride
-            for i in range(n):
-                choices[at + i * stride] = chosen[i]
+            for i in range(np.uint64(n)):
+                picked[np.uint64(held * length) + i] = chosen[i]
+            to[held], many[held] = places[s] + b * stride, n
+            held += 1
+            if held == len(to):
+                write_out(choices, stride, picked, length, to, many, held)
+                held = 0
+    write_out(choices, stride, picked, length, to, many, held)
     scratch.lost[0] = lost
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def fill(table, begin, end, value):
-    """Set a stretch to a value."""
-    for i in range(np.uint64(begin), np.uint64(max(begin, end))):
-        table[i] = value
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def lower_to(k, row, least, here, next_least, chosen, action, n, first_one):
-    """Take an action where it has less than the least so far; keep the second least, too."""
-    row, here = np.uint64(row), np.uint64(here)
-    if first_one:
-        for i in range(np.uint64(n)):
-            least[here + i], next_least[i], chosen[i] = k[row + i], np.inf, action
-        return
+def lower_to_four(k, row, length, least, next_least, chosen, n):
+    """Take that one of four actions, in rows of ``k``, that has less than the least so far; keep the second least."""
+    row, length, first_one = np.uint64(row), np.uint64(length), row == 0
+    action = np.int64(row // length)
     for i in range(np.uint64(n)):
-        value, best = k[row + i], least[here + i]
-        less = value < best
-        next_least[i] = best if less else min(next_least[i], value)
-        least[here + i] = value if less else best
-        chosen[i] = action if less else chosen[i]
+        best, second = k[row + i] if first_one else least[i], np.inf if first_one else next_least[i]
+        number = 0 if first_one else chosen[i]
+        for part in range(4):
+            value = np.inf if first_one and part == 0 else k[row + np.uint64(part) * length + i]
+            less = value < best
+            second = best if less else min(second, value)
+            best = value if less else best
+            number = action + part if less else number
+        least[i], next_least[i], chosen[i] = best, second, number
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def write_out(choices, stride, picked, length, to, many, held):
+    """Write the actions of some nodes into the table: those of neighbours for the same budget lie side by side."""
+    step = np.uint64(stride)
+    for low in range(0, length, LANES):
+        for h in range(held):
+            first, here = np.uint64(to[h] + low * stride), np.uint64(h * length + low)
+            for i in range(np.uint64(max(min(many[h] - low, LANES), 0))):
+                choices[first + i * step] = picked[here + i]
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def same_from(chosen, i, end):
     """Return the end of the stretch from ``i`` on that has the same action."""
-    j = i + 1
-    while j < end and chosen[j] == chosen[i]:
+    j, action, others = i + 1, chosen[i], 0
+    for each in range(np.uint64(j), np.uint64(end)):
+        others |= chosen[each] ^ action
+    if others == 0:
+        return end
+    while chosen[j] == action:
         j += 1
     return j
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def take(k, row, least, here, tie, begin, end, action, m, best, chosen):
+def take(k, row, least, tie, begin, end, action, m, best, chosen):
     """Take an action where it attains the least and has a lower mean."""
-    row, here = np.uint64(row), np.uint64(here)
+    row = np.uint64(row)
     for i in range(np.uint64(begin), np.uint64(end)):
-        better = (k[row + i] <= least[here + i] * (1.0 + tie)) & (m[i] < best[here + i])
-        best[here + i] = m[i] if better else best[here + i]
+        better = (k[row + i] <= least[i] * (1.0 + tie)) & (m[i] < best[i])
+        best[i] = m[i] if better else best[i]
         chosen[i] = action if better else chosen[i]
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def attained(k, row, least, here, tie, begin, end):
+def attained(k, row, least, tie, begin, end):
     """Return the shortest stretch of ``begin:end`` that has all places where ``k`` attains the least."""
-    count, row, here = 0, np.uint64(row), np.uint64(here)
+    count, row = 0, np.uint64(row)
     for i in range(np.uint64(begin), np.uint64(max(begin, end))):
-        count += k[row + i] <= least[here + i] * (1.0 + tie)
+        count += k[row + i] <= least[i] * (1.0 + tie)
     if count == 0:
         return end, end
-    while not k[row + np.uint64(begin)] <= least[here + np.uint64(begin)] * (1.0 + tie):
+    while not k[row + np.uint64(begin)] <= least[begin] * (1.0 + tie):
         begin += 1
-    while not k[row + np.uint64(end - 1)] <= least[here + np.uint64(end - 1)] * (1.0 + tie):
+    while not k[row + np.uint64(end - 1)] <= least[end - 1] * (1.0 + tie):
         end -= 1
     return begin, end
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def next_part(parts, strip, tile, counters, layer):
+    """Draw a part, wait until all layers before its own are done, and return its layer, groups and levels.
+
+    The layer is -1 if no part is left.  ``layer`` is that of the part that this thread drew before.
+    """
+    first, last = tile
+    strips = -(-(last - first) // strip)
+    number = draw(counters)
+    if number >= strips * parts.layer_start[-1]:
+        return -1, 0, 0, (0, 0)
+    while number >= strips * parts.layer_start[layer + 1]:
+        layer += 1
+    before, count = parts.layer_start[layer], parts.layer_start[layer + 1] - parts.layer_start[layer]
+    wait_for(counters, strips * before)
+    number -= strips * before
+    piece, low = before + number % count, first + number // count * strip
+    return layer, parts.group[piece], parts.group[piece + 1], (low, min(low + strip, last))
+
+
 @njit(cache=True, nogil=True)
-def settle(work, known, terms, tie, plan, first, last, values, scratch, free, begin, end):
-    """Settle the levels ``first:last`` in the groups ``begin:end``; these groups are settled before ``first``."""
-    group = begin
-    while group < end:
-        if work.cyclic[group]:
-            settle_group(work, known, terms, tie, plan, first, last, values, scratch, free, group)
-            group += 1
-            continue
-        stop = group + 1
-        while stop < end and not work.cyclic[stop]:
-            stop += 1
-        settle_nodes(work, known, terms, tie, plan, first, last, values, scratch, group, stop)
-        group = stop
+def settle(work, known, terms, tie, plan, tile, values, free, parts, strip, scratch, counters):
+    """Settle the levels of a tile, together with all threads that have the same counters."""
+    layer, begin, end, levels = next_part(parts, strip, tile, counters, 0)
+    while layer >= 0:
+        if work.cyclic[begin]:
+            settle_group(work, known, terms, tie, plan, tile[0], tile[1], values, scratch, free, begin)
+        else:
+            settle_nodes(work, known, terms, tie, plan, tile, levels, values, scratch, begin, end)
+        finish(counters)
+        layer, begin, end, levels = next_part(parts, strip, tile, counters, layer)
+
+
+@njit(cache=True, nogil=True)
+def follow(work, known, choices, tile, values, parts, strip, scratch, counters):
+    """Evaluate the policy ``choices`` for the levels of a tile, in a model without cycles, as :func:`settle` does."""
+    layer, begin, end, levels = next_part(parts, strip, tile, counters, 0)
+    while layer >= 0:
+        follow_nodes(work, known, choices, tile, levels, values, scratch, begin, end)
+        finish(counters)
+        layer, begin, end, levels = next_part(parts, strip, tile, counters, layer)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def follow(work, known, choices, first, last, values):
-    """Evaluate the policy ``choices`` for the levels ``first:last``, in a model without cycles."""
+def follow_nodes(work, known, choices, tile, strip, values, scratch, begin, end):
+    """Evaluate a policy in the groups ``begin:end``, each of one node, for the levels of ``strip``."""
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_node, mean_cost = work.action_start, work.group_node, work.mean_cost
     delay, rows, means, excesses = work.delay, values.row, values.mean, values.excess
-    entry, first_entry, low, high, stride, without = choices
-    before, taken, handed = values.before, values.taken, values.handed
-    excess_before, mean_before = values.excess_before, values.mean_before
-    base, base_mean, never = known.excess, known.mean, known.worst[:0]
-    for g in range(len(group_node)):
+    entry, first_entry, least, most, stride, without = choices
+    front, kept, hands_on, p, at = values.front, values.kept, values.hands_on, scratch.p, scratch.at
+    excess_before, mean_before, excess, mean = values.excess_before, values.mean_before, scratch.least, scratch.mean
+    base, base_mean, never, filled, (low, high) = known.excess, known.mean, known.worst[:0], front > 0, strip
+    for g in range(begin, end):
         s = group_node[g]
-        b = max(first - delay[s], 1)
-        n = last - delay[s] - b
-        start = action_start[s]
-        if n <= 0 or start == action_start[s + 1]:
+        b = max(low - delay[s], 1)
+        n = high - delay[s] - b
+        start, place, here, since = action_start[s], s * kept, rows[s], delay[s]
+        goal = start == action_start[s + 1]
+        if filled:
+            begin_row(excesses, here, since, front, base[s], 1.0, kept, excess_before, place, tile, strip, goal)
+            begin_row(means, here, since, front, base_mean[s], 0.0, kept, mean_before, place, tile, strip, goal)
+        if n <= 0 or goal:
             continue
-        here, front = rows[s] + b, rows[s] + first - delay[s] - before
-        copy(excesses, front, taken, excess_before, s * before)
-        copy(means, front, taken, mean_before, s * before)
         i = 0
         while i < n:
             j, a = n, start
-            if s < len(low):
-                action = look_up(entry, first_entry, low, high, stride, without, b + i, s)
+            if s < len(least):
+                action = look_up(entry, first_entry, least, most, stride, without, b + i, s)
                 j, a = i + 1, start + action
-                while j < n and look_up(entry, first_entry, low, high, stride, without, b + j, s) == action:
+                while j < n and look_up(entry, first_entry, least, most, stride, without, b + j, s) == action:
                     j += 1
             o, end_o = outcome_start[a], outcome_start[a + 1]
             add_up(
-                excesses, here + i, j - i, 0.0, o, end_o, b + i, probability, successor, cost, rows, base, 1.0,
-                excesses, never,
+                excess, i, j - i, 0.0, o, end_o, b + i, probability, successor, cost, rows, filled, base, 1.0,
+                excesses, never, p, at,
             )  # fmt: skip
             add_up(
-                means, here + i, j - i, mean_cost[a], o, end_o, b + i, probability, successor, cost, rows, base_mean,
-                0.0, means, never,
+                mean, i, j - i, mean_cost[a], o, end_o, b + i, probability, successor, cost, rows, filled, base_mean,
+                0.0, means, never, p, at,
             )  # fmt: skip
             i = j
-        copy(excess_before, s * before, handed, excesses, front + last - first)
-        copy(mean_before, s * before, handed, means, front + last - first)
+        copy(excesses, here + b, n, excess, 0)
+        copy(means, here + b, n, mean, 0)
+        if hands_on:
+            hand_on(excesses, here, since, kept, excess_before, place, tile[1], low, high)
+            hand_on(means, here, since, kept, mean_before, place, tile[1], low, high)
 
 
 @njit(cache=True, nogil=True)
 def slide(table, width, by, kept):
     """Move each node's levels ``by:by + kept`` to the front."""
-    for start in range(0, len(table), width):
+    for start in range(0, len(table) - LANES, width):
         for i in range(start, start + kept):
             table[i] = table[i + by]

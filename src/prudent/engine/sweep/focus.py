@@ -21,12 +21,13 @@ from prudent.engine.sweep.bounded import beneath
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOUND, EXCESS, TIE, Swept, Task
 from prudent.engine.sweep.tile_layout import Tiling, known_of, plain_tiling
+from prudent.engine.sweep.tile_window import STRIP, new_scratch
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, share_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.between import PAD
 from prudent.kernels.choices import Choices
 from prudent.kernels.focus import narrow, settle_range
-from prudent.kernels.stretches import Scratch, Values
+from prudent.kernels.stretches import LANES, Values
 from prudent.kernels.sweep import Base
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
 from prudent.runtime.limits import Limits, Stopped, go_on
@@ -130,19 +131,11 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     need = 16 * room + entries * kind.itemsize + focus.useful.nbytes
     limits.check(need, "the tables", "ask for a gap (relative_gap=, --relative-gap)")
     entry, first = np.empty(entries, dtype=kind), offsets(size)[:-1]
-    excess, mean, tile, nothing = np.empty(room), np.empty(room), tiling.tile, np.zeros(1)
+    excess, mean, nothing = np.empty(room + LANES), np.empty(room + LANES), np.zeros(1)
     excess[:zeros] = mean[:zeros] = 0.0
     at = np.where(prepared.is_goal, 0, row - focus.low)
-    values = Values(at, excess, mean, 0, 0, 0, nothing, nothing, entry, first - focus.low, 1)
-    actions = int(np.diff(prepared.action_start).max(initial=1))
-    scratch = Scratch(
-        np.empty(actions * tile),
-        np.empty((1, 1)),
-        np.empty(tile),
-        np.empty(tile),
-        np.zeros(tile, np.int64),
-        np.zeros(1),
-    )
+    values = Values(at, excess, mean, 0, 0, False, nothing, nothing, entry, first - focus.low, 1)
+    scratch = new_scratch(prepared, tiling.work, STRIP)
     work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
     with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:
         done = 0

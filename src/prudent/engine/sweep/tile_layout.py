@@ -14,7 +14,6 @@ U reduced by that factor, and by the error of V.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,21 @@ from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
 from prudent.kernels.layout import alike, clear_beyond, layers, looks_back_less, share, share_rows
-from prudent.kernels.stretches import Known, Work
+from prudent.kernels.stretches import Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
 from prudent.runtime.team import cut, in_parts
 
 __all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "plain_tiling", "tiling_of"]
+
+PART = 2**15
+"""Outcomes times levels in the smallest parts of the work: some microseconds."""
+
+EACH = 8
+"""Parts of a layer for each thread, if they are no smaller than that."""
+
+LEAST = 2**22
+"""Outcomes times levels for each thread to be worth starting: about a millisecond."""
 
 FEW = 3
 """The fewest outcomes of a list that is worth sharing."""
@@ -67,11 +75,22 @@ class Tiling:
     sums: int  # the most sums along a run; in a model with cycles, along free outcomes
     least: int  # the least cost above 0; 0 without cycles
     free: bool  # whether there are free cycles: then it serves for lower bounds only
+    layer_start: IntArray  # (n_layers + 1,)  the groups of each layer, none of which waits for another
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of states and shared outcome lists."""
+        return len(self.work.delay)
+
+    @property
+    def n_layers(self) -> int:
+        """The number of layers."""
+        return len(self.layer_start) - 1
 
     @property
     def wide(self) -> bool:
-        """Whether there are no cycles, but rows are too long to be shared."""
-        return self.prepared.acyclic and not self.shares_rows
+        """Whether there are no cycles, but some outcomes look back further than tiles are long for other models."""
+        return self.prepared.acyclic and self.back > Rules.long
 
     @cached_property
     def weight(self) -> IntArray:
@@ -80,11 +99,22 @@ class Tiling:
         size = np.diff(work.outcome_start[work.action_start])[work.group_node]
         return np.asarray(offsets(size)[work.group_start])
 
-    def parts(self, levels: int, size: int, most: int) -> list[tuple[int, int]]:
-        """Cut the groups, in their order, into parts of about the same work: outcomes times levels, about ``size``."""
-        count = int(np.clip(self.weight[-1] * levels // size, 1, most))
-        cuts = np.searchsorted(self.weight, np.linspace(0, self.weight[-1], count + 1)[1:-1])
-        return list(pairwise([0, *cuts.tolist(), len(self.weight) - 1]))
+    def parts(self, levels: int, threads: int) -> Parts:
+        """Cut the groups, in their order, into pieces of about the same work, some for each thread in a layer."""
+        size = max(PART // levels, int(self.weight[-1]) // (self.n_layers * threads * EACH), 1)  # in outcomes
+        piece = self.weight[:-1] - np.repeat(self.weight[self.layer_start[:-1]], np.diff(self.layer_start))
+        piece //= size
+        cut = np.append(True, piece[1:] != piece[:-1]) | self.work.cyclic
+        cut[1:] |= self.work.cyclic[:-1]
+        cut[self.layer_start[:-1]] = True
+        begins = np.append(np.flatnonzero(cut), len(cut))
+        return Parts(np.searchsorted(begins, self.layer_start), begins)
+
+    def lanes(self, parts: Parts, levels: int, strip: int, threads: int) -> int:
+        """Return how many threads are worth starting for so many levels: few where layers have few parts."""
+        each = len(parts.group) * -(-levels // strip) // self.n_layers + 1  # parts of a layer
+        scratch = MOST_SCRATCH // (8 * self.scratch_rows * levels) if self.work.cyclic.any() else threads
+        return int(max(min(threads, self.weight[-1] * levels // LEAST, each, scratch), 1))
 
     def error(self, levels: IntArray) -> FloatArray:
         """Return a bound on the relative rounding error of values at each of the levels."""
@@ -202,12 +232,17 @@ def _long(prepared: Prepared, nodes: _Nodes, rules: Rules) -> Tiling:
     layers(*nodes.graph, UNREACHED, np.arange(n), layer)
     order = np.argsort(layer, kind="stable")
     alone, depth = np.zeros(n, dtype=bool), int(layer.max()) + 2
-    found = _tiling(prepared, nodes, rules.long, np.arange(n + 1), order, alone, depth, 0)
-    if found.back > rules.long:  # sharing rows would take longer than it saves
+    by_layer = starts(layer, depth - 1)
+    found = _tiling(prepared, nodes, rules.long, np.arange(n + 1), order, alone, by_layer, depth, 0)
+    row, goals = np.empty(n, dtype=np.int64), np.flatnonzero(np.diff(nodes.action_start) == 0)
+    since, row[goals] = np.unique(found.work.delay[goals], return_inverse=True)  # rows are by level
+    rows = share_rows(nodes.action_start, nodes.outcome_start, nodes.successor, layer, order, len(since), row)
+    # Longer tiles make up for handing on more levels; together they are to take no more room than rows of their own.
+    longest = max(2 * rules.long, found.back // 2) * n // rows - found.back
+    if found.back > rules.long > longest:
         return found
-    row = np.empty(n, dtype=np.int64)
-    rows = share_rows(nodes.action_start, nodes.outcome_start, nodes.successor, layer, order, row)
-    return replace(found, row=row, rows=rows, shares_rows=True)
+    tile = max(rules.long, min(found.back, longest))
+    return replace(found, row=row, rows=rows, shares_rows=True, tile=tile)
 
 
 def _cyclic(
@@ -251,7 +286,16 @@ def _cyclic(
     )
     least = int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED))
     found = _tiling(
-        prepared, sorted_nodes, tile, group_start, order, cyclic[by_layer], sums, least, ready.astype(np.int64)
+        prepared,
+        sorted_nodes,
+        tile,
+        group_start,
+        order,
+        cyclic[by_layer],
+        starts(layer, int(layer.max()) + 1),
+        sums,
+        least,
+        ready.astype(np.int64),
     )
     return float(takes), found
 
@@ -267,6 +311,7 @@ def _tiling(
     group_start: IntArray,
     group_node: IntArray,
     cyclic: BoolArray,
+    layer_start: IntArray,
     sums: int,
     least: int,
     ready: IntArray | None = None,
@@ -325,6 +370,7 @@ def _tiling(
         sums=sums,
         least=least,
         free=bool((block_size > 1).any()),
+        layer_start=layer_start,
     )
 
 

@@ -6,27 +6,40 @@ the rows in use stay in the caches.  Otherwise every node has a row of its own, 
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.tile_layout import Tiling
-from prudent.kernels.stretches import Values
+from prudent.kernels.stretches import LANES, Scratch, Values, Work
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
-__all__ = ["Window", "tile_and_width"]
+__all__ = ["STRIP", "Window", "new_scratch", "tile_and_width"]
 
 TABLES = 2**28
 """The most bytes of the tables, unless even the shortest tiles need more."""
 
+NARROW = 2**22
+"""The most bytes of the tables where tiles are made longer to keep more threads busy."""
+
+PHASE = 2**19
+"""Outcomes times levels of a layer, for each thread, up to which tiles are made longer: a tenth of a millisecond."""
+
 SHORTEST = 16
 """The shortest tiles that are made to save memory."""
 
-NOTHING = (np.zeros(1), np.zeros(1))
-"""Stands for the levels handed on where none are."""
+STRIP, SHORT = 512, 128
+"""The most levels that a node is settled for at once: a few such vectors fit into the fastest cache; and the fewest
+that a tile is cut into to keep more threads busy."""
+
+HELD = 32
+"""Nodes whose actions are written together."""
+
+BUSY = 4
+"""Parts of a layer for each thread that keep it busy."""
 
 
 @dataclass
@@ -36,51 +49,43 @@ class Window:
     tiling: Tiling
     most: int
     plan: bool
+    threads: int = 1
     origin: int = field(default=0, init=False)  # the first level in the tables
     tile: int = field(init=False)  # levels to settle at once, at most
+    strip: int = field(init=False)  # levels of a node that one thread settles at once, at most
     width: int = field(init=False)  # levels that the tables hold
+    kept: int = field(default=0, init=False)  # levels that nodes hand on so far, where rows are shared
     tables: list[FloatArray] = field(init=False)  # U, and M, by row and level
+    before: list[FloatArray] = field(init=False)  # the levels handed on, by node; level t at t modulo ``kept``
 
     def __post_init__(self) -> None:
         tiling = self.tiling
-        self.tile, self._widest = tile_and_width(tiling, self.most)
+        self.tile, self._widest = tile_and_width(tiling, self.most, self.threads)
         self.width = self._widest
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # the sweep may end early: begin narrow
             self.width = min(self._widest, 2 * self.tile)
-        self.tables = [np.zeros(tiling.rows * self.width if used else 1) for used in (True, self.plan)]  # goals stay 0
+        self.tables = [np.zeros(tiling.rows * self.width + LANES if used else 1) for used in (True, self.plan)]
+        self.before = [np.zeros(LANES), np.zeros(LANES)]
+        self.strip = self.tile
+        if tiling.shares_rows:
+            parts = -(-BUSY * self.threads * tiling.n_layers // tiling.n_nodes) if self.threads > 1 else 1
+            self.strip = min(max(-(-self.tile // parts), SHORT), STRIP, self.tile)
 
-    @cached_property
-    def before(self) -> list[FloatArray]:
-        """The values, by node and level, that are handed on from tile to tile where rows are shared."""
-        carried = len(self.tiling.work.delay) * self._carried
-        return [np.zeros(carried if used else 1) for used in (True, self.plan)]
-
-    @property
-    def _carried(self) -> int:
-        return self.tiling.back if self.tiling.shares_rows else 0
-
-    @property
-    def fits(self) -> int:
-        """How many windows fit into ``TABLES`` bytes."""
-        return TABLES // (16 * self.tiling.rows * self.width)
-
-    def beside(self) -> "Window":
-        """Return a window for another tile settled at the same time; levels are handed on between the two."""
-        other = Window(self.tiling, self.most, self.plan)
-        other.before = self.before
-        return other
-
-    def reach(self, first: int, end: int) -> None:
-        """Make room in the tables for the levels ``first:end``; all levels before are settled."""
+    def reach(self, first: int, end: int, *, final: bool) -> None:
+        """Make room for the levels ``first:end``, unless ``final`` also for handing them on; all before are settled."""
         tiling = self.tiling
         if tiling.shares_rows:
             self.origin = first - tiling.back
+            if not final and self.kept < min(tiling.back, end):  # so far, the place of a level is its number
+                kept = min(tiling.back, max(end, self.kept * 3 // 2))
+                self._widen(self.before, tiling.n_nodes, self.kept, kept)
+                self.kept = kept
             return
         if end - self.origin > self.width and self.width < self._widest:  # no level was dropped so far
             wider = self.width
             while wider < min(end, self._widest):
                 wider = min(apart(2 * wider), self._widest)
-            self.tables = [_widened(table, self.width, wider) for table in self.tables]
+            self._widen(self.tables, tiling.rows, self.width, wider)
             self.width = wider
         if end - self.origin > self.width:
             by = max(first - tiling.back, 0) - self.origin
@@ -88,15 +93,25 @@ class Window:
                 slide(table, self.width, by, first - self.origin - by)
             self.origin += by
 
-    def values(self, choice: NDArray[Any], *, first: bool, last: bool) -> Values:
-        """Return the tables for a kernel; ``first`` and ``last`` say whether its tile is the first one, or the last."""
+    def _widen(self, tables: list[FloatArray], rows: int, width: int, wider: int) -> None:
+        for i in range(2 if self.plan else 1):
+            longer = np.zeros(rows * wider + LANES)
+            longer[:-LANES].reshape(rows, wider)[:, :width] = tables[i][: rows * width].reshape(rows, width)
+            tables[i] = longer
+
+    def values(self, choice: NDArray[Any], *, final: bool) -> Values:
+        """Return the tables for a kernel; ``final`` says that no other tile follows."""
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
-        before = self._carried
-        taken, handed = 0 if first else before, 0 if last else before
-        (excess, mean), (excess_before, mean_before) = self.tables, self.before if taken or handed else NOTHING
-        handing = before, taken, handed, excess_before, mean_before
-        n = choice.shape[1]
-        return Values(row, excess, mean, *handing, choice.reshape(-1), np.arange(n), n)
+        front = self.tiling.back if self.tiling.shares_rows else 0
+        (excess, mean), (excess_before, mean_before), n = self.tables, self.before, choice.shape[1]
+        handing = self.kept, self.kept > 0 and not final, excess_before, mean_before
+        return Values(row, excess, mean, front, *handing, choice.reshape(-1), np.arange(n), n)
+
+    def scratch(self) -> Scratch:
+        """Return what a thread works in."""
+        tiling = self.tiling
+        group_rows = tiling.scratch_rows if tiling.work.cyclic.any() else 0
+        return new_scratch(tiling.prepared, tiling.work, self.strip, group_rows)
 
     def of_start(self, first: int, end: int) -> list[FloatArray]:
         """Return U and M of the start for the levels ``first:end``, the last ones settled."""
@@ -104,46 +119,63 @@ class Window:
         return [table[start + first : start + end] for table in self.tables[: 2 if self.plan else 1]]
 
     @property
-    def kept(self) -> list[FloatArray]:
+    def saved(self) -> list[FloatArray]:
         """The arrays to resume from: one table of U, one of M."""
         return self.before if self.tiling.shares_rows else self.tables
 
-    def resume(self, kept: list[FloatArray], origin: int) -> None:
-        """Resume from kept arrays of the right lengths."""
+    def resume(self, saved: list[FloatArray], origin: int) -> None:
+        """Resume from saved arrays of the right lengths."""
         if self.tiling.shares_rows:
-            self.before = kept
+            self.before, self.kept = saved, (len(saved[0]) - LANES) // self.tiling.n_nodes
         else:
-            self.width, self.tables, self.origin = len(kept[0]) // self.tiling.rows, kept, origin
+            self.width, self.tables, self.origin = (len(saved[0]) - LANES) // self.tiling.rows, saved, origin
 
-    def lengths(self, size: int) -> tuple[int, int]:
-        """Return the lengths that kept arrays must have, given the size of the first one."""
+    def lengths(self, size: int, done: int) -> tuple[int, int]:
+        """Return the lengths that saved arrays must have, given the size of the first one and the levels settled."""
         if self.tiling.shares_rows:
-            return len(self.before[0]), len(self.before[1])
+            n, most = self.tiling.n_nodes, self.tiling.back
+            kept = min(max((size - LANES) // n, min(done, most) if done > 1 else 0), most)
+            return n * kept + LANES, (n * kept if self.plan else 0) + LANES
         rows, width = self.tiling.rows, self.width
-        while width < self._widest and rows * width < size:
+        while width < self._widest and rows * width + LANES < size:
             width = min(apart(2 * width), self._widest)
-        return rows * width, rows * width if self.plan else 1
+        return rows * width + LANES, rows * width + LANES if self.plan else 1
 
 
-def tile_and_width(tiling: Tiling, most: int) -> tuple[int, int]:
+def new_scratch(prepared: Prepared, work: Work, strip: int, group_rows: int = 0) -> Scratch:
+    """Return the arrays that a thread works in, for strips of so many levels and groups of so many actions."""
+    actions, outcomes = np.diff(work.action_start).max(initial=1), np.diff(work.outcome_start).max(initial=1)
+    length = -(-strip // LANES) * LANES
+    least, next_least, m, mean = np.empty((4, length + LANES))
+    return Scratch(
+        k=np.empty(-(-int(actions) // 4) * 4 * length),
+        ready=np.empty((strip, group_rows)),
+        least=least,
+        next_least=next_least,
+        m=m,
+        mean=mean,
+        chosen=np.zeros(length + LANES, dtype=np.int64),
+        p=np.empty(int(outcomes)),
+        at=np.empty(int(outcomes), dtype=np.int64),
+        picked=np.empty(HELD * length, dtype=choice_type(prepared)),
+        to=np.empty(HELD, dtype=np.int64),
+        many=np.empty(HELD, dtype=np.int64),
+        lost=np.zeros(1),
+    )
+
+
+def tile_and_width(tiling: Tiling, most: int, threads: int = 1) -> tuple[int, int]:
     """Return the length of tiles, and the most levels that tables will hold."""
     fits = TABLES // (16 * tiling.rows) - tiling.back
     if tiling.shares_rows:
-        tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
+        wanted = threads * PHASE * tiling.n_layers // max(len(tiling.work.cost), 1) if threads > 1 else 0
+        longer = min(wanted, NARROW // (16 * tiling.rows) - tiling.back)
+        tile = min(max(tiling.tile, longer), max(fits, SHORTEST), most + 1)
         return tile, apart(tiling.back + tile)
     tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
     return tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
 
 
 def apart(width: int) -> int:
-    """Return a width for rows such that they do not begin multiples of 4 kB apart, i.e. in the same set of a cache."""
-    return width if width < 512 else -(-width // 512) * 512 + 8
-
-
-def _widened(table: FloatArray, width: int, wider: int) -> FloatArray:
-    """Return a table with wider rows; the placeholder of an unused table is returned unchanged."""
-    if len(table) < width:
-        return table
-    found = np.zeros((len(table) // width, wider))
-    found[:, :width] = table.reshape(-1, width)
-    return found.ravel()
+    """Return a width for rows that is an odd number of cache lines: so rows begin in different sets of a cache."""
+    return width if width < 128 else (width + 15) // 16 * 16 + 8

@@ -4,9 +4,7 @@
 :mod:`prudent.engine.sweep.tile_window` which values are kept.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import InitVar, dataclass, field, replace
-from threading import Condition
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,24 +17,14 @@ from prudent.engine.sweep.tile_window import Window, tile_and_width
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
-from prudent.kernels.stretches import Free, Known, Scratch
+from prudent.kernels.stretches import Free, Known, Parts
 from prudent.kernels.sweep import Aims, Ends
+from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import settle
 from prudent.runtime.limits import Arrays
+from prudent.runtime.team import side_by_side
 
 __all__ = ["TileSweep"]
-
-PART = 1_000_000
-"""Outcomes times levels between two checks of how far the tile before has come: a few tenths of a millisecond."""
-
-MOST_PARTS = 64
-"""The most parts of a tile; more are not needed to keep threads busy."""
-
-LEAST = 8
-"""The fewest parts for each thread to be worth starting."""
-
-SHORT = 128
-"""The fewest levels for each thread; with fewer, tiles would be too short."""
 
 AT_FIRST = 2**30
 """States times levels that the table of actions holds at first; it grows as needed."""
@@ -68,7 +56,7 @@ class TileSweep(Backend):
         if tiling is None:
             return 0
         tile, width = tile_and_width(tiling, levels)
-        carried = tiling.back * len(tiling.work.delay) if tiling.shares_rows else 0
+        carried = min(tiling.back, levels + 1) * tiling.n_nodes if tiling.shares_rows else 0
         return 16 * (tiling.rows * width + carried) + 8 * tiling.scratch_rows * tile
 
     @classmethod
@@ -85,16 +73,15 @@ class TileSweep(Backend):
     def trial_bytes(cls, prepared: Prepared, levels: int) -> int:
         """Return what a trial takes beyond the tables of a sweep: its rows hold all its levels."""
         tiling = tiling_of(prepared)
-        return 32 * tiling.rows * levels if tiling is not None and tiling.wide else 0
+        return 32 * tiling.n_nodes * levels if tiling is not None and tiling.wide else 0
 
     def __post_init__(self, layout: Tiling | None) -> None:
         super().__post_init__()
         found = layout or tiling_of(self.task.prepared)
         assert found is not None, "it serves only models that are laid out for it"
         self.tiling = found
-        task, work, prepared = self.task, self.tiling.work, self.task.prepared
-        self._window = Window(self.tiling, self.task.most, task.aims.plan)
-        self._windows = [self._window]  # one for each tile that is settled at the same time
+        task, prepared = self.task, self.task.prepared
+        self._window = Window(self.tiling, task.most, task.aims.plan, task.threads)
         self._end: int | None = None  # the end of all levels, once it is known
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
@@ -108,19 +95,8 @@ class TileSweep(Backend):
         self._choice[0] = task.first_choice[0]
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        self._free = Free(arcs, costs_of(prepared, arcs), ends, task.workspace())
-        tile = self._window.tile
-        self._scratch = [
-            Scratch(
-                np.empty(int(np.diff(work.action_start).max(initial=1)) * tile),
-                np.empty((tile if work.cyclic.any() else 1, self.tiling.scratch_rows)),
-                np.empty(tile),
-                np.empty(tile),
-                np.zeros(tile, dtype=np.int64),
-                np.zeros(1),
-            )
-            for _ in range(task.threads)
-        ]
+        self._free = [Free(arcs, costs_of(prepared, arcs), ends, task.workspace())]  # for each thread
+        self._scratch = [self._window.scratch()]  # for each thread
 
     @property
     def _lost_each(self) -> float:
@@ -140,67 +116,34 @@ class TileSweep(Backend):
         self._end = last if final else None
         self._widen(last)
         self._lengthen(last)
-        lanes = self._lanes(last - self.done)
-        tile = min(self._window.tile, -(-(last - self.done) // lanes))
-        tiles = [(first, min(first + tile, last)) for first in range(self.done, last, tile)]
-        if lanes > 1:
-            self._settle_side_by_side(tiles, lanes)
-        else:
-            groups = 0, len(self.tiling.work.group_start) - 1
-            for first, end in tiles:
-                self._window.reach(first, end)
-                self._settle(first, end, self._window, 0, groups)
-                self._note(first, end, self._window)
+        for first in range(self.done, last, self._window.tile):
+            self._settle(first, min(first + self._window.tile, last))
         self.done = last
 
-    def _lanes(self, levels: int) -> int:
-        """Return how many tiles are worth settling at the same time: one where rows are not shared."""
-        if not self.tiling.shares_rows:
-            return 1
-        work = int(self.tiling.weight[-1]) * levels // PART  # in parts
-        return int(max(min(self.task.threads, work // LEAST, levels // SHORT, self._window.fits), 1))
-
-    def _settle_side_by_side(self, tiles: list[tuple[int, int]], lanes: int) -> None:
-        """Settle tiles in threads: each tile follows the one before through the model, part by part.
-
-        A part needs what the same part of the tile before hands on.  Threads do not change the order of any sum.
-        """
-        while len(self._windows) < lanes:
-            self._windows.append(self._window.beside())
-        parts = self.tiling.parts(tiles[0][1] - tiles[0][0], PART, MOST_PARTS)
-        done, changed = [0] * len(tiles), Condition()  # parts of each tile
+    def _settle(self, first: int, end: int) -> None:
+        """Settle a tile."""
+        task, window, final = self.task, self._window, end == self._end
+        window.reach(first, end, final=final)
+        parts = self.tiling.parts(min(window.strip, end - first), task.threads)
+        lanes = self._lanes(parts, end - first)
+        values, counters = window.values(self._choice, final=final), new_counters()
+        about = self.tiling.work, self._known, task.terms, task.tie, task.aims.plan, (first, end), values
 
         def work(lane: int) -> None:
-            window = self._windows[lane]
-            for i in range(lane, len(tiles), lanes):
-                window.reach(*tiles[i])
-                for n, groups in enumerate(parts):
-                    with changed:
-                        while i > 0 and done[i - 1] <= n:
-                            changed.wait()
-                    self._settle(*tiles[i], window, lane, groups)
-                    with changed:
-                        done[i] += 1
-                        changed.notify_all()
-                self._note(*tiles[i], window)
+            settle(*about, self._free[lane], parts, window.strip, self._scratch[lane], counters)
 
-        def run(lane: int) -> None:
-            try:
-                work(lane)
-            except BaseException:
-                with changed:  # let the other threads end
-                    done[:] = [len(parts)] * len(tiles)
-                    changed.notify_all()
-                raise
+        side_by_side(lanes, work)
+        self._note(first, end, window)
 
-        with ThreadPoolExecutor(lanes, thread_name_prefix="prudent") as pool:  # its own, as lanes wait for each other
-            for each in [pool.submit(run, lane) for lane in range(lanes)]:
-                each.result()
-
-    def _settle(self, first: int, end: int, window: Window, lane: int, groups: tuple[int, int]) -> None:
-        task, values = self.task, window.values(self._choice, first=first == 1, last=end == self._end)
-        about = self.tiling.work, self._known, task.terms, task.tie, task.aims.plan, first, end, values
-        settle(*about, self._scratch[lane], self._free, *groups)
+    def _lanes(self, parts: Parts, levels: int) -> int:
+        """Return how many threads are worth starting, with what each of them works in."""
+        most = self.tiling.lanes(parts, levels, self._window.strip, self.task.threads)
+        while len(self._scratch) < most:
+            self._scratch.append(self._window.scratch())
+            workspace = self._free[0].workspace
+            own = workspace._replace(row=np.empty_like(workspace.row))  # the rest has places for each group
+            self._free.append(self._free[0]._replace(workspace=own))
+        return most
 
     def _note(self, first: int, end: int, window: Window) -> None:
         """Record the values of the start that a tile has found."""
@@ -225,39 +168,39 @@ class TileSweep(Backend):
 
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""
-        excess, mean = self._window.kept
+        excess, mean = self._window.saved
         return {
             "found": np.ascontiguousarray(self.found[:, : self.done]),
             "choice": self.choice,
             "excess": excess,
             "mean": mean,
-            "origin": np.array([self._window.origin]),
+            "from_level": np.array([self._window.origin]),
             "lost": np.array([self._lost_each]),
-            "chosen": self._free.workspace.chosen,
+            "chosen": self._free[0].workspace.chosen,
         }
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
         done, wanted = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
-        finished = "origin" not in kept  # then only its result was kept
+        finished = "from_level" not in kept  # then only its result was kept
         if not finished:
-            excess, mean = self._window.lengths(kept.get("excess", np.empty(0)).size)
+            excess, mean = self._window.lengths(kept.get("excess", np.empty(0)).size, done)
             wanted = {
                 "excess": ((excess,), np.float64),
                 "mean": ((mean,), np.float64),
-                "origin": ((1,), np.int64),
+                "from_level": ((1,), np.int64),
                 "lost": ((1,), np.float64),
                 "chosen": ((self.task.prepared.n_states,), np.int64),
             }
         self._check(kept, wanted)
         if not finished:
-            origin = int(kept["origin"][0])
+            origin = int(kept["from_level"][0])
             self._window.resume([kept["excess"], kept["mean"]], origin)
             if not self.tiling.shares_rows:
                 if not max(done - self._window.width, 0) <= origin <= max(done - self.tiling.back, 0):
                     raise PrudentError(MISFIT)
             self._scratch[0].lost[0] = kept["lost"][0]
-            self._free = self._free._replace(workspace=self._free.workspace._replace(chosen=self._chosen(kept)))
+            self._free[0].workspace.chosen[:] = self._chosen(kept)
         else:
             self._scratch[0].lost[0] = np.nan  # it was not kept
         self._choice = kept["choice"]

@@ -1,6 +1,8 @@
 """Sweeps in tiles, against sweeps level by level: the same numbers, whatever the layout."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ import prudent
 import prudent.engine.sweep.backends
 import prudent.engine.sweep.driver
 import prudent.engine.sweep.tile_layout
+import prudent.engine.sweep.tile_window
+import prudent.engine.sweep.tiles
 from plans import same_policy
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import once
@@ -25,17 +29,20 @@ from prudent.kernels.sweep import Base, Terms
 from strategies import cases, examples, solvable
 
 
-def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None):
-    """One sweep to a level, in tiles or level by level, in steps that get longer."""
+def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None, threads=1, anew=False):
+    """One sweep to a level, in tiles or level by level, in steps that get longer; begun ``anew`` after each of them."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     slope = terms.accrual + terms.slope
     base = Base(slope * expected.value, slope * expected.lower, expected.value)
     if terms.accrual > 0:
         worst = without_safety(prepared)
     most = min(most, int(worst.value[prepared.start]))
-    task = Task(prepared, base, expected.choice, worst, aims, terms, most)
+    task = Task(prepared, base, expected.choice, worst, aims, terms, most, threads=threads)
     sweep = TileSweep(task, layout=layout) if tiles else LevelSweep(task)
     while sweep.done <= most:
+        if anew:
+            kept, sweep = {name: each.copy() for name, each in sweep.packed().items()}, TileSweep(task, layout=layout)
+            sweep.resume(kept)
         last = min(2 * sweep.done + 7, most + 1)
         sweep.advance(last, final=last > most)
     return Swept(*sweep.found[:, : sweep.done], sweep.choice, sweep.values, "", sweep.lost)
@@ -76,6 +83,50 @@ def test_random_models_with_short_tiles(case, tile, terms):
         assert len(found[0].choice) == len(found[1].choice)
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(case=cases(), tile=st.sampled_from([2, 3, 8, 40]), strip=st.sampled_from([1, 2, 5]))
+def test_parts_of_any_size_in_any_number_of_threads(case, tile, strip):
+    """The same bits, also where every level is handed on and every sweep is resumed."""
+    with solvable():
+        prepared = prepare(case.model)
+    layout = lay_out(prepared, Rules(long=tile, tiles=(tile,), crowded=1.1, by_level=1e9))
+    aims = BOUND if layout.free else BOTH
+    alone = swept(prepared, tiles=True, aims=aims, layout=layout)
+    finely = {"tile_layout.PART": 1, "tile_layout.LEAST": 1, "tile_window.STRIP": strip, "tile_window.SHORT": 1}
+    with ExitStack() as stack:
+        for name, value in finely.items():
+            stack.enter_context(patch(f"prudent.engine.sweep.{name}", value))
+        parts = [swept(prepared, tiles=True, aims=aims, layout=layout, threads=n, anew=n > 1) for n in (1, 3)]
+    for each in parts:
+        for name in ("excess", "low", "mean", "choice"):
+            assert (getattr(each, name) == getattr(alone, name)).all()
+
+
+def test_costs_that_look_far_back_are_swept_in_shared_rows():
+    """Tiles get as long as costs look back, and nodes hand on no more levels than there are."""
+    rng, n = np.random.default_rng(2), 40
+    outcomes = n * 2 * 3
+    model = prudent.from_arrays(
+        np.append(np.arange(0, 2 * n + 1, 2), 2 * n),
+        np.arange(0, outcomes + 1, 3),
+        rng.dirichlet(np.ones(3), 2 * n).ravel(),
+        np.minimum(np.repeat(np.arange(n), 6) + rng.integers(1, 3, outcomes), n),
+        rng.integers(0, 90, outcomes).astype(float),
+    )
+    prepared = prepare(model)
+    layout = lay_out(prepared, Rules(long=16))
+    assert layout.shares_rows and layout.wide is False and 16 < layout.tile <= layout.back
+    assert_same(*(swept(prepared, tiles=tiles, most=700, layout=layout) for tiles in (True, False)))
+    sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 700), layout=layout)
+    sweep.advance(20)
+    assert sweep.packed()["excess"].size < 25 * layout.n_nodes + 100
+
+
+def _values(prepared):
+    expected = least_expected_cost(prepared)
+    return expected.base, expected.choice, least_worst_case(prepared)
+
+
 def staged(rng, stages, width):
     """A model without cycles, large enough for tiles to be settled side by side."""
     n = stages * width
@@ -92,14 +143,13 @@ def staged(rng, stages, width):
 
 
 def test_threads_change_nothing(monkeypatch):
-    lanes = set()
-    side_by_side = TileSweep._settle_side_by_side
+    lanes, side_by_side = set(), prudent.engine.sweep.tiles.side_by_side
     monkeypatch.setattr(
-        TileSweep, "_settle_side_by_side", lambda place, tiles, n: (lanes.add(n), side_by_side(place, tiles, n))
+        prudent.engine.sweep.tiles, "side_by_side", lambda n, work: (lanes.add(n), side_by_side(n, work))
     )
     model = staged(np.random.default_rng(1), 60, 150)
     plans = [prudent.solve(model, 0.1, threads=threads) for threads in (1, 2, 3)]
-    assert lanes == {2, 3}
+    assert lanes == {1, 2, 3}
     for plan in plans[1:]:
         assert plan.to_dict() | {"seconds": 0} == plans[0].to_dict() | {"seconds": 0}
         assert same_policy(plan.policy, plans[0].policy)
