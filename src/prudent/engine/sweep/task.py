@@ -127,6 +127,11 @@ class Backend(ABC):
         """Return the memory that such a trial takes beyond the tables of a sweep."""
         return 0
 
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes are added up on a level."""
+        return len(self.task.prepared.cost)
+
     @abstractmethod
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""

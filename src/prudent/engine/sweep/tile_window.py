@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.tile_layout import Tiling
-from prudent.kernels.stretches import LANES, Scratch, Values, Work
+from prudent.kernels.stretches import BLOCK, LANES, Scratch, Values, Work
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
@@ -65,7 +65,7 @@ class Window:
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # the sweep may end early: begin narrow
             self.width = min(self._widest, 2 * self.tile)
         self.tables = [np.zeros(tiling.rows * self.width + LANES if used else 1) for used in (True, self.plan)]
-        self.before = [np.zeros(LANES), np.zeros(LANES)]
+        self.before = [np.zeros(LANES), np.zeros(LANES)]  # resized in place
         self.strip = self.tile
         if tiling.shares_rows:
             parts = -(-BUSY * self.threads * tiling.n_layers // tiling.n_nodes) if self.threads > 1 else 1
@@ -77,9 +77,9 @@ class Window:
         if tiling.shares_rows:
             self.origin = first - tiling.back
             if not final and self.kept < min(tiling.back, end):  # so far, the place of a level is its number
-                kept = min(tiling.back, max(end, self.kept * 3 // 2))
-                self._widen(self.before, tiling.n_nodes, self.kept, kept)
-                self.kept = kept
+                self.kept = min(tiling.back, -(-end // BLOCK) * BLOCK)
+                for table in self.before[: 2 if self.plan else 1]:
+                    table.resize(self._handed(self.kept), refcheck=False)
             return
         if end - self.origin > self.width and self.width < self._widest:  # no level was dropped so far
             wider = self.width
@@ -123,10 +123,15 @@ class Window:
         """The arrays to resume from: one table of U, one of M."""
         return self.before if self.tiling.shares_rows else self.tables
 
+    def _handed(self, kept: int) -> int:
+        """Return the length of a table that hands on so many levels of each node."""
+        return -(-kept // BLOCK) * BLOCK * self.tiling.n_nodes + LANES
+
     def resume(self, saved: list[FloatArray], origin: int) -> None:
         """Resume from saved arrays of the right lengths."""
         if self.tiling.shares_rows:
-            self.before, self.kept = saved, (len(saved[0]) - LANES) // self.tiling.n_nodes
+            self.before = [table.copy() for table in saved]  # of its own, to be resized
+            self.kept = min((len(saved[0]) - LANES) // self.tiling.n_nodes, self.tiling.back)
         else:
             self.width, self.tables, self.origin = (len(saved[0]) - LANES) // self.tiling.rows, saved, origin
 
@@ -135,7 +140,7 @@ class Window:
         if self.tiling.shares_rows:
             n, most = self.tiling.n_nodes, self.tiling.back
             kept = min(max((size - LANES) // n, min(done, most) if done > 1 else 0), most)
-            return n * kept + LANES, (n * kept if self.plan else 0) + LANES
+            return self._handed(kept), self._handed(kept) if self.plan else LANES
         rows, width = self.tiling.rows, self.width
         while width < self._widest and rows * width + LANES < size:
             width = min(apart(2 * width), self._widest)

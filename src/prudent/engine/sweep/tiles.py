@@ -111,6 +111,11 @@ class TileSweep(Backend):
         error = float(self.tiling.error(np.array([self.done]))[0])
         return float((1 + self._lost_each) ** self.tiling.sums * (1 + error) - 1)
 
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes are added up on a level: those of lists that actions share once."""
+        return len(self.tiling.work.cost)
+
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
         self._end = last if final else None

@@ -25,6 +25,7 @@ from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
+from prudent.kernels.stretches import BLOCK
 from prudent.kernels.sweep import Base, Terms
 from strategies import cases, examples, solvable
 
@@ -111,15 +112,15 @@ def test_costs_that_look_far_back_are_swept_in_shared_rows():
         np.arange(0, outcomes + 1, 3),
         rng.dirichlet(np.ones(3), 2 * n).ravel(),
         np.minimum(np.repeat(np.arange(n), 6) + rng.integers(1, 3, outcomes), n),
-        rng.integers(0, 90, outcomes).astype(float),
+        rng.integers(0, 300, outcomes).astype(float),
     )
     prepared = prepare(model)
     layout = lay_out(prepared, Rules(long=16))
-    assert layout.shares_rows and layout.wide is False and 16 < layout.tile <= layout.back
+    assert layout.shares_rows and layout.wide is False and 16 < layout.tile <= layout.back and layout.back > 2 * BLOCK
     assert_same(*(swept(prepared, tiles=tiles, most=700, layout=layout) for tiles in (True, False)))
     sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 700), layout=layout)
     sweep.advance(20)
-    assert sweep.packed()["excess"].size < 25 * layout.n_nodes + 100
+    assert sweep.packed()["excess"].size < (BLOCK + 1) * layout.n_nodes + 100
 
 
 def _values(prepared):
