@@ -70,8 +70,9 @@ class Values(NamedTuple):
     mean: np.ndarray  # M
     front: int  # levels before a tile that rows hold where they are shared, with those without budget; else 0
     kept: int  # levels of each node that are handed on from tile to tile; 0 where rows are not shared
+    block: int  # how many of them lie side by side
     hands_on: bool  # whether another tile follows
-    excess_before: np.ndarray  # by ``BLOCK`` levels, node, level: level t is where t modulo ``kept`` is
+    excess_before: np.ndarray  # by block, node, level: level t is where t modulo ``kept`` is
     mean_before: np.ndarray
     choice: np.ndarray  # the action's number within its state
     place: np.ndarray  # (n_states,)  where a state's choice for budget 0 is, or would be
@@ -99,9 +100,6 @@ class Scratch(NamedTuple):
 LANES = 32
 """Loops run over whole blocks of so many levels where they may: compiled loops do the rest of a block one by one.
 Scratch and tables are longer by as many levels, of any value."""
-
-BLOCK = 128
-"""Levels of a node that are handed on side by side; so the table of them grows without being rearranged."""
 
 FAST = {"contract"}
 """Fused multiply-adds round once where two steps round twice."""
@@ -230,53 +228,58 @@ def fill_without(table, row, b, n, without, slope):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def kept_place(t, kept, span, at):
-    """Return where level ``t`` of a node is kept, and how many levels from there on lie side by side."""
+def kept_place(t, ring, at):
+    """Return where level ``t`` of a node is kept, and how many levels from there on lie side by side.
+
+    ``ring`` says how many levels are kept, how many of them lie side by side, and how far apart such blocks are.
+    """
+    kept, block, span = ring
     place = t % kept
-    return place // BLOCK * span + at + place % BLOCK, min(kept - place, BLOCK - place % BLOCK)
+    return place // block * span + at + place % block, min(kept - place, block - place % block)
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def take_over(table, row, delay, kept, span, before, at, first, last, begin, end):
+def take_over(table, row, delay, ring, before, at, first, last, begin, end):
     """Put levels of a node from before the tile ``first:last`` into its row: those whose places ``begin:end`` takes.
 
     So parts of a tile that take over and hand on at the same time never use the same place.  The last part also takes
     those whose places nobody hands on to.
     """
+    kept = ring[0]
     t = max(begin, last - kept)
     while t < end:
         old = first - kept + (t - first) % kept  # the level that has the place of t
-        place, side_by_side = kept_place(old, kept, span, at)
+        place, side_by_side = kept_place(old, ring, at)
         n = min(end - t, first - old, side_by_side)
         gone = min(max(delay + 1 - old, 0), n)  # without budget
         copy(table, row + old + gone - delay, n - gone, before, place + gone)
         t += n
     t = max(last - kept, delay + 1)
     while end == last and t < first:
-        place, side_by_side = kept_place(t, kept, span, at)
+        place, side_by_side = kept_place(t, ring, at)
         n = min(first - t, side_by_side)
         copy(table, row + t - delay, n, before, place)
         t += n
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def hand_on(table, row, delay, kept, span, before, at, last, begin, end):
+def hand_on(table, row, delay, ring, before, at, last, begin, end):
     """Keep those of the levels ``begin:end`` of a node that tiles after ``last`` look back to."""
-    t = max(begin, last - kept, delay + 1)
+    t = max(begin, last - ring[0], delay + 1)
     while t < end:
-        place, side_by_side = kept_place(t, kept, span, at)
+        place, side_by_side = kept_place(t, ring, at)
         n = min(end - t, side_by_side)
         copy(before, place, n, table, row + t - delay)
         t += n
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def begin_row(table, row, delay, front, without, slope, kept, span, before, at, tile, strip, goal):
+def begin_row(table, row, delay, front, without, slope, ring, before, at, tile, strip, goal):
     """Put into a node's shared row what the levels of a strip and those before the tile have without being settled."""
     (first, last), (begin, end) = tile, strip
     low = first - front if begin == first else begin
     fill_without(table, row, low - delay, min(end, delay + 1) - low, without, slope)
     if goal:
         fill(table, row + max(low - delay, 1), row + end - delay, 0.0)
-    elif kept > 0:
-        take_over(table, row, delay, kept, span, before, at, first, last, begin, end)
+    elif ring[0] > 0:
+        take_over(table, row, delay, ring, before, at, first, last, begin, end)

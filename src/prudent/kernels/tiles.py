@@ -21,7 +21,7 @@ from numba import njit
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.stretches import BLOCK, FAST, LANES, add_up, begin_row, copy, fill, hand_on, whole
+from prudent.kernels.stretches import FAST, LANES, add_up, begin_row, copy, fill, hand_on, whole
 from prudent.kernels.team import draw, finish, wait_for
 
 
@@ -43,21 +43,21 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
     k, least, next_least, chosen = scratch.k, scratch.least, scratch.next_least, scratch.chosen
     m, mean, p, at, lost = scratch.m, scratch.mean, scratch.p, scratch.at, scratch.lost[0]
     accrual, slope, length, filled, (low, high) = terms.accrual, terms.slope, len(m) - LANES, front > 0, strip
-    picked, to, many, held, span = scratch.picked, scratch.to, scratch.many, 0, len(delay) * BLOCK
+    picked, to, many, held, block = scratch.picked, scratch.to, scratch.many, 0, values.block
+    ring = kept, block, len(delay) * block
     for group in range(begin, end):
         s = group_node[group_start[group]]
         b = max(low - delay[s], 1)
         n = high - delay[s] - b
-        start, stop, here, place = action_start[s], action_start[s + 1], rows[s] + b, s * BLOCK
+        start, stop, here, place = action_start[s], action_start[s + 1], rows[s] + b, s * block
         if filled:
             end_here, since = start == stop, delay[s]
             begin_row(
-                excesses, rows[s], since, front, base[s], slope, kept, span, excess_before, place, tile, strip, end_here
+                excesses, rows[s], since, front, base[s], slope, ring, excess_before, place, tile, strip, end_here
             )  # fmt: skip
             if plan:
                 begin_row(
-                    means, rows[s], since, front, base_mean[s], 0.0, kept, span, mean_before, place, tile, strip,
-                    end_here,
+                    means, rows[s], since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, end_here
                 )  # fmt: skip
         if n <= 0 or start == stop:  # the tables of goals are 0
             continue
@@ -81,7 +81,7 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
         fill(least, unsafe, n, 0.0)
         copy(excesses, here, n, least, 0)
         if hands_on:
-            hand_on(excesses, rows[s], delay[s], kept, span, excess_before, place, tile[1], low, high)
+            hand_on(excesses, rows[s], delay[s], ring, excess_before, place, tile[1], low, high)
         if not plan:
             continue
         # Second objective: M over A*(s, b), the actions that attain U.  Mostly there is one.
@@ -127,7 +127,7 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
         fill(mean, calm, n, base_mean[s])
         copy(means, here, n, mean, 0)
         if hands_on:
-            hand_on(means, rows[s], delay[s], kept, span, mean_before, place, tile[1], low, high)
+            hand_on(means, rows[s], delay[s], ring, mean_before, place, tile[1], low, high)
         fill(chosen, calm, n, base_choice[s])
         if s < len(places):
             for i in range(np.uint64(n)):
@@ -258,18 +258,19 @@ def follow_nodes(work, known, choices, tile, strip, values, scratch, begin, end)
     delay, rows, means, excesses = work.delay, values.row, values.mean, values.excess
     entry, first_entry, least, most, stride, without = choices
     front, kept, hands_on, p, at = values.front, values.kept, values.hands_on, scratch.p, scratch.at
-    span = len(delay) * BLOCK
+    block = values.block
+    ring = kept, block, len(delay) * block
     excess_before, mean_before, excess, mean = values.excess_before, values.mean_before, scratch.least, scratch.mean
     base, base_mean, never, filled, (low, high) = known.excess, known.mean, known.worst[:0], front > 0, strip
     for g in range(begin, end):
         s = group_node[g]
         b = max(low - delay[s], 1)
         n = high - delay[s] - b
-        start, place, here, since = action_start[s], s * BLOCK, rows[s], delay[s]
+        start, place, here, since = action_start[s], s * block, rows[s], delay[s]
         goal = start == action_start[s + 1]
         if filled:
-            begin_row(excesses, here, since, front, base[s], 1.0, kept, span, excess_before, place, tile, strip, goal)
-            begin_row(means, here, since, front, base_mean[s], 0.0, kept, span, mean_before, place, tile, strip, goal)
+            begin_row(excesses, here, since, front, base[s], 1.0, ring, excess_before, place, tile, strip, goal)
+            begin_row(means, here, since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
         if n <= 0 or goal:
             continue
         i = 0
@@ -293,8 +294,8 @@ def follow_nodes(work, known, choices, tile, strip, values, scratch, begin, end)
         copy(excesses, here + b, n, excess, 0)
         copy(means, here + b, n, mean, 0)
         if hands_on:
-            hand_on(excesses, here, since, kept, span, excess_before, place, tile[1], low, high)
-            hand_on(means, here, since, kept, span, mean_before, place, tile[1], low, high)
+            hand_on(excesses, here, since, ring, excess_before, place, tile[1], low, high)
+            hand_on(means, here, since, ring, mean_before, place, tile[1], low, high)
 
 
 @njit(cache=True, nogil=True)

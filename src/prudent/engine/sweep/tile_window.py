@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.tile_layout import Tiling
-from prudent.kernels.stretches import BLOCK, LANES, Scratch, Values, Work
+from prudent.kernels.stretches import LANES, Scratch, Values, Work
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
@@ -27,6 +27,12 @@ NARROW = 2**22
 
 PHASE = 2**19
 """Outcomes times levels of a layer, for each thread, up to which tiles are made longer: a tenth of a millisecond."""
+
+BLOCK = 128
+"""Levels of a node that are handed on side by side."""
+
+AT_ONCE = 2**26
+"""The most numbers for which room is made beforehand."""
 
 SHORTEST = 16
 """The shortest tiles that are made to save memory."""
@@ -65,7 +71,7 @@ class Window:
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # the sweep may end early: begin narrow
             self.width = min(self._widest, 2 * self.tile)
         self.tables = [np.zeros(tiling.rows * self.width + LANES if used else 1) for used in (True, self.plan)]
-        self.before = [np.zeros(LANES), np.zeros(LANES)]  # resized in place
+        self.before = [np.zeros(LANES), np.zeros(LANES)]
         self.strip = self.tile
         if tiling.shares_rows:
             parts = -(-BUSY * self.threads * tiling.n_layers // tiling.n_nodes) if self.threads > 1 else 1
@@ -77,9 +83,8 @@ class Window:
         if tiling.shares_rows:
             self.origin = first - tiling.back
             if not final and self.kept < min(tiling.back, end):  # so far, the place of a level is its number
-                self.kept = min(tiling.back, -(-end // BLOCK) * BLOCK)
-                for table in self.before[: 2 if self.plan else 1]:
-                    table.resize(self._handed(self.kept), refcheck=False)
+                self.kept = min(tiling.back, -(-end // self._block) * self._block)
+                self._lengthen(self._handed(self.kept), self._handed(min(tiling.back, self.most)))
             return
         if end - self.origin > self.width and self.width < self._widest:  # no level was dropped so far
             wider = self.width
@@ -93,6 +98,17 @@ class Window:
                 slide(table, self.width, by, first - self.origin - by)
             self.origin += by
 
+    def _lengthen(self, size: int, most: int) -> None:
+        """Make room for handing on more levels: at once for as many as may be needed, as what is not used is not taken.
+
+        Blocks of levels follow each other, so nothing is rearranged.
+        """
+        for i in range(2 if self.plan else 1):
+            if size > len(self.before[i]):
+                longer = np.zeros(max(size, min(most, AT_ONCE)))
+                longer[: len(self.before[i])] = self.before[i]
+                self.before[i] = longer
+
     def _widen(self, tables: list[FloatArray], rows: int, width: int, wider: int) -> None:
         for i in range(2 if self.plan else 1):
             longer = np.zeros(rows * wider + LANES)
@@ -104,7 +120,7 @@ class Window:
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
         front = self.tiling.back if self.tiling.shares_rows else 0
         (excess, mean), (excess_before, mean_before), n = self.tables, self.before, choice.shape[1]
-        handing = self.kept, self.kept > 0 and not final, excess_before, mean_before
+        handing = self.kept, self._block, self.kept > 0 and not final, excess_before, mean_before
         return Values(row, excess, mean, front, *handing, choice.reshape(-1), np.arange(n), n)
 
     def scratch(self) -> Scratch:
@@ -121,16 +137,22 @@ class Window:
     @property
     def saved(self) -> list[FloatArray]:
         """The arrays to resume from: one table of U, one of M."""
-        return self.before if self.tiling.shares_rows else self.tables
+        if not self.tiling.shares_rows:
+            return self.tables
+        return [table[: self._handed(self.kept)] for table in self.before]
 
     def _handed(self, kept: int) -> int:
         """Return the length of a table that hands on so many levels of each node."""
-        return -(-kept // BLOCK) * BLOCK * self.tiling.n_nodes + LANES
+        return -(-kept // self._block) * self._block * self.tiling.n_nodes + LANES
+
+    @property
+    def _block(self) -> int:
+        return max(min(BLOCK, self.tiling.back), 1)
 
     def resume(self, saved: list[FloatArray], origin: int) -> None:
         """Resume from saved arrays of the right lengths."""
         if self.tiling.shares_rows:
-            self.before = [table.copy() for table in saved]  # of its own, to be resized
+            self.before = saved
             self.kept = min((len(saved[0]) - LANES) // self.tiling.n_nodes, self.tiling.back)
         else:
             self.width, self.tables, self.origin = (len(saved[0]) - LANES) // self.tiling.rows, saved, origin

@@ -22,10 +22,10 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept, Task
 from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
+from prudent.engine.sweep.tile_window import BLOCK
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.kernels.stretches import BLOCK
 from prudent.kernels.sweep import Base, Terms
 from strategies import cases, examples, solvable
 
