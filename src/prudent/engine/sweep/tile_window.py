@@ -175,7 +175,7 @@ def new_scratch(prepared: Prepared, work: Work, strip: int, group_rows: int = 0)
     length = -(-strip // LANES) * LANES
     least, next_least, m, mean = np.empty((4, length + LANES))
     return Scratch(
-        k=np.empty(-(-int(actions) // 4) * 4 * length),
+        k=np.empty(-(-int(actions) // 4) * 4 * length + LANES),  # sums run on to whole lanes
         ready=np.empty((strip, group_rows)),
         least=least,
         next_least=next_least,

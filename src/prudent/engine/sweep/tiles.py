@@ -145,9 +145,9 @@ class TileSweep(Backend):
         most = self.tiling.lanes(parts, levels, self._window.strip, self.task.threads)
         while len(self._scratch) < most:
             self._scratch.append(self._window.scratch())
-            workspace = self._free[0].workspace
-            own = workspace._replace(row=np.empty_like(workspace.row))  # the rest has places for each group
-            self._free.append(self._free[0]._replace(workspace=own))
+            free = self._free[0]  # its workspace has places for each group, but one row and one matrix
+            own = free.workspace._replace(row=np.empty_like(free.workspace.row))
+            self._free.append(free._replace(arcs=free_arcs(self.task.prepared), workspace=own))
         return most
 
     def _note(self, first: int, end: int, window: Window) -> None:

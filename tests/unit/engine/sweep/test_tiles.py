@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -238,3 +239,51 @@ def test_once_is_once():
 
     prepared = prepare(prudent.domains.figure_2())
     assert [counted(prepared) for _ in range(3)] == [1, 1, 1]
+
+
+def test_nothing_is_written_outside_of_what_a_thread_works_in():
+    """Sums run on to whole lanes, also in the last row, for a state whose actions fill all rows."""
+    rng, n, guard = np.random.default_rng(0), 30, 64
+    model = prudent.from_arrays(
+        np.append(np.arange(0, 4 * n + 1, 4), 4 * n),
+        np.arange(0, 8 * n + 1, 2),
+        np.full(8 * n, 0.5),
+        np.minimum(np.repeat(np.arange(n), 8) + rng.integers(1, 3, 8 * n), n),
+        rng.choice([1.0, 2.0, 3.0, 500.0], 8 * n),
+    )
+    prepared = prepare(model)
+    layout = replace(lay_out(prepared, Rules()), shares_rows=False)
+    layout = replace(layout, row=np.arange(layout.n_nodes), rows=layout.n_nodes)
+    sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 40), layout=layout)
+    (scratch,) = sweep._scratch
+    room = {
+        name: np.full(len(getattr(scratch, name)) + guard, 77.0) for name in ("k", "least", "next_least", "m", "mean")
+    }
+    sweep._scratch[0] = scratch._replace(**{name: array[:-guard] for name, array in room.items()})
+    sweep.advance(41)
+    for name, array in room.items():
+        assert (array[-guard:] == 77).all(), name
+
+
+def test_free_cycles_side_by_side_do_not_disturb_each_other():
+    """Each thread solves their equations in a matrix of its own."""
+    rng, count, size = np.random.default_rng(0), 40, 6
+    n = count * size
+    inside = np.repeat(np.arange(n) // size * size, 2)[:, None] + rng.integers(0, size, (2 * n, 3))
+    successor = np.concatenate([inside, rng.integers(0, n, (2 * n, 4)), np.full((2 * n, 1), n)], axis=1)
+    cost = np.concatenate([np.zeros((2 * n, 3)), rng.integers(150, 400, (2 * n, 5))], axis=1)
+    model = prudent.from_arrays(
+        np.append(np.arange(0, 2 * n + 1, 2), 2 * n),
+        np.arange(0, 16 * n + 1, 8),
+        rng.dirichlet(np.ones(8), 2 * n).ravel(),
+        successor.ravel(),
+        cost.ravel(),
+        initial={s: 1 / count for s in range(0, n, size)},
+    )
+    prepared = prepare(model)
+    layout = lay_out(prepared, Rules())
+    assert layout.free and layout.work.cyclic.sum() >= count
+    with patch("prudent.engine.sweep.tile_layout.PART", 1), patch("prudent.engine.sweep.tile_layout.LEAST", 1):
+        one, *others = (swept(prepared, tiles=True, aims=BOUND, most=600, threads=threads) for threads in (1, 5, 5, 5))
+    for other in others:
+        assert (one.low == other.low).all()
