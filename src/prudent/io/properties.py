@@ -55,11 +55,10 @@ def traps(model: SSP) -> IntArray:
     arc = np.flatnonzero(model.probability > 0)
     source, target = model.outcome_state[arc], model.successor[arc]
     stuck = ~model.is_goal & (towards(source, target, model.n_states, model.is_goal) < 0)
-    found = np.zeros(model.n_states, dtype=bool)
-    for s in model.initial_state[model.initial_probability > 0].tolist() if stuck.any() else ():
-        if not found[s]:
-            found |= reachable(source, target, model.n_states, s)
-    return np.flatnonzero(found & stuck)
+    if not stuck.any():
+        return np.flatnonzero(stuck)
+    start = model.initial_state[model.initial_probability > 0]
+    return np.flatnonzero(reachable(source, target, model.n_states, start) & stuck)
 
 
 @dataclass(frozen=True)

@@ -253,12 +253,16 @@ def lower_behind(counters, part, arc_start, target, cost, least, lowered, change
 
 @njit(cache=True)
 def reached(arc_start, target, start):
-    """Return which nodes can be reached from the start."""
+    """Return which nodes can be reached from the nodes ``start``."""
     n = len(arc_start) - 1
     found = np.zeros(n, dtype=np.bool_)
     stack = np.empty(n, dtype=np.int64)
-    found[start] = True
-    stack[0], top = start, 1
+    top = 0
+    for s in start:
+        if not found[s]:
+            found[s] = True
+            stack[top] = s
+            top += 1
     while top > 0:
         top -= 1
         i = stack[top]

@@ -21,8 +21,8 @@ ENDED = 2**50
 """Parts done, by which all know that the work has ended early."""
 
 SPINS = 10_000
-"""Looks at a counter, a few tenths of a millisecond, before a waiting thread lets others run on its core: a busy process
-that is let run keeps the core for a hundred times as long as a part takes."""
+"""Looks at a counter, some tenths of a millisecond, before a waiting thread lets others run on its core: a busy process
+keeps it then for a hundred times as long as a part takes."""
 
 
 def new_counters() -> np.ndarray:

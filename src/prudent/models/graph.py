@@ -92,8 +92,8 @@ def _by_source(source: IntArray, target: IntArray, n: int) -> tuple[IntArray, In
     return source[order], target[order]
 
 
-def reachable(source: IntArray, target: IntArray, n: int, start: int) -> BoolArray:
-    """Return which states can be reached from the start along the given arcs."""
+def reachable(source: IntArray, target: IntArray, n: int, start: IntArray) -> BoolArray:
+    """Return which states can be reached from the given ones along the given arcs."""
     source, target = _by_source(source, target, n)
     found: BoolArray = reached(starts(source, n), target, start)
     return found

@@ -228,10 +228,8 @@ def _arcs(model: SSP) -> tuple[IntArray, IntArray]:
 def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> dict[str, Any]:
     model = prepared.model
     arc_start, target = arcs
-    source, found = owner(arc_start), np.zeros(model.n_states, dtype=bool)
-    for start in model.initial_state[model.initial_probability > 0].tolist():
-        if not found[start]:
-            found |= reachable(source, target, model.n_states, start)
+    start = model.initial_state[model.initial_probability > 0]
+    found = reachable(owner(arc_start), target, model.n_states, start)
     pruned = prepared.members.state_of < 0
     avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (

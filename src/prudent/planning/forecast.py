@@ -65,14 +65,14 @@ class Forecast:
 def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
     """Estimate what a solve takes with a given step, or with the one that ``solve`` would end up with."""
     go_on(limits, ESTIMATING)
-    job = Job(model, alpha, step, Target(), limits)
+    job, began = Job(model, alpha, step, Target(), limits), now()
     prepared = job.prepared(step)
     with in_force(limits):
         least_worst_case(prepared)
     go_on(limits, ESTIMATING)
     if prepared.scale.rounded or not (step is not None or modest(prepared, alpha)):
-        return _rounded(job, prepared)
-    before = job.seconds
+        return _rounded(job, prepared, now() - began)
+    before = now() - began
     with in_force(limits):
         levels = _levels(prepared, alpha)
         seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared), levels)
@@ -98,9 +98,9 @@ def _levels(prepared: Prepared, alpha: float) -> int:
     return int(min(likely, prepared.scale.in_levels(runs.cvar(alpha)) + 1))
 
 
-def _rounded(job: Job, prepared: Prepared) -> Forecast:
-    """Estimate what a solve with rounded costs takes, from a coarse one."""
-    before, model = job.seconds, job.model
+def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
+    """Estimate what a solve with rounded costs takes, from a coarse one; ``before`` it there were so many seconds."""
+    model = job.model
     step = max(coarse_step(prepared, job.alpha), job.step or 0.0)
     coarse = prepared if step == job.step else at_step(prepare(model), step) if job.step else job.prepared(step)
     began = now()

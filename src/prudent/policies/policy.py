@@ -191,8 +191,8 @@ class BudgetPolicy:
         model = self.prepared.model
         arc = np.flatnonzero(model.probability > 0)
         source, target = owner(model.action_start)[owner(model.outcome_start)[arc]], model.successor[arc]
-        starts = model.initial_state[model.initial_probability > 0].tolist()
-        if any(reachable(source, target, model.n_states, start)[state] for start in starts):
+        start = model.initial_state[model.initial_probability > 0]
+        if reachable(source, target, model.n_states, start)[state]:
             why = "no plan that may come there reaches a goal with probability 1"
         else:
             why = "nothing leads to it from the start"

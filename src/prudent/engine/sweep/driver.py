@@ -54,7 +54,7 @@ def budget_sweep(
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
-    batch = max(sweep.batch // max(sweep.outcomes, 1), 1)
+    batch = max(sweep.batch // sweep.outcomes(prepared), 1)
     key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if limits.keeper is None else limits.keeper.load(key)
     if kept is not None:

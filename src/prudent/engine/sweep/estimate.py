@@ -145,10 +145,10 @@ def work_per_level(prepared: Prepared) -> float:
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
     """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
-    few = min(max(SAMPLE // max(len(prepared.cost), 1), AT_LEAST), max(levels, 1), ENOUGH)
     threads = threads_in_force()
-    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, levels + 2 * few, False, threads, TIE, levels)
+    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, levels, False, threads, TIE, levels)
     kind = backend_for(task, levels)
+    few = min(max(kind.sample // kind.outcomes(prepared), AT_LEAST), max(levels, 1), ENOUGH)
     while few > 1 and max(sweep_bytes(prepared, 2 * few), kind.trial_bytes(prepared, few)) > TRIAL:
         few //= 2
     if sweep_bytes(prepared, 2 * few) > TRIAL:

@@ -22,8 +22,9 @@ from prudent.runtime.team import side_by_side
 
 __all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
 
-CLOSE = 1e-10
-"""The most that rounding may take off a lower bound, relatively; else it gets a field of its own."""
+CLOSE = 1e-9
+"""The most that rounding may take off a lower bound, relatively, at the most levels that are possible; mostly far fewer
+are swept.  Else it gets a field of its own."""
 
 
 def window_of(prepared: Prepared, most: int) -> int:

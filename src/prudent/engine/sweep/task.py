@@ -101,6 +101,7 @@ class Backend(ABC):
     found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its lower bound, M
 
     batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
+    sample: ClassVar[int] = 10_000_000  # outcomes times levels that are swept to time them
     first: ClassVar[int] = 63  # levels that are swept before the first check of how far to go
     least: ClassVar[float] = 0.0  # no value is below it
 
@@ -127,10 +128,10 @@ class Backend(ABC):
         """Return the memory that such a trial takes beyond the tables of a sweep."""
         return 0
 
-    @property
-    def outcomes(self) -> int:
-        """How many outcomes are added up on a level."""
-        return len(self.task.prepared.cost)
+    @classmethod
+    def outcomes(cls, prepared: Prepared) -> int:
+        """Return how many outcomes are added up on a level."""
+        return max(len(prepared.cost), 1)
 
     @abstractmethod
     def advance(self, last: int, *, final: bool = False) -> None:

@@ -37,6 +37,7 @@ class TileSweep(Backend):
     tiling: Tiling = field(init=False)
     layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # used instead of the model's own
     batch: ClassVar[int] = 1_000_000_000
+    sample: ClassVar[int] = 200_000_000
     first: ClassVar[int] = 511  # about a tile
 
     @classmethod
@@ -65,15 +66,20 @@ class TileSweep(Backend):
         tiling = tiling_of(task.prepared)
         if tiling is None or not tiling.wide:
             return cls(task)
-        back = min(int(tiling.work.cost.max(initial=0)), 2 * levels + 1)
+        back = int(tiling.work.cost.max(initial=0))
+        if not tiling.shares_rows:  # rows that are shared hold all levels that are looked back to
+            back = min(back, 2 * levels + 1)
         work = tiling.work._replace(delay=np.zeros_like(tiling.work.delay))
         return cls(task, layout=replace(tiling, work=work, back=back))
 
     @classmethod
     def trial_bytes(cls, prepared: Prepared, levels: int) -> int:
-        """Return what a trial takes beyond the tables of a sweep: its rows hold all its levels."""
+        """Return what a trial takes beyond the tables of a sweep: its rows hold all its levels, and those before."""
         tiling = tiling_of(prepared)
-        return 32 * tiling.n_nodes * levels if tiling is not None and tiling.wide else 0
+        if tiling is None or not tiling.wide:
+            return 0
+        before = 16 * tiling.rows * int(tiling.work.cost.max(initial=0)) if tiling.shares_rows else 0
+        return 32 * tiling.n_nodes * levels + before
 
     def __post_init__(self, layout: Tiling | None) -> None:
         super().__post_init__()
@@ -111,10 +117,11 @@ class TileSweep(Backend):
         error = float(self.tiling.error(np.array([self.done]))[0])
         return float((1 + self._lost_each) ** self.tiling.sums * (1 + error) - 1)
 
-    @property
-    def outcomes(self) -> int:
-        """How many outcomes are added up on a level: those of lists that actions share once."""
-        return len(self.tiling.work.cost)
+    @classmethod
+    def outcomes(cls, prepared: Prepared) -> int:
+        """Return how many outcomes are added up on a level: those of lists that actions share once."""
+        tiling = tiling_of(prepared)
+        return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
