@@ -38,8 +38,8 @@ LITTLE = 1e8
 TAIL, ACTIONS = 200, 10**7
 """Simulated runs in the tail; and the most actions in all runs."""
 
-PER_OUTCOME = 250
-"""Bytes for each outcome while a model is prepared, measured on a large one."""
+PER_OUTCOME = 80
+"""Bytes for each outcome while a model is prepared, measured on large ones."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def test_overviews_round_a_common_step_that_takes_too_much():
 
 def test_a_common_step_is_not_rounded_where_that_saves_nothing():
     game = prudent.domains.betting_game()
-    plan = prudent.solve(game, 0.2, memory=2_190_000)  # stops at a level; steps of a whole euro are coarse already
+    plan = prudent.solve(game, 0.2, memory=2_050_000)  # stops at a level; steps of a whole euro are coarse already
     assert (plan.status, plan.step) == ("gap_not_reached", prudent.solve(game, 0.2).step)
 
 

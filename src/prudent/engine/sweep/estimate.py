@@ -14,7 +14,7 @@ from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
-from prudent.engine.sweep.task import BOTH, EXCESS, PLAN, TIE, Task
+from prudent.engine.sweep.task import AT_FIRST, BOTH, EXCESS, PLAN, TIE, Task
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
@@ -54,7 +54,8 @@ def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool =
     """Return the memory that a sweep of so many levels takes, without the model's."""
     values = max(backend.table_bytes(prepared, levels, aims, keep=keep) for backend in BACKENDS)
     kind = np.dtype(choice_type(prepared))
-    actions = 2 * prepared.n_states * (levels + 1) * kind.itemsize if aims.plan else 0  # in parts, then joined
+    pairs = prepared.n_states * (levels + 1) if aims.plan else 0
+    actions = pairs * kind.itemsize * (2 if pairs > AT_FIRST else 1)  # a long table may be copied as it grows
     return values + actions + PER_LEVEL * (levels + 1)
 
 

@@ -19,7 +19,7 @@ from prudent.kernels.sweep import Aims, Base, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 
-__all__ = ["BOTH", "BOUND", "EXCESS", "MISFIT", "PLAN", "TIE", "Backend", "Swept", "Tables", "Task"]
+__all__ = ["AT_FIRST", "BOTH", "BOUND", "EXCESS", "MISFIT", "PLAN", "TIE", "Backend", "Swept", "Tables", "Task"]
 
 PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
 EXCESS = Terms(accrual=0.0, slope=1.0)
@@ -30,6 +30,9 @@ anyone would notice."""
 
 HUGE = 1e100
 """Larger than any value in a table."""
+
+AT_FIRST = 2**30
+"""States times levels that a table of actions may hold at first; beyond, it grows as needed."""
 
 MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.task import BOTH, MISFIT, Backend, Task, kept_levels
+from prudent.engine.sweep.task import AT_FIRST, BOTH, MISFIT, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window, tile_and_width
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
@@ -25,9 +25,6 @@ from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
 __all__ = ["TileSweep"]
-
-AT_FIRST = 2**30
-"""States times levels that the table of actions holds at first; it grows as needed."""
 
 
 @dataclass

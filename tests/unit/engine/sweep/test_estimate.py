@@ -77,10 +77,12 @@ def test_memory_is_at_least_what_the_tables_take_and_not_much_more(aims, keep):
     assert sweep_bytes(prepared, levels, aims, keep) < sweep_bytes(prepared, 2 * levels, aims, keep)
 
 
-def test_memory_counts_actions_twice_and_none_for_a_bound():
+def test_memory_counts_actions_twice_if_they_are_many_and_none_for_a_bound(monkeypatch):
     prepared = prepare(prudent.build("s", LOOP))
     values = {aims: 8 * prepared.n_states * (3 + 1) * (3 if aims.plan else 1) + 16 * 4 for aims in (BOTH, BOUND)}
     assert prepared.cost.max() == 3
+    assert sweep_bytes(prepared, 99) == values[BOTH] + (prepared.n_states + estimate.PER_LEVEL) * 100
+    monkeypatch.setattr(estimate, "AT_FIRST", 100)
     assert sweep_bytes(prepared, 99) == values[BOTH] + (2 * prepared.n_states + estimate.PER_LEVEL) * 100
     assert sweep_bytes(prepared, 99, BOUND) == values[BOUND] + estimate.PER_LEVEL * 100
 
