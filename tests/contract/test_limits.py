@@ -120,7 +120,7 @@ def test_memory_that_runs_out_stops_no_sooner_than_it_must():
 
 def test_memory_that_runs_out_stops_with_bounds(game):
     truth = prudent.solve(game, 0.2)
-    plan = prudent.solve(game, 0.2, memory=2_190_000)
+    plan = prudent.solve(game, 0.2, memory=2_050_000)
     assert plan.status == "gap_not_reached"
     assert "memory" in plan.notes[-1]
     assert plan.lower <= truth.cvar <= plan.upper

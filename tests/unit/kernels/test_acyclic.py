@@ -102,7 +102,7 @@ def test_searches_agree_with_scipy(seed):
     matrix = csr_array((ones, (source, target)), shape=(n, n))
     found = np.zeros(n, dtype=bool)
     found[breadth_first_order(matrix, 0, return_predecessors=False)] = True
-    assert np.array_equal(reachable(source, target, n, 0), found)
+    assert np.array_equal(reachable(source, target, n, np.array([0])), found)
 
     marked = rng.random(n) < 0.2
     into = np.flatnonzero(marked)

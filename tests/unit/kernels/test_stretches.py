@@ -7,20 +7,22 @@ from prudent.kernels.stretches import hand_on, take_over
 
 
 @pytest.mark.parametrize("kept", [1, 4, 7, 20])
+@pytest.mark.parametrize("block", [1, 3, 20])
 @pytest.mark.parametrize("tile", [1, 3, 7, 18])
 @pytest.mark.parametrize("delay", [0, 9])
-def test_strips_take_over_and_hand_on_in_any_order(kept, tile, delay):
+def test_strips_take_over_and_hand_on_in_any_order(kept, block, tile, delay):
     """Threads settle strips at the same time: none may hand on to a place that another has yet to take over from."""
     rng, n = np.random.default_rng([kept, tile, delay]), 60
-    levels, before = rng.random(n), np.zeros(3 * kept)
+    blocks, span = -(-kept // block), 3 * block  # of three nodes, this one in the middle
+    levels, before, ring = rng.random(n), np.zeros(blocks * span), (kept, block, span)
     for first in range(1, n - tile + 1, tile):
         last = first + tile
         table = np.zeros(n)
         table[first:last] = levels[first:last]
         for begin in rng.permutation(np.arange(first, last, 5)).tolist():
             end = min(begin + 5, last)
-            take_over(table, delay, delay, kept, before, kept, first, last, begin, end)
-            hand_on(table, delay, delay, kept, before, kept, last, begin, end)
+            take_over(table, delay, delay, ring, before, block, first, last, begin, end)
+            hand_on(table, delay, delay, ring, before, block, last, begin, end)
         seen = slice(max(first - kept, delay + 1), last)
         assert (table[seen] == levels[seen]).all()
-        assert not before[:kept].any() and not before[2 * kept :].any()
+        assert not before.reshape(blocks, 3, block)[:, [0, 2]].any()

@@ -51,7 +51,7 @@ def test_numbers_give_the_order(monkeypatch, seed, direction, first):
     name = np.append(name, first)  # the last one is number -1
     arc_start, target = by_source(name[low], name[high], n)
     found = ordered_blocks(arc_start, target, first)
-    known = reachable(name[low], name[high], n, first)
+    known = reachable(name[low], name[high], n, np.array([first]))
     assert found.acyclic
     assert np.array_equal(found.blocks[2] >= 0, known)
     assert (found.blocks[2][name[low]] >= found.blocks[2][name[high]])[known[name[low]]].all()
@@ -71,7 +71,7 @@ def test_turns_find_the_same_components(in_turns, seed):
     for start in (-1, 0):
         found = ordered_blocks(arc_start, target, start)
         block_start, block_state, block_of = found.blocks
-        known = np.ones(n, dtype=bool) if start < 0 else reachable(owner(arc_start), target, n, start)
+        known = np.ones(n, dtype=bool) if start < 0 else reachable(owner(arc_start), target, n, np.array([start]))
         assert np.array_equal(block_of >= 0, known)
         assert np.array_equal(np.sort(block_state), np.flatnonzero(known))
         inside = known[owner(arc_start)]
