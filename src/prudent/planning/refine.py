@@ -16,13 +16,13 @@ from prudent.engine.cost_step import COARSEST, finest_step, nice_step
 from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import (
-    SAMPLE,
     likely_levels,
     seconds_per_level,
     solve_bytes,
     within_levels,
     work_per_level,
 )
+from prudent.engine.sweep.task import SAMPLE
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP

@@ -40,9 +40,6 @@ numbers in them, with which a policy is followed level by level."""
 TRIAL = 2 * 10**9
 """The most bytes that timing a few levels may take."""
 
-SAMPLE = 10_000_000
-"""Outcomes times levels that are swept to time them."""
-
 AT_LEAST, ENOUGH = 4, 100_000
 """The fewest and the most levels that are swept to time them."""
 

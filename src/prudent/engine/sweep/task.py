@@ -19,7 +19,20 @@ from prudent.kernels.sweep import Aims, Base, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 
-__all__ = ["AT_FIRST", "BOTH", "BOUND", "EXCESS", "MISFIT", "PLAN", "TIE", "Backend", "Swept", "Tables", "Task"]
+__all__ = [
+    "AT_FIRST",
+    "BOTH",
+    "BOUND",
+    "EXCESS",
+    "MISFIT",
+    "PLAN",
+    "SAMPLE",
+    "TIE",
+    "Backend",
+    "Swept",
+    "Tables",
+    "Task",
+]
 
 PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
 EXCESS = Terms(accrual=0.0, slope=1.0)
@@ -30,6 +43,9 @@ anyone would notice."""
 
 HUGE = 1e100
 """Larger than any value in a table."""
+
+SAMPLE = 10_000_000
+"""Outcomes times levels that are swept, level by level, to time them: some hundredths of a second."""
 
 AT_FIRST = 2**30
 """States times levels that a table of actions may hold at first; beyond, it grows as needed."""
@@ -104,7 +120,7 @@ class Backend(ABC):
     found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its lower bound, M
 
     batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
-    sample: ClassVar[int] = 10_000_000  # outcomes times levels that are swept to time them
+    sample: ClassVar[int] = SAMPLE  # outcomes times levels that are swept to time them
     first: ClassVar[int] = 63  # levels that are swept before the first check of how far to go
     least: ClassVar[float] = 0.0  # no value is below it
 

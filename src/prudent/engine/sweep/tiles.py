@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.task import AT_FIRST, BOTH, MISFIT, Backend, Task, kept_levels
+from prudent.engine.sweep.task import AT_FIRST, BOTH, MISFIT, SAMPLE, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window, tile_and_width
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
@@ -34,7 +34,7 @@ class TileSweep(Backend):
     tiling: Tiling = field(init=False)
     layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # used instead of the model's own
     batch: ClassVar[int] = 1_000_000_000
-    sample: ClassVar[int] = 200_000_000
+    sample: ClassVar[int] = 20 * SAMPLE  # as vectors that takes about as long
     first: ClassVar[int] = 511  # about a tile
 
     @classmethod
