@@ -176,7 +176,7 @@ def _backward_in_tiles(
             about = work, known, policy.choices, tiles, window.values(UNWRITTEN, levels), parts
 
             def follow_on(lane: int, about: Any = about) -> None:
-                follow_in_tiles(*about, scratch[lane], lane)
+                follow_in_tiles(*(*about, scratch[lane], lane))
 
             side_by_side(lanes, follow_on)
             found[0, first:last], found[2, first:last] = tiles.excess, tiles.mean
