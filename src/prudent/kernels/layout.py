@@ -157,10 +157,13 @@ def share_rows(action_start, layer, order, last, leaving, rows, row):
     return rows
 
 
-@njit(cache=True)
-def clear_beyond(table, most):
-    """Set each column of a table to 0 beyond its row ``most``."""
-    for b in range(most.min() + 1, len(table)):
+@njit(cache=True, nogil=True)
+def clear_beyond(counters, table, most, first):
+    """Set each column of a table to 0 beyond its row ``most``; rows before ``first`` are beyond none."""
+    while True:
+        b = first + draw(counters)
+        if b >= len(table):
+            return
         for s in range(table.shape[1]):
             if b > most[s]:
                 table[b, s] = 0

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.sweep.nodes import Nodes
-from prudent.engine.values.bellman import rounding
+from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
-from prudent.kernels.counting import sorted_by
+from prudent.kernels.counting import copy_list, sorted_by
 from prudent.kernels.layout import clear_beyond, layers, look_furthest, looks_back_less, node_layers, share_rows
 from prudent.kernels.stretches import Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
@@ -119,7 +119,7 @@ class Tiling:
     def error(self, levels: IntArray) -> FloatArray:
         """Return a bound on the relative rounding error of values at each of the levels."""
         runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
-        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * float(rounding(self.prepared).max(initial=0.0)))
+        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * largest_rounding(self.prepared))
 
 
 @once
@@ -327,11 +327,14 @@ def known_of(
     starts = work.outcome_start[prepared.n_actions : -1] - first
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
     needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
+    action_worst = np.empty(len(worst.action_value) + len(needs), dtype=np.int64)
+    in_parts(copy_list, len(worst.action_value), worst.action_value, action_worst)
+    action_worst[len(worst.action_value) :] = needs
     return Known(
         excess=np.append(excess, np.add.reduceat(chance * (excess[after] + slope * cost), starts)),
         mean=np.append(mean, np.add.reduceat(chance * mean[after], starts)),
         worst=np.append(worst.value, needs),
-        action_worst=np.append(worst.action_value, needs),
+        action_worst=action_worst,
         calm=np.append(calm, np.maximum.reduceat(np.minimum(cost + calm[after], UNREACHED), starts)),
         choice=np.append(number, np.zeros(len(tiling.heads), dtype=np.int64)),
     )
@@ -342,4 +345,4 @@ def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
     tiling = tiling_of(prepared)
     if tiling is not None and not tiling.free:
         most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each
-        clear_beyond(choice, most)
+        in_parts(clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)

@@ -1,6 +1,7 @@
 """Outcome lists that actions share, and the layers of states and lists, against a plain search."""
 
 from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def staged(seed, n=40):
 def listed(start, *columns):
     """Return each action's outcomes, costs less the least, as a tuple."""
     found = []
-    for first, last in zip(start, start[1:], strict=False):
+    for first, last in pairwise(start):
         successor, cost, bits = (column[first:last] for column in columns)
         found.append((*successor, *(cost - cost[0]), *bits))
     return found
