@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, once
-from prudent.engine.values.bellman import rounding
+from prudent.engine.values.bellman import largest_rounding
 from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
 from prudent.kernels.sweep import Places, Turns
@@ -87,7 +87,7 @@ def level_layout(prepared: Prepared) -> LevelLayout:
         sums=depth + 1,
         least=int(prepared.cost[prepared.cost > 0].min(initial=UNREACHED)),
         cyclic=len(turns.cycle) > 0,
-        unit=float(rounding(prepared).max(initial=0.0)),
+        unit=largest_rounding(prepared),
     )
 
 

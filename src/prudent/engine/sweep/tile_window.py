@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.tile_layout import Tiling
-from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values, Work
+from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values
 from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
@@ -154,7 +154,7 @@ class Window:
         """Return what a thread works in."""
         tiling = self.tiling
         group_rows = tiling.scratch_rows if tiling.work.cyclic.any() else 0
-        return new_scratch(tiling.prepared, tiling.work, self.strip, group_rows)
+        return new_scratch(tiling, self.strip, group_rows)
 
     @property
     def saved(self) -> list[FloatArray]:
@@ -191,22 +191,22 @@ class Window:
         return rows * width + LANES, rows * width + LANES if self.plan else 1
 
 
-def new_scratch(prepared: Prepared, work: Work, strip: int, group_rows: int = 0) -> Scratch:
+def new_scratch(tiling: Tiling, strip: int, group_rows: int = 0) -> Scratch:
     """Return the arrays that a thread works in, for strips of so many levels and groups of so many actions."""
-    actions, outcomes = np.diff(work.action_start).max(initial=1), np.diff(work.outcome_start).max(initial=1)
+    actions = int(np.diff(tiling.work.action_start).max(initial=1))
     length = -(-strip // LANES) * LANES
     least, next_least, m, mean = np.empty((4, length + LANES))
     return Scratch(
-        k=np.empty(-(-int(actions) // 4) * 4 * length + LANES),  # sums run on to whole lanes
+        k=np.empty(-(-actions // 4) * 4 * length + LANES),  # sums run on to whole lanes
         ready=np.empty((strip, group_rows)),
         least=least,
         next_least=next_least,
         m=m,
         mean=mean,
         chosen=np.zeros(length + LANES, dtype=np.int64),
-        p=np.empty(int(outcomes)),
-        at=np.empty(int(outcomes), dtype=np.int64),
-        picked=np.empty(HELD * length, dtype=choice_type(prepared)),
+        p=np.empty(tiling.longest),
+        at=np.empty(tiling.longest, dtype=np.int64),
+        picked=np.empty(HELD * length, dtype=choice_type(tiling.prepared)),
         to=np.empty(HELD, dtype=np.int64),
         many=np.empty(HELD, dtype=np.int64),
         lost=np.zeros(1),
