@@ -23,10 +23,11 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept, Task
 from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
-from prudent.engine.sweep.tile_window import BLOCK
+from prudent.engine.sweep.tile_window import BLOCK, tile_and_width
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
+from prudent.kernels.stretches import LANES
 from prudent.kernels.sweep import Base, Terms
 from strategies import cases, examples, solvable
 
@@ -122,6 +123,13 @@ def test_costs_that_look_far_back_are_swept_in_shared_rows():
     sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 700), layout=layout)
     sweep.advance(20)
     assert sweep.packed()["excess"].size < (BLOCK + 1) * layout.n_nodes + 100
+    sweep.advance(700)
+    handed = sum(sweep.packed()[name].nbytes for name in ("excess", "mean"))
+    with patch("prudent.engine.sweep.tiles.tiling_of", lambda prepared: layout):
+        said = TileSweep.table_bytes(prepared, 700, BOTH, keep=False)
+    tile, width = tile_and_width(layout, 700)
+    rest = 16 * layout.rows * width + 8 * layout.scratch_rows * tile
+    assert said == rest + handed - 16 * LANES  # whole blocks of levels
 
 
 def _values(prepared):
