@@ -18,7 +18,7 @@ from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
-__all__ = ["STRIP", "Window", "new_scratch", "shape_of"]
+__all__ = ["STRIP", "Window", "handed_on", "new_scratch", "shape_of"]
 
 TABLES = 2**28
 """The most bytes of the tables, unless even the shortest tiles need more."""
@@ -165,11 +165,11 @@ class Window:
 
     def _handed(self, kept: int) -> int:
         """Return the length of a table that hands on so many levels of each node."""
-        return -(-kept // self._block) * self._block * self.tiling.n_nodes + LANES
+        return handed_on(self.tiling, kept) + LANES
 
     @property
     def _block(self) -> int:
-        return max(min(BLOCK, self.tiling.back), 1)
+        return block_of(self.tiling)
 
     def resume(self, saved: list[FloatArray], origin: int) -> None:
         """Resume from saved arrays of the right lengths."""
@@ -211,6 +211,17 @@ def new_scratch(tiling: Tiling, strip: int, group_rows: int = 0) -> Scratch:
         many=np.empty(HELD, dtype=np.int64),
         lost=np.zeros(1),
     )
+
+
+def block_of(tiling: Tiling) -> int:
+    """Return how many levels of a node are handed on side by side."""
+    return max(min(BLOCK, tiling.back), 1)
+
+
+def handed_on(tiling: Tiling, levels: int) -> int:
+    """Return the numbers of a table that hands on so many levels of each node, in whole blocks."""
+    block = block_of(tiling)
+    return -(-levels // block) * block * tiling.n_nodes
 
 
 def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) -> tuple[int, int, int]:
