@@ -271,7 +271,7 @@ def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, step
     rows = flat.arc_start, flat.successor
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
-        in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck)
+        in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
     elif not least_ahead(*rows, steps, luck, PASSES):
         via = np.empty(flat.n_states, dtype=np.int64)
         inside = best_luck(flat.is_goal, flat.action_state, flat.outcome_action, *flat.entering, steps, luck, via)

@@ -167,7 +167,8 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     delay = np.append(prepared.least_spent, np.full(len(nodes.heads), UNREACHED))
     layer, last = np.full(n, -1), np.full(n, -1)
     arcs = arc_start, nodes.successor, nodes.cost
-    in_parts(node_layers, len(nodes.cost), *prepared.order.backwards, *arcs, layer, last, delay)
+    states = prepared.order
+    in_parts(node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width)
     back, longest = _furthest(nodes, delay)
     depth = int(layer.max()) + 1
     layer_start = starts(layer, depth)

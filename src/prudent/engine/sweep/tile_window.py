@@ -42,7 +42,7 @@ HELD = 32
 BUSY = 4
 """Parts of a layer for each thread that keep it busy."""
 
-BEHIND, LITTLE = 4, 0.5
+BEHIND, LITTLE = 4, 0.125
 """Where several tiles are in work at the same time: the fewest layers for each of them, as the last begins so many
 layers late as there are others; and the most that they hand on, as a share of their length."""
 
@@ -234,7 +234,8 @@ def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) ->
         tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
         return 1, tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
     tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
-    short = min(max(-(-levels // (threads * LANES)) * LANES, SHORT), tile)
+    turns = -(-levels // (threads * tile))  # tiles of each thread
+    short = min(max(-(-levels // (turns * threads * LANES)) * LANES, SHORT), tile)
     streams = min(threads, -(-levels // short))
     room = 16 * tiling.rows * streams * (short + tiling.back)
     late, little = BEHIND * streams > tiling.n_layers, tiling.back <= LITTLE * short

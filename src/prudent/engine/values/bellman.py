@@ -204,7 +204,9 @@ def evaluate_policy(
     value = np.zeros(prepared.n_states)
     if prepared.acyclic:
         actions = actions_of(prepared, k)
-        in_parts(evaluate_backwards, played(prepared), parts_of(prepared), actions, choice, value)
+        in_parts(
+            evaluate_backwards, played(prepared), parts_of(prepared), actions, choice, value, most=prepared.order.width
+        )
         return value
     arcs, done = all_arcs(prepared), 0
     for block in large_blocks(prepared) if large is None else large:

@@ -38,7 +38,8 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
     if prepared.acyclic:
         action_value = np.empty(prepared.n_actions, dtype=np.int64)
         rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
-        in_parts(worst_ahead, len(prepared.cost), *prepared.order.backwards, *rows, value, action_value)
+        order = prepared.order
+        in_parts(worst_ahead, len(prepared.cost), *order.backwards, *rows, value, action_value, most=order.width)
         return WorstCase(value, action_value)
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
@@ -74,7 +75,8 @@ def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
     value = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.outcome_start, prepared.successor, prepared.cost
     items = prepared.n_states * len(prepared.cost) // max(prepared.n_actions, 1)
-    in_parts(worst_of, items, *prepared.order.backwards, prepared.action_start, choice, *rows, value)
+    order = prepared.order
+    in_parts(worst_of, items, *order.backwards, prepared.action_start, choice, *rows, value, most=order.width)
     return value
 
 
@@ -82,7 +84,7 @@ def most_levels(prepared: Prepared) -> int:
     """Return the most levels that any run can use, whatever is played, in a model without cycles."""
     least = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.arc_start, prepared.successor, prepared.cost
-    in_parts(luck_ahead, len(prepared.cost), *prepared.order.backwards, *rows, -1, least)
+    in_parts(luck_ahead, len(prepared.cost), *prepared.order.backwards, *rows, -1, least, most=prepared.order.width)
     return -int(least[prepared.start])
 
 
