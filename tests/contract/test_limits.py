@@ -195,7 +195,7 @@ def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, mon
     model, options = request.getfixturevalue(kind), {} if kind == "game" else {"relative_gap": 0.01}
     truth = prudent.solve(model, 0.2, **options)
     for backend in BACKENDS:
-        monkeypatch.setattr(backend, "batch", 100_000 if kind == "game" else 500_000)
+        monkeypatch.setattr(backend, "batch", 100_000 if kind == "game" else 1_500_000)
     monkeypatch.setattr("prudent.io.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("numpy.empty", partial(used, np.empty))
     file, stops = tmp_path / "solve.checkpoint", 0
