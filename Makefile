@@ -27,6 +27,7 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 test: $(VENV)/.dev
+	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev

@@ -1,0 +1,39 @@
+"""Compile most kernels, once for all workers of the suite: each kind of model in a process of its own.
+
+python tests/warm.py
+"""
+
+import subprocess
+import sys
+
+import prudent
+
+LOOP = {
+    "s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "t", 0)]},
+    "t": {"rest": [(0.5, "s", 0), (0.5, "g", 2)]},
+}
+KINDS = {
+    "without cycles": [prudent.domains.betting_game, prudent.domains.inventory_control],
+    "with cycles": [lambda: prudent.build("s", LOOP), prudent.domains.autonomous_navigation],
+}
+"""For each kind, a model that is asked all, and one that is solved."""
+
+
+def use(kind: str) -> None:
+    """Ask what the suite asks most."""
+    small, large = (make() for make in KINDS[kind])
+    for model in (small, large):
+        plan = prudent.solve(model, 0.2, relative_gap=0.01)
+        prudent.evaluate(model, plan.policy)
+    prudent.simulate(small, prudent.solve(small, 0.2).policy, episodes=100)
+    prudent.chances(small, [5.0])
+    prudent.curve(small)
+    prudent.frontier(small, 0.2)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        use(sys.argv[1])
+    else:
+        children = [subprocess.Popen([sys.executable, __file__, kind]) for kind in KINDS]
+        sys.exit(max(child.wait() for child in children))
