@@ -17,6 +17,7 @@ from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.kernels.sweep import Aims, Base, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
 
 __all__ = [
@@ -68,6 +69,7 @@ class Task:
     threads: int = 1
     tie: float = TIE
     levels: float = np.inf  # about how many levels will be swept at most
+    device: Device | None = None  # what to sweep on; None: the CPU
 
     @property
     def first_choice(self) -> NDArray[Any]:

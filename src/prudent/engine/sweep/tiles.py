@@ -109,10 +109,7 @@ class TileSweep(Backend):
     @property
     def lost(self) -> float:
         """Bound on the relative increase of U by choices among ties, rounding included; nan where there are cycles."""
-        if self.tiling.least > 0:
-            return np.nan
-        error = float(self.tiling.error(np.array([self.done]))[0])
-        return float((1 + self._lost_each) ** self.tiling.sums * (1 + error) - 1)
+        return self.tiling.lost(self._lost_each, self.done)
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:

@@ -64,6 +64,7 @@ from prudent.engine.values.bellman import (
     rounding,
     solve_bellman,
 )
+from prudent.engine.values.device_values import device_expected
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.backward_induction import solve_backwards
 from prudent.kernels.blocks import (
@@ -80,6 +81,7 @@ from prudent.kernels.graphs import almost_sure, among_themselves
 from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import in_parts
 
 __all__ = ["Expected", "least_expected_cost", "share_expected", "surely_expected"]
@@ -151,6 +153,8 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
     """Return the least expected cost; ``first`` is a proper policy to begin with, if one is known."""
     if prepared.acyclic:
         return _backwards(prepared)
+    if (found := _on_device(prepared)) is not None:
+        return found
     free = _free_choice(prepared)
     if free is None:
         return _Equations(prepared).least(first)
@@ -159,6 +163,26 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
     choice[acting] = kept[found.choice[acting]]
     return replace(found, prepared=prepared, choice=choice)
+
+
+def _on_device(prepared: Prepared) -> Expected | None:
+    """Return the least expected cost as the device in force finds it, or None if there is none, or that is no use."""
+    device = device_in_force()
+    if device is None:
+        return None
+    luck = _luck(prepared)
+    above = luck if (luck >= 0).all() else np.zeros_like(luck)
+    found = device_expected(device, prepared, rounding(prepared), above, CLOSE)
+    return None if found is None else Expected(prepared, *found)
+
+
+def _luck(prepared: Prepared) -> FloatArray:
+    """Return best luck by state, in levels: what normalising took off."""
+    scale, state_of = prepared.scale, prepared.members.state_of
+    luck = np.zeros(prepared.n_states)
+    luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
+    luck[prepared.start] = scale.start_luck / scale.stride
+    return luck
 
 
 def _backwards(prepared: Prepared) -> Expected:
@@ -295,10 +319,7 @@ class _Equations:
 
     def _relative(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:
         """Return the costs before normalising, and the factor with which they serve as Y."""
-        scale, state_of = self.prepared.scale, self.prepared.members.state_of
-        luck = np.zeros(self.prepared.n_states)
-        luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
-        luck[self.prepared.start] = scale.start_luck / scale.stride
+        luck = _luck(self.prepared)
         cost = refined.high + luck if (luck >= 0).all() else refined.high
         return cost, self._factor(refined, choice, cost, np.zeros_like(cost))
 

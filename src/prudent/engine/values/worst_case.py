@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared, once, restrict
+from prudent.engine.values.device_values import device_worst_case
 from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, may_end, worst_case
 from prudent.models.rows import IntArray
+from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import cut, in_parts
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_worst_case", "worst_case_of"]
@@ -40,6 +42,9 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
         in_parts(worst_ahead, len(prepared.cost), *prepared.order.backwards, *rows, value, action_value)
         return WorstCase(value, action_value)
+    device = device_in_force()
+    if device is not None and (found := device_worst_case(device, prepared)) is not None:
+        return WorstCase(*found)
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
