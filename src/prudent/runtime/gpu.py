@@ -7,6 +7,7 @@ tests a stand-in with the same methods has NumPy arrays and NumPy kernels.  Kern
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,10 +16,7 @@ from numpy.typing import NDArray
 from prudent.errors import PrudentError
 from prudent.kernels import compiler
 
-__all__ = ["BLOCK", "DEVICES", "Device", "Kernels", "Known", "device_named", "open_gpu", "remembered"]
-
-DEVICES = ("cpu", "gpu")
-"""The devices that a user can name."""
+__all__ = ["BLOCK", "Device", "Kernels", "Known", "device_named", "open_gpu", "remembered"]
 
 BLOCK = 128
 """Threads in a block."""
@@ -91,7 +89,7 @@ def remembered(known: Known, owner: object, make: Callable[[], T], name: str) ->
 
 def device_named(name: str) -> Device | None:
     """Return the device that a user names, None for the CPU; refuse other names, and a GPU that is not there."""
-    if name not in DEVICES:
+    if name not in ("cpu", "gpu"):
         raise PrudentError(f"device is {name!r}; it must be 'cpu' or 'gpu'")
     return open_gpu() if name == "gpu" else None
 
@@ -119,6 +117,7 @@ class _Gpu:
         self.name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
         self._copying = cupy.cuda.Stream(non_blocking=True)
         self._known: Known = []
+        self._lock = RLock()
         self._kernels: dict[tuple[Any, ...], _Module] = {}
 
     @property
@@ -158,7 +157,8 @@ class _Gpu:
         return fill
 
     def once(self, owner: object, make: Callable[[], T], name: str) -> T:
-        return remembered(self._known, owner, make, name)
+        with self._lock:  # sweeps may run side by side
+            return remembered(self._known, owner, make, name)
 
 
 class _Module:
