@@ -31,15 +31,18 @@ class StandIn:
     def kernels(self, file, **types):
         return _Kernels(self, file, {name: np.dtype(kind) for name, kind in types.items()})
 
-    def down_later(self, array, out):
+    def take(self, array, index):
+        return array[index]
+
+    def down_later(self, array):
         there = array.copy()
         self.under_way += 1
 
-        def fill():
+        def wait():
             self.under_way -= 1
-            out[...] = there
+            return there
 
-        return fill
+        return wait
 
     def once(self, owner, make, name):
         return remembered(self._known, owner, make, name)
@@ -167,8 +170,8 @@ def tally(n_threads, n, x, new, gone, sums):
         sums[row * n_threads : (row + 1) * n_threads] = np.bincount(np.arange(n) % n_threads, terms)
 
 
-def shift(n, action_start, change, x):
-    x[np.diff(action_start.astype(np.int64)) > 0] += change
+def shift(n, change, x):
+    x[x > 0] = np.maximum(x + change, 0.5 * x)[x > 0]
 
 
 def claim(
@@ -203,14 +206,18 @@ def _added(a, b, up):
     return np.where(lack > 0 if up else lack < 0, np.nextafter(total, np.inf if up else -np.inf), total)
 
 
-def enclose(n, state, factor, x, luck, value, lower, upper):
+def enclose(n, factor, luck, x, lower, upper):
     error = factor * (x + luck)
-    lower[state], upper[state] = np.maximum(_added(x, -error, False), 0.0), _added(x, error, True)
-    value[state] = np.clip(x, lower[state], upper[state])
+    lower[:], upper[:] = np.maximum(_added(x, -error, False), 0.0), _added(x, error, True)
+    x[:] = np.clip(x, lower, upper)
 
 
 def _after(outcome_start, successor, cost, value):
     return np.maximum.reduceat(value[successor] + cost.astype(np.int64), outcome_start[:-1].astype(np.int64))
+
+
+def begin_worst(n, action_start, value):
+    value[:] = np.where(np.diff(action_start.astype(np.int64)) == 0, 0, UNREACHED)
 
 
 def lower_worst(n, action_start, outcome_start, successor, cost, value, changed):
@@ -277,7 +284,7 @@ KERNELS = {
     "levels": {"settle_plan": settle_plan, "settle_bound": settle_bound},
     "values": {
         each.__name__: each
-        for each in (ends, relax, tally, shift, claim, enclose, lower_worst, worst_after)
+        for each in (ends, relax, tally, shift, claim, enclose, begin_worst, lower_worst, worst_after)
     },
     "tiles": {"fill_past": fill_past, "settle_nodes": settle_nodes},
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """The rows of a model on a device, by place, as compact as they can be: every level of a sweep reads all of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -8,46 +8,77 @@ from numpy.typing import NDArray
 
 from prudent.engine.places import places_of
 from prudent.engine.prepared import Prepared
-from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import room_on
 
-__all__ = ["DeviceRows", "device_rows", "in_int"]
+__all__ = ["DeviceRows", "device_rows"]
 
 MOST = 2**32 - 1
 """The most outcomes of a model on a device."""
 
 FAR = 2**31 - 1
-"""Stands for any larger number of levels on a device."""
+"""The largest cost, in levels."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceRows:
-    """The rows of a model on a device."""
+    """The rows of a model on a device; those of goals are empty."""
 
     device: Device
-    n_states: int
-    n_actions: int
     kind: Any  # the type of the costs
-    layer: IntArray  # (n_layers + 1,)  where layers begin: along free moves, none waits for a later one
-    action: IntArray  # (n_actions,)  the model's actions, by place, here on the host
-    order: IntArray  # (n_states,)  the state at each place, here on the host
-    state: Any  # (n_states,)  int32
+    layer: list[tuple[int, int]]  # where layers begin, and how long they are: free moves lead to layers before
+    state: Any  # (n_states,)  int32, the state at each place
+    place: Any  # (n_states,)  int32, the place of each state
+    action: Any  # (n_actions,)  int32, the model's action at each place
+    action_place: Any  # (n_actions,)  int32, the place of each of the model's actions
     action_start: Any  # (n_states + 1,)  uint32
     outcome_start: Any  # (n_actions + 1,)  uint32
     probability: Any  # (n_outcomes,)
     successor: Any  # (n_outcomes,)  int32, a place
     cost: Any  # (n_outcomes,)
     mean_cost: Any  # (n_actions,)
+    known: list[tuple[NDArray[Any], Any]] = field(default_factory=list)  # arrays of the host that are here by place
+
+    @property
+    def n_states(self) -> int:
+        """The number of states."""
+        return len(self.state)
+
+    @property
+    def n_actions(self) -> int:
+        """The number of actions."""
+        return len(self.action)
 
     @property
     def graph(self) -> tuple[Any, Any, Any, Any]:
         """The rows without costs, as kernels take them."""
         return self.action_start, self.outcome_start, self.probability, self.successor
 
-    def by_place(self, values: FloatArray) -> Any:
-        """Return values of states on the device, by place."""
-        return self.device.up(values[self.order])
+    def by_place(self, values: NDArray[Any]) -> Any:
+        """Return an entry for each state on the device, by place."""
+        return self._known(values, self.state)
+
+    def by_action_place(self, values: NDArray[Any]) -> Any:
+        """Return an entry for each action on the device, by place."""
+        return self._known(values, self.action)
+
+    def _known(self, values: NDArray[Any], index: Any) -> Any:
+        here = next((here for there, here in self.known if there is values), None)
+        return self.device.take(self.device.up(values), index) if here is None else here
+
+    def by_state(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
+        """Return an entry for each state on the host; with ``keep``, they are here already when asked for again."""
+        return self._down(values, self.place, keep)
+
+    def by_action(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
+        """Return an entry for each of the model's actions on the host, as for states."""
+        return self._down(values, self.action_place, keep)
+
+    def _down(self, values: Any, index: Any, keep: bool) -> NDArray[Any]:
+        found = self.device.down(self.device.take(values, index))
+        if keep:
+            self.known.append((found, values))
+        return found
 
 
 def device_rows(device: Device, prepared: Prepared) -> DeviceRows | None:
@@ -61,21 +92,22 @@ def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:
         return None
     places, action = places_of(prepared)
     kind = np.dtype(np.int32) if places.cost.dtype.itemsize > 2 else places.cost.dtype
-    if int(prepared.cost.max(initial=0)) > FAR:
+    if prepared.cost_range[1] > FAR:
         return None
-    need = len(prepared.cost) * (12 + kind.itemsize) + 12 * prepared.n_actions + 8 * prepared.n_states
+    need = len(prepared.cost) * (12 + kind.itemsize) + 20 * prepared.n_actions + 12 * prepared.n_states
     room_on(device, need, "the model")
     depth = prepared.free_depth[block_of][places.state]
     layer = np.flatnonzero(np.concatenate([[True], depth[1:] != depth[:-1], [True]]))
+    action_place = np.empty(prepared.n_actions, dtype=np.int32)
+    action_place[action] = np.arange(prepared.n_actions, dtype=np.int32)
     return DeviceRows(
         device=device,
-        n_states=prepared.n_states,
-        n_actions=prepared.n_actions,
         kind=kind,
-        layer=layer,
-        action=action,
-        order=places.state,
+        layer=list(zip(layer[:-1].tolist(), np.diff(layer).tolist(), strict=True)),
         state=device.up(places.state.astype(np.int32)),
+        place=device.up(places.place),
+        action=device.up(action.astype(np.int32)),
+        action_place=device.up(action_place),
         action_start=device.up(places.action_start.astype(np.uint32)),
         outcome_start=device.up(places.outcome_start.astype(np.uint32)),
         probability=device.up(places.probability),
@@ -83,8 +115,3 @@ def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:
         cost=device.up(places.cost.astype(kind, copy=False)),
         mean_cost=device.up(prepared.mean_cost[action]),
     )
-
-
-def in_int(levels: IntArray) -> NDArray[np.int32]:
-    """Return numbers of levels as a device has them."""
-    return np.minimum(levels, FAR).astype(np.int32)

@@ -103,7 +103,7 @@ def _rows(prepared: Prepared, state: IntArray, place: NDArray[np.int32]) -> tupl
     action_start = offsets(count)
     action = np.repeat(prepared.action_start[:-1][state] - action_start[:-1], count) + np.arange(action_start[-1])
     outcome_start = offsets(np.diff(prepared.outcome_start)[action])
-    total, most = len(prepared.cost), int(prepared.cost.max(initial=0))
+    total, most = len(prepared.cost), prepared.cost_range[1]
     kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if most <= np.iinfo(kind).max)
     new = [action_start, outcome_start, np.empty(total), np.empty(total, dtype=np.int32), np.empty(total, dtype=kind)]
     old = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost

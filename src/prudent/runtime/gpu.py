@@ -34,6 +34,9 @@ OWNERS = 2
 
 Known = list[tuple[object, dict[str, Any]]]
 
+IN_C: dict[type, Callable[[Any], Any]] = {bool: np.int32, int: np.int64, float: np.float64}
+"""Numbers as kernels take them: flags are ``int`` there, whole numbers ``long long``, others ``double``."""
+
 T = TypeVar("T")
 
 
@@ -68,8 +71,11 @@ class Device(Protocol):
     def kernels(self, file: str, **types: Any) -> Kernels:
         """Return the kernels of a file, compiled with these types."""
 
-    def down_later(self, array: Any, out: NDArray[Any]) -> Callable[[], None]:
-        """Begin to copy to the host, once all work so far is done; return what waits for it and fills ``out``."""
+    def take(self, array: Any, index: Any) -> Any:
+        """Return the entries of an array that an array of indices names."""
+
+    def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
+        """Begin to copy to the host, once all work so far is done; return what waits for the copy and returns it."""
 
     def once(self, owner: object, make: Callable[[], T], name: str) -> T:
         """Return what was made for an owner under a name; make it the first time, and again if others came between."""
@@ -140,7 +146,10 @@ class _Gpu:
             self._kernels[key] = _Module(self._cupy, file, named)
         return self._kernels[key]
 
-    def down_later(self, array: Any, out: NDArray[Any]) -> Callable[[], None]:
+    def take(self, array: Any, index: Any) -> Any:
+        return array[index]
+
+    def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
         cupy = self._cupy
         ready, done = cupy.cuda.Event(disable_timing=True), cupy.cuda.Event(disable_timing=True)
         ready.record()
@@ -150,11 +159,11 @@ class _Gpu:
         array.get(stream=self._copying, out=there, blocking=False)
         done.record(self._copying)
 
-        def fill() -> None:
+        def wait() -> NDArray[Any]:
             done.synchronize()
-            out[...] = there
+            return there
 
-        return fill
+        return wait
 
     def once(self, owner: object, make: Callable[[], T], name: str) -> T:
         with self._lock:  # sweeps may run side by side
@@ -182,13 +191,5 @@ class _Module:
     def _launch(self, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
         if name not in self._functions:
             self._functions[name] = self._module.get_function(name)
-        self._functions[name](grid, (BLOCK,), tuple(_for_c(each) for each in arguments))
-
-
-def _for_c(value: Any) -> Any:
-    """Return an argument of a kernel: whole numbers are ``long long`` there, flags ``int``, others ``double``."""
-    if isinstance(value, bool | np.bool_):
-        return np.int32(value)
-    if isinstance(value, int | np.integer):
-        return np.int64(value)
-    return np.float64(value) if isinstance(value, float) else value
+        given = tuple(IN_C[type(each)](each) if type(each) in IN_C else each for each in arguments)
+        self._functions[name](grid, (BLOCK,), given)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.device_rows import DeviceRows, device_rows, in_int
+from prudent.engine.device_rows import DeviceRows, device_rows
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.device_policy import DevicePolicy, policy_bytes
 from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
@@ -46,24 +46,23 @@ class DeviceLevelSweep(Backend):
         self._close = aims.plan and bool(self.layout.error(np.array([min(task.levels, UNREACHED)]))[0] <= CLOSE)
         self._window = window_of(prepared, task.most)
         n, bounded = rows.n_states, aims.bound and not self._close
-        pairs, need = self._window * n, 12 * n + 12 * rows.n_actions
+        pairs, need = self._window * n, 16 * n + 16 * rows.n_actions
         need += (16 * pairs + policy_bytes(task) if aims.plan else 0) + (8 * pairs if bounded else 0)
         room_on(device, need, "the tables")
-        self._worst = device.up(in_int(task.worst.value[rows.order]))
+        self._worst = rows.by_place(task.worst.value)
         self._kernels = device.kernels("levels", COST=rows.kind, CHOICE=choice_type(prepared))
         if aims.plan:
             self._table = device.new((pairs, 2), np.float64)
-            self._table[:n] = device.up(np.stack([base.excess[rows.order], base.mean[rows.order]], axis=1))
-            self._action_worst = device.up(in_int(task.worst.action_value[rows.action]))
-            self._fallback = device.up(task.first_choice[0][rows.order])
+            self._table[:n, 0], self._table[:n, 1] = rows.by_place(base.excess), rows.by_place(base.mean)
+            self._action_worst = rows.by_action_place(task.worst.action_value)
+            self._fallback = rows.by_place(task.first_choice[0])
             self._lost = device.new(1, np.float64)
             self._policy = DevicePolicy(device, task)
-            whole = base.excess > 0
-            self._sure = float((base.low[whole] / base.excess[whole]).min(initial=1.0))
+        self._sure = task.sure
         if bounded:
             self._low = device.new(pairs, np.float64)
             self._low[:n] = rows.by_place(base.low)
-            self._rounding = device.up(rounding(prepared)[rows.action])
+            self._rounding = rows.by_action_place(rounding(prepared))
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -85,10 +84,9 @@ class DeviceLevelSweep(Backend):
         self._widen(last)
         values, bounds = (rows.device.new((last - first, fields), np.float64) for fields in (2, 1))
         model = *rows.graph, rows.cost, rows.mean_cost, self._worst
-        layers = list(zip(rows.layer[:-1].tolist(), np.diff(rows.layer).tolist(), strict=True))
         for b in range(first, last):
             choice, value, bound = self._policy.row(b) if plan else None, values[b - first], bounds[b - first]
-            for begin, count in layers:
+            for begin, count in rows.layer:
                 about = begin, rows.n_states, self.layout.start, b, self._window, *task.terms
                 if plan:
                     known = self._action_worst, self._fallback, self._table, value, choice, self._lost

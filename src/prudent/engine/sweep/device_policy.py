@@ -9,11 +9,18 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.task import AT_FIRST, Task
 from prudent.runtime.gpu import Device
+from prudent.runtime.team import side_by_side
 
 __all__ = ["DevicePolicy", "policy_bytes"]
 
-CHUNK = 2**26
+CHUNK = 2**24
 """Bytes of actions that go to the host at a time, if a row is no longer."""
+
+AHEAD = 2
+"""Copies that may be under way while the sweep goes on."""
+
+PART = 2**20
+"""Bytes of them that a thread copies at least: the table's memory is taken then, which takes longer than the copy."""
 
 
 def policy_bytes(task: Task, span: int = 1, late: int = 0) -> int:
@@ -42,7 +49,7 @@ class DevicePolicy:
 
     def __init__(self, device: Device, task: Task, span: int = 1, late: int = 0) -> None:
         n, kind = task.prepared.n_states, choice_type(task.prepared)
-        self.device, self.late, self.each = device, late, _each(task)
+        self.device, self.late, self.each, self._threads = device, late, _each(task), task.threads
         self.rows = _rows(task, span, late)
         self.ring: Any = device.new((self.rows, n), kind)
         # Memory that is not written to is not taken, so the table may begin long.
@@ -50,12 +57,12 @@ class DevicePolicy:
         self.table: NDArray[Any] = np.zeros((min(self._most, max(1024, AT_FIRST // n)), n), dtype=kind)
         self.table[0] = task.first_choice[0]
         self.sent = 1  # rows before this one are on their way
-        self._under_way: list[tuple[int, Callable[[], None]]] = []  # which row has the place next, and how to wait
+        self._under_way: list[tuple[int, int, Callable[[], NDArray[Any]]]] = []  # rows from, to, and how to wait
 
     def row(self, b: int) -> Any:
         """Return a row, once what it had before is on the host."""
-        while self._under_way and self._under_way[0][0] <= b:  # its place is that of the row ``rows`` before
-            self._under_way.pop(0)[1]()
+        while self._under_way and self._under_way[0][0] + self.rows <= b:  # it takes that one's place
+            self._arrive()
         return self.ring[b % self.rows]
 
     def send(self, last: int) -> None:
@@ -68,14 +75,29 @@ class DevicePolicy:
         while self.sent < last:
             at = self.sent % self.rows
             end = min(last, self.sent + self.each, self.sent + self.rows - at)
-            wait = self.device.down_later(self.ring[at : at + end - self.sent], self.table[self.sent : end])
-            self._under_way.append((self.sent + self.rows, wait))
+            wait = self.device.down_later(self.ring[at : at + end - self.sent])
+            self._under_way.append((self.sent, end, wait))
             self.sent = end
+            if len(self._under_way) > AHEAD:
+                self._arrive()
 
     def finish(self) -> None:
         """Wait until all that was sent has arrived."""
         while self._under_way:
-            self._under_way.pop(0)[1]()
+            self._arrive()
+
+    def _arrive(self) -> None:
+        """Wait for the first copy under way, and write it into the table with all threads."""
+        first, last, wait = self._under_way.pop(0)
+        found, out = wait().reshape(-1), self.table[first:last].reshape(-1)
+        lanes = max(min(self._threads, out.nbytes // PART), 1)
+        cuts = [len(out) * i // lanes for i in range(lanes + 1)]
+
+        def copy(lane: int) -> None:
+            part = slice(cuts[lane], cuts[lane + 1])
+            out[part] = found[part]
+
+        side_by_side(lanes, copy)
 
     def resume(self, table: NDArray[Any]) -> None:
         """Begin with rows that are settled already; the last ``late`` of them may still be written to."""

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.device_rows import in_int
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.device_policy import DevicePolicy, policy_bytes
 from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
@@ -50,20 +49,17 @@ class DeviceTileSweep(Backend):
         known = known_of(tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         late = int(work.delay[: prepared.n_states].max(initial=0))
         self.tile, self._width = self._sizes(device)
-        need = 8 * n * self._width * (2 if aims.plan else 1) + 40 * n + 4 * len(known.action_worst)
+        need = 8 * n * self._width * (2 if aims.plan else 1) + 40 * n + 8 * len(known.action_worst)
         room_on(device, need + (policy_bytes(task, self.tile, late) if aims.plan else 0), "the tables")
         kind = choice_type(prepared)
         self._kernels = device.kernels("tiles", CHOICE=kind)
         self._base = device.up(known.excess), device.up(known.mean)
-        ends = in_int(known.worst), in_int(known.action_worst), in_int(known.calm), known.choice.astype(kind)
+        ends = known.worst, known.action_worst, known.calm, known.choice.astype(kind)
         self._ends = tuple(device.up(each) for each in ends)
         self._tables = [device.new(n * self._width if used else 1, np.float64) for used in (True, aims.plan)]
         self._lost = device.new(1, np.float64)
         self._policy = DevicePolicy(device, task, self.tile, late) if aims.plan else None
-        self._sure = 1.0
-        if aims == (True, True):
-            whole = task.base.excess > 0
-            self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
+        self._sure = task.sure
         past, about = tiling.back, (task.terms.slope, aims.plan, self._model.delay)
         self._kernels.each("fill_past", n * past, 1 - past, past, self._width, *about, *self._base, *self._tables)
 
@@ -209,6 +205,6 @@ def _on(device: Device, tiling: Tiling) -> _Model:
         node = work.group_node[work.group_start[:-1]]
         up = device.up
         rows = *starts, up(outcome.view(np.float64)), up(work.mean_cost)
-        return _Model(device, up(node.astype(np.int32)), tiling.layer_start.tolist(), rows, up(in_int(work.delay)))
+        return _Model(device, up(node.astype(np.int32)), tiling.layer_start.tolist(), rows, up(work.delay.astype(np.int32)))
 
     return device.once(tiling, make, "model")

@@ -60,7 +60,7 @@ def solve_bytes(prepared: Prepared, levels: int) -> int:
     """Return the memory that a solve of so many levels takes: with rounded costs, a bound and an evaluation as well."""
     if not prepared.scale.rounded:
         return sweep_bytes(prepared, levels)
-    largest = int(prepared.cost.max(initial=0))
+    largest = prepared.cost_range[1]
     looked_back, ahead = min(largest, levels) + 1, LAYERS * (largest + 1)
     if ahead * prepared.n_states > FOLLOWED:
         ahead = LAYERS * looked_back  # the policy is not followed so

@@ -9,7 +9,6 @@ import numpy as np
 from prudent.engine.places import lanes_of, places_of, turns_of
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import rounding
-from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.sweep import Places, Turns
 from prudent.models.rows import FloatArray, IntArray
 
@@ -68,7 +67,7 @@ def level_layout(prepared: Prepared) -> LevelLayout:
         action=action,
         start=int(places.place[prepared.start]),
         sums=depth + 1,
-        least=int(prepared.cost[prepared.cost > 0].min(initial=UNREACHED)),
+        least=prepared.cost_range[0],
         cyclic=len(turns.cycle) > 0,
         unit=float(rounding(prepared).max(initial=0.0)),
     )

@@ -24,7 +24,7 @@ __all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
 
 def window_of(prepared: Prepared, most: int) -> int:
     """Return how many levels of values a sweep to level ``most`` has to keep."""
-    return min(int(prepared.cost.max(initial=0)), most) + 1
+    return min(prepared.cost_range[1], most) + 1
 
 
 def new_table(layout: LevelLayout, *fields: FloatArray) -> FloatArray:
@@ -69,8 +69,7 @@ class LevelSweep(Backend):
         self._known = Known(prepared.mean_cost[layout.action], task.worst.value[places.state], task.first_choice[0])
         most = int(np.diff(prepared.action_start).max(initial=1))
         self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(task.threads)]
-        whole = base.excess > 0
-        self._sure = float((base.low[whole] / base.excess[whole]).min(initial=1.0)) if aims.plan else 1.0
+        self._sure = task.sure
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -116,7 +115,7 @@ class LevelSweep(Backend):
 
     @property
     def _furthest(self) -> int:
-        return UNREACHED if self.task.keep else int(self.task.prepared.cost.max(initial=0))
+        return UNREACHED if self.task.keep else self.task.prepared.cost_range[1]
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""

@@ -77,6 +77,15 @@ class Task:
         number = self.choice - self.prepared.action_start[:-1]
         return np.asarray(number.astype(choice_type(self.prepared))[None])
 
+    @property
+    def sure(self) -> float:
+        """How far the lower bound on U without budget is below it, at most, as a factor; 1 if there is but the bound."""
+        if self.aims != BOTH:
+            return 1.0
+        ratio = np.ones_like(self.base.excess)
+        np.divide(self.base.low, self.base.excess, out=ratio, where=self.base.excess > 0)
+        return min(float(ratio.min()), 1.0)
+
     def workspace(self) -> Workspace:
         """Return a workspace for solving free cycles."""
         prepared = self.prepared

@@ -88,10 +88,7 @@ class TileSweep(Backend):
         self._end: int | None = None  # the end of all levels, once it is known
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
-        self._sure = 1.0
-        if task.aims == (True, True):
-            whole = task.base.excess > 0
-            self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
+        self._sure = task.sure
         # Memory that is not written to is not taken, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
         self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))

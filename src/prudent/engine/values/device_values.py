@@ -15,7 +15,6 @@ import numpy as np
 
 from prudent.engine.device_rows import DeviceRows, device_rows
 from prudent.engine.prepared import Prepared
-from prudent.kernels.graphs import UNREACHED
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import go_on, limits_in_force, room_on
@@ -55,11 +54,10 @@ def device_expected(
     room_on(device, 64 * n + 24 * n_actions, "expected costs")
     kernels, leave = device.kernels("values", COST=rows.kind), device.new(n_actions, np.float64)
     kernels.each("ends", n_actions, *rows.graph, leave)
-    may_shift = bool(prepared.mean_cost.min(initial=np.inf) > 0)  # else some values are 0, and to stay so
-    x, units, lucks = device.new(n, np.float64), device.up(unit[rows.action]), rows.by_place(luck)
+    x, units, lucks = device.new(n, np.float64), rows.by_action_place(unit), rows.by_place(luck)
     chosen, threads = device.new(n, np.int32), min(n, MANY)
-    for _ in range(TRIES):
-        found = _iterated(rows, kernels, leave, x, may_shift)
+    for turn in range(TRIES):
+        found = _iterated(rows, kernels, leave, x, turn == 0)
         if found is None:
             return None
         x, least, most = found, device.new(threads, np.float64), device.new(threads, np.float64)
@@ -67,22 +65,20 @@ def device_expected(
         factor = float(device.down(least).max()) * (1 + close)
         if factor <= close and factor <= float(device.down(most).min()) * (1 - close):
             break
-        may_shift = False
     else:
         return None
-    value, lower, upper = (device.new(n, np.float64) for _ in range(3))
-    kernels.each("enclose", n, rows.state, factor * (1 + close), x, lucks, value, lower, upper)
-    choice = prepared.action_start[:-1].copy()
-    choice[rows.order] += device.down(chosen)
-    return device.down(value), device.down(lower), device.down(upper), choice
+    lower, upper = device.new(n, np.float64), device.new(n, np.float64)
+    kernels.each("enclose", n, factor * (1 + close), lucks, x, lower, upper)
+    value, low = rows.by_state(x, keep=True), rows.by_state(lower, keep=True)
+    return value, low, rows.by_state(upper), prepared.action_start[:-1] + rows.by_state(chosen)
 
 
-def _iterated(rows: DeviceRows, kernels: Any, leave: Any, x: Any, may_shift: bool) -> Any | None:
+def _iterated(rows: DeviceRows, kernels: Any, leave: Any, x: Any, shifts: bool) -> Any | None:
     """Return values after as many passes as change them by more than rounding errors, or None if those are too many."""
     device, n = rows.device, rows.n_states
     threads = min(n, THREADS)
     new, gone, sums = device.new(n, np.float64), device.new(n, np.float64), device.new(4 * threads, np.float64)
-    before, shifts = [], may_shift
+    before = list[float]()
     for turn in range(PASSES):
         kernels.each("relax", n, *rows.graph, rows.mean_cost, leave, x, new, gone)
         x, new = new, x
@@ -103,7 +99,7 @@ def _iterated(rows: DeviceRows, kernels: Any, leave: Any, x: Any, may_shift: boo
         elif slow and moved > 0.9 * before[-9]:
             return None
         if shifts and ended > 0:
-            kernels.each("shift", n, rows.action_start, drift / ended * (1 - ended / n), x)
+            kernels.each("shift", n, drift / ended * (1 - ended / n), x)
     return None
 
 
@@ -114,7 +110,8 @@ def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, Int
         return None
     room_on(device, 8 * rows.n_states + 8 * rows.n_actions, "worst cases")
     kernels = device.kernels("values", COST=rows.kind)
-    value = device.up(np.where(prepared.is_goal, 0, UNREACHED)[rows.order])
+    value = device.new(rows.n_states, np.int64)
+    kernels.each("begin_worst", rows.n_states, rows.action_start, value)
     for _ in range(PASSES):
         changed = device.new(1, np.int32)
         for _ in range(EACH):
@@ -126,6 +123,4 @@ def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, Int
         return None
     after = device.new(rows.n_actions, np.int64)
     kernels.each("worst_after", rows.n_actions, rows.outcome_start, rows.successor, rows.cost, value, after)
-    by_state, by_action = np.empty(rows.n_states, dtype=np.int64), np.empty(rows.n_actions, dtype=np.int64)
-    by_state[rows.order], by_action[rows.action] = device.down(value), device.down(after)
-    return by_state, by_action
+    return rows.by_state(value, keep=True), rows.by_action(after, keep=True)

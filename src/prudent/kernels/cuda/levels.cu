@@ -47,7 +47,7 @@ __device__ __forceinline__ double2 played(const Rows &rows, const Level &level, 
 extern "C" __global__ void settle_plan(
     whole count, whole first, whole n, whole start, whole b, whole window, double accrual, double slope, double tie,
     const int *state, const unsigned *action_start, const unsigned *outcome_start, const double *probability,
-    const int *successor, const COST *cost, const double *mean_cost, const int *worst, const int *action_worst,
+    const int *successor, const COST *cost, const double *mean_cost, const whole *worst, const whole *action_worst,
     const CHOICE *fallback, double2 *table, double2 *found, CHOICE *choice, unsigned long long *lost)
 {
     whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
@@ -96,7 +96,7 @@ extern "C" __global__ void settle_plan(
 extern "C" __global__ void settle_bound(
     whole count, whole first, whole n, whole start, whole b, whole window, double accrual, double slope,
     const unsigned *action_start, const unsigned *outcome_start, const double *probability, const int *successor,
-    const COST *cost, const double *mean_cost, const int *worst, const double *rounding, double *table, double *found)
+    const COST *cost, const double *mean_cost, const whole *worst, const double *rounding, double *table, double *found)
 {
     whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
     if (i >= count)

@@ -52,8 +52,8 @@ extern "C" __global__ void fill_past(
 extern "C" __global__ void settle_nodes(
     whole first, whole last, whole width, whole rows, whole n_states, double accrual, double slope, double tie,
     int plan, const int *node, const unsigned *action_start, const unsigned *outcome_start, const Outcome *outcome,
-    const double *mean_cost, const int *delay, const double *base, const double *base_mean, const int *worst,
-    const int *action_worst, const int *calm, const CHOICE *base_choice, double *excess, double *mean, CHOICE *choice,
+    const double *mean_cost, const int *delay, const double *base, const double *base_mean, const whole *worst,
+    const whole *action_worst, const whole *calm, const CHOICE *base_choice, double *excess, double *mean, CHOICE *choice,
     unsigned long long *lost)
 {
     whole t = first + blockIdx.y * (whole)blockDim.x + threadIdx.x;

@@ -84,12 +84,12 @@ extern "C" __global__ void tally(
     sums[3 * n_threads + i] = size;
 }
 
-// Add the same to the values of all states that are not goals.
-extern "C" __global__ void shift(whole n, const unsigned *action_start, double change, double *x)
+// Add the same to all values but those that are 0: goals, and states from which a goal is reached at no cost.
+extern "C" __global__ void shift(whole n, double change, double *x)
 {
     whole s = blockIdx.x * (whole)blockDim.x + threadIdx.x;
-    if (s < n && action_start[s] < action_start[s + 1])
-        x[s] += change;
+    if (s < n && x[s] > 0.0)
+        x[s] = fmax(x[s] + change, 0.5 * x[s]);
 }
 
 // Choose the best actions, and check the claim of prudent/engine/values/expected_cost.py with Y = x + luck: by thread,
@@ -149,19 +149,26 @@ __device__ __forceinline__ double added(double a, double b, bool up)
     return (up ? lack > 0.0 : lack < 0.0) ? nextafter(total, up ? INFINITE : -INFINITE) : total;
 }
 
-// Fill in values and their bounds, x -+ factor (x + luck), by state.
+// Fill in bounds on values, x -+ factor (x + luck), and let values be within them.
 extern "C" __global__ void enclose(
-    whole n, const int *state, double factor, const double *x, const double *luck, double *value, double *lower,
-    double *upper)
+    whole n, double factor, const double *luck, double *x, double *lower, double *upper)
 {
     whole s = blockIdx.x * (whole)blockDim.x + threadIdx.x;
     if (s >= n)
         return;
     double error = __dmul_rn(factor, x[s] + luck[s]);
     double low = fmax(added(x[s], -error, false), 0.0), high = added(x[s], error, true);
-    lower[state[s]] = low;
-    upper[state[s]] = high;
-    value[state[s]] = fmin(fmax(x[s], low), high);
+    lower[s] = low;
+    upper[s] = high;
+    x[s] = fmin(fmax(x[s], low), high);
+}
+
+// The worst cases to begin with: 0 at goals, else infinite.
+extern "C" __global__ void begin_worst(whole n, const unsigned *action_start, whole *value)
+{
+    whole s = blockIdx.x * (whole)blockDim.x + threadIdx.x;
+    if (s < n)
+        value[s] = action_start[s] == action_start[s + 1] ? 0 : UNREACHED;
 }
 
 // Lower the worst cases, in place, to the least over actions of the largest after them.  Values only fall, and whoever
