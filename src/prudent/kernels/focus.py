@@ -61,5 +61,5 @@ def settle_range(work, known, terms, tie, values, scratch, place, low, high, rat
         for a in range(work.action_start[s], work.action_start[s + 1]):
             left_out[a] = not useful[a, cell]
         tile = first, last
-        settle_nodes(work, known, terms, tie, True, tile, tile, values, scratch, place, place + 1)
+        settle_nodes(work, known, terms, tie, True, tile, tile, 0, values, scratch, place, place + 1)
         first = last

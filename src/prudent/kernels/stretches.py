@@ -42,6 +42,22 @@ class Parts(NamedTuple):
     group: np.ndarray  # (n_pieces + 1,)  where each piece begins; a group with a cycle is one of its own
 
 
+class Tiles(NamedTuple):
+    """Tiles that are settled in one call, some at the same time, and what is found for the start."""
+
+    first: int  # the first level
+    last: int  # the level after the last
+    tile: int  # levels in a tile
+    strip: int  # levels of a tile that are settled at once
+    streams: int  # tiles in work at the same time, each in tables of its own
+    apart: int  # how far apart in the tables two streams are
+    counters: np.ndarray  # (n_tiles, 16)  of each tile
+    start: int  # the start's node
+    start_group: int  # and its group
+    excess: np.ndarray  # (last - first,)  U of the start
+    mean: np.ndarray  # (last - first,)  M of the start, with a plan
+
+
 class Free(NamedTuple):
     """What free cycles need: they are solved as equations, level by level, for a lower bound only."""
 
@@ -65,13 +81,13 @@ class Known(NamedTuple):
 class Values(NamedTuple):
     """Tables of values, and of actions."""
 
-    row: np.ndarray  # (n_nodes,)  where a node's value for budget 0 is in the tables, or would be
+    row: np.ndarray  # (n_nodes,)  where a node's value for budget 0 is, or would be; if shared, if tiles began with 0
     excess: np.ndarray  # U
     mean: np.ndarray  # M
-    front: int  # levels before a tile that rows hold where they are shared, with those without budget; else 0
+    front: int  # levels before a tile that rows hold where they are shared, with those without budget; else -1
     kept: int  # levels of each node that are handed on from tile to tile; 0 where rows are not shared
     block: int  # how many of them lie side by side
-    hands_on: bool  # whether another tile follows
+    final: int  # where the last tile ends, which hands nothing on
     excess_before: np.ndarray  # by block, node, level: level t is where t modulo ``kept`` is
     mean_before: np.ndarray
     choice: np.ndarray  # the action's number within its state
@@ -174,12 +190,14 @@ def add_five(total, begin, n, fresh, value, table, p, at, j):
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_up(
-    total, begin, n, value, o, stop, b, probability, successor, cost, row, filled, without, slope, table, ends, p, at
-):
+    total, begin, n, value, o, stop, b, probability, successor, cost, row, shift, filled, without, slope, table, ends,
+    p, at,
+):  # fmt: skip
     """Set ``total[begin:begin + n]`` to ``value`` plus the parts of the outcomes ``o:stop``; ``b`` is the first budget.
 
     Parts are 0 from the budgets ``ends`` on, if there are any, as the table has it.  ``filled`` says that the table has
-    them without budget, too.  ``total`` is overwritten up to a whole block; ``p`` and ``at`` are scratch.
+    them without budget, too; ``shift`` is added to where its rows are.  ``total`` is overwritten up to a whole block;
+    ``p`` and ``at`` are scratch.
     """
     lower = 0  # from here on every outcome leaves some budget
     for i in range(o, o if filled else stop):
@@ -191,12 +209,14 @@ def add_up(
         for i in range(o, stop):
             t, rest = successor[i], b - cost[i]
             last = NEVER if len(ends) == 0 else ends[t]
-            add_outcome(total, begin, begin + lower, probability[i], without[t], slope, rest, table, row[t], last)
+            add_outcome(
+                total, begin, begin + lower, probability[i], without[t], slope, rest, table, row[t] + shift, last
+            )
     count = 0
     for i in range(o, stop):
         t, rest = successor[i], b - cost[i] + lower
         if len(ends) == 0 or ends[t] > rest:
-            p[count], at[count] = probability[i], row[t] + rest
+            p[count], at[count] = probability[i], row[t] + shift + rest
             count += 1
     begin, n = begin + lower, whole(n - lower)
     j, fresh = 0, True

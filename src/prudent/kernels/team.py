@@ -25,9 +25,9 @@ SPINS = 10_000
 keeps it then for a hundred times as long as a part takes."""
 
 
-def new_counters() -> np.ndarray:
-    """Return the counters for one round of work."""
-    return np.zeros(16, dtype=np.int64)
+def new_counters(*shape: int) -> np.ndarray:
+    """Return the counters for one round of work, or for an array of them."""
+    return np.zeros((*shape, 16), dtype=np.int64)
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)

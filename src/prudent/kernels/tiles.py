@@ -10,7 +10,8 @@ filled at once.  Where such outcomes form a cycle, its nodes are one *group*: wh
 as before, the rest level by level.
 
 Nodes of one layer do not wait for each other: threads draw parts, some nodes of a layer for a *strip* of the tile's
-levels, layer after layer.
+levels, layer after layer.  Where tiles hand on few levels, several are in work at the same time: each follows the tile
+before by a layer, in tables of its own that stay in the caches of the threads that work on it.
 
 Tables are by row and level; :mod:`prudent.engine.sweep.tile_window` says which node has which row.  Values are in
 levels, none below 0.
@@ -26,10 +27,10 @@ from prudent.kernels.team import draw, finish, wait_for
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, begin, end):
+def settle_nodes(work, known, terms, tie, plan, tile, strip, shift, values, scratch, begin, end):
     """Settle both objectives in the groups ``begin:end``, each of one node that waits for none in this tile.
 
-    Levels are those of ``strip``, a range within the range ``tile``.
+    Levels are those of ``strip``, a range within the range ``tile``; ``shift`` is added to where rows are.
     """
     # Tuples are unpacked once, and stretches of arrays are passed by where they begin: in loops, each access to a
     # field, each slice and each call with a tuple would count references.
@@ -37,27 +38,27 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
     action_start, group_start, group_node = work.action_start, work.group_start, work.group_node
     delay, rows, means, excesses, left_out = work.delay, values.row, values.mean, values.excess, work.left_out
     choices, places, stride, front, kept = values.choice, values.place, values.stride, values.front, values.kept
-    excess_before, mean_before, hands_on = values.excess_before, values.mean_before, values.hands_on
+    excess_before, mean_before, hands_on = values.excess_before, values.mean_before, kept > 0 and tile[1] < values.final
     mean_cost, base, base_mean, base_choice = work.mean_cost, known.excess, known.mean, known.choice
     worst, action_worst, all_calm, never = known.worst, known.action_worst, known.calm, known.worst[:0]
     k, least, next_least, chosen = scratch.k, scratch.least, scratch.next_least, scratch.chosen
     m, mean, p, at, lost = scratch.m, scratch.mean, scratch.p, scratch.at, scratch.lost[0]
-    accrual, slope, length, filled, (low, high) = terms.accrual, terms.slope, len(m) - LANES, front > 0, strip
+    accrual, slope, length, filled, (low, high) = terms.accrual, terms.slope, len(m) - LANES, front >= 0, strip
     picked, to, many, held, block = scratch.picked, scratch.to, scratch.many, 0, values.block
     ring = kept, block, len(delay) * block
     for group in range(begin, end):
         s = group_node[group_start[group]]
         b = max(low - delay[s], 1)
         n = high - delay[s] - b
-        start, stop, here, place = action_start[s], action_start[s + 1], rows[s] + b, s * block
+        start, stop, here, place = action_start[s], action_start[s + 1], rows[s] + shift, s * block
         if filled:
             end_here, since = start == stop, delay[s]
             begin_row(
-                excesses, rows[s], since, front, base[s], slope, ring, excess_before, place, tile, strip, end_here
+                excesses, here, since, front, base[s], slope, ring, excess_before, place, tile, strip, end_here
             )  # fmt: skip
             if plan:
                 begin_row(
-                    means, rows[s], since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, end_here
+                    means, here, since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, end_here
                 )  # fmt: skip
         if n <= 0 or start == stop:  # the tables of goals are 0
             continue
@@ -69,7 +70,7 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
             else:
                 add_up(
                     k, row, unsafe, accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b, probability,
-                    successor, cost, rows, filled, base, slope, excesses, worst, p, at,
+                    successor, cost, rows, shift, filled, base, slope, excesses, worst, p, at,
                 )  # fmt: skip
             row += length
             if a + 1 == stop:
@@ -79,9 +80,9 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
             if row % (4 * length) == 0:
                 lower_to_four(k, row - 4 * length, length, least, next_least, chosen, whole(unsafe))
         fill(least, unsafe, n, 0.0)
-        copy(excesses, here, n, least, 0)
+        copy(excesses, here + b, n, least, 0)
         if hands_on:
-            hand_on(excesses, rows[s], delay[s], ring, excess_before, place, tile[1], low, high)
+            hand_on(excesses, here, delay[s], ring, excess_before, place, tile[1], low, high)
         if not plan:
             continue
         # Second objective: M over A*(s, b), the actions that attain U.  Mostly there is one.
@@ -97,7 +98,7 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
             a = start + chosen[i]
             add_up(
                 mean, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability, successor,
-                cost, rows, filled, base_mean, 0.0, means, never, p, at,
+                cost, rows, shift, filled, base_mean, 0.0, means, never, p, at,
             )  # fmt: skip
             i = j
         # Where several attain U, the least M decides; where U is 0, whole numbers say which do.
@@ -117,7 +118,7 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
                 if i < j:
                     add_up(
                         m, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
-                        successor, cost, rows, filled, base_mean, 0.0, means, never, p, at,
+                        successor, cost, rows, shift, filled, base_mean, 0.0, means, never, p, at,
                     )  # fmt: skip
                     take(k, row, least, tie, i, j, a - start, m, mean, chosen)
             row += length
@@ -125,9 +126,9 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, values, scratch, be
             if least[i] > 0.0:
                 lost = max(lost, k[chosen[i] * length + i] / least[i] - 1.0)
         fill(mean, calm, n, base_mean[s])
-        copy(means, here, n, mean, 0)
+        copy(means, here + b, n, mean, 0)
         if hands_on:
-            hand_on(means, rows[s], delay[s], ring, mean_before, place, tile[1], low, high)
+            hand_on(means, here, delay[s], ring, mean_before, place, tile[1], low, high)
         fill(chosen, calm, n, base_choice[s])
         if s < len(places):
             for i in range(np.uint64(n)):
@@ -208,65 +209,89 @@ def attained(k, row, least, tie, begin, end):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def next_part(parts, strip, tile, counters, layer):
-    """Draw a part, wait until all layers before its own are done, and return its layer, groups and levels.
+def next_part(parts, tiles, front, k, layer):
+    """Draw a part and wait for what it needs; return its tile, layer, groups, levels and what to add to rows.
 
-    The layer is -1 if no part is left.  ``layer`` is that of the part that this thread drew before.
+    ``k`` and ``layer`` are those of the part that this thread drew before.  The layer is -1 if no part is left.  A part
+    needs all layers before its own, and its own layer in the tile before: that one hands on what it has found.
     """
-    first, last = tile
-    strips = -(-(last - first) // strip)
-    number = draw(counters)
-    if number >= strips * parts.layer_start[-1]:
-        return -1, 0, 0, (0, 0)
-    while number >= strips * parts.layer_start[layer + 1]:
+    first, last, tile, strip, pieces = tiles.first, tiles.last, tiles.tile, tiles.strip, parts.layer_start[-1]
+    counters, strips = tiles.counters, -(-min(tile, last - first) // strip)
+    number = draw(counters[k])
+    while number >= pieces * -(-min(tile, last - first - k * tile) // strip):
+        if k + tiles.streams >= len(counters):
+            return k, -1, 0, 0, (0, 0), 0
+        wait_for(counters[k], pieces * strips)  # the next tile of this stream is settled in the same tables
+        k, layer = k + tiles.streams, 0
+        number = draw(counters[k])
+    begin = first + k * tile
+    own = -(-min(tile, last - begin) // strip)
+    while number >= own * parts.layer_start[layer + 1]:
         layer += 1
     before, count = parts.layer_start[layer], parts.layer_start[layer + 1] - parts.layer_start[layer]
-    wait_for(counters, strips * before)
-    number -= strips * before
-    piece, low = before + number % count, first + number // count * strip
-    return layer, parts.group[piece], parts.group[piece + 1], (low, min(low + strip, last))
+    wait_for(counters[k], own * before)
+    if k > 0:
+        wait_for(counters[k - 1], strips * parts.layer_start[layer + 1])
+    number -= own * before
+    piece, low = before + number % count, begin + number // count * strip
+    shift = k % tiles.streams * tiles.apart + front - begin if front >= 0 else 0
+    return k, layer, parts.group[piece], parts.group[piece + 1], (low, min(low + strip, begin + tile, last)), shift
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def count_as_done(tiles, values, plan, k, begin, end, strip, shift):
+    """Count a part as done; if it has the start, keep what was found for it."""
+    if begin <= tiles.start_group < end:
+        low, n = strip[0] - tiles.first, strip[1] - strip[0]
+        at = values.row[tiles.start] + shift + strip[0]
+        copy(tiles.excess, low, n, values.excess, at)
+        if plan:
+            copy(tiles.mean, low, n, values.mean, at)
+    finish(tiles.counters[k])
 
 
 @njit(cache=True, nogil=True)
-def settle(work, known, terms, tie, plan, tile, values, free, parts, strip, scratch, counters):
-    """Settle the levels of a tile, together with all threads that have the same counters."""
-    layer, begin, end, levels = next_part(parts, strip, tile, counters, 0)
+def settle(work, known, terms, tie, plan, tiles, values, free, parts, scratch, lane):
+    """Settle the levels of some tiles, together with other threads, each with a lane of its own."""
+    k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, lane % tiles.streams, 0)
     while layer >= 0:
+        tile = tiles.first + k * tiles.tile, min(tiles.first + (k + 1) * tiles.tile, tiles.last)
         if work.cyclic[begin]:
             settle_group(work, known, terms, tie, plan, tile[0], tile[1], values, scratch, free, begin)
         else:
-            settle_nodes(work, known, terms, tie, plan, tile, levels, values, scratch, begin, end)
-        finish(counters)
-        layer, begin, end, levels = next_part(parts, strip, tile, counters, layer)
+            settle_nodes(work, known, terms, tie, plan, tile, strip, shift, values, scratch, begin, end)
+        count_as_done(tiles, values, plan, k, begin, end, strip, shift)
+        k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, k, layer)
 
 
 @njit(cache=True, nogil=True)
-def follow(work, known, choices, tile, values, parts, strip, scratch, counters):
-    """Evaluate the policy ``choices`` for the levels of a tile, in a model without cycles, as :func:`settle` does."""
-    layer, begin, end, levels = next_part(parts, strip, tile, counters, 0)
+def follow(work, known, choices, tiles, values, parts, scratch, lane):
+    """Evaluate the policy ``choices`` for the levels of some tiles, without cycles, as :func:`settle` does."""
+    k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, lane % tiles.streams, 0)
     while layer >= 0:
-        follow_nodes(work, known, choices, tile, levels, values, scratch, begin, end)
-        finish(counters)
-        layer, begin, end, levels = next_part(parts, strip, tile, counters, layer)
+        tile = tiles.first + k * tiles.tile, min(tiles.first + (k + 1) * tiles.tile, tiles.last)
+        follow_nodes(work, known, choices, tile, strip, shift, values, scratch, begin, end)
+        count_as_done(tiles, values, True, k, begin, end, strip, shift)
+        k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, k, layer)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def follow_nodes(work, known, choices, tile, strip, values, scratch, begin, end):
+def follow_nodes(work, known, choices, tile, strip, shift, values, scratch, begin, end):
     """Evaluate a policy in the groups ``begin:end``, each of one node, for the levels of ``strip``."""
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     action_start, group_node, mean_cost = work.action_start, work.group_node, work.mean_cost
     delay, rows, means, excesses = work.delay, values.row, values.mean, values.excess
     entry, first_entry, least, most, stride, without = choices
-    front, kept, hands_on, p, at = values.front, values.kept, values.hands_on, scratch.p, scratch.at
-    block = values.block
+    front, kept, p, at = values.front, values.kept, scratch.p, scratch.at
+    block, hands_on = values.block, kept > 0 and tile[1] < values.final
     ring = kept, block, len(delay) * block
     excess_before, mean_before, excess, mean = values.excess_before, values.mean_before, scratch.least, scratch.mean
-    base, base_mean, never, filled, (low, high) = known.excess, known.mean, known.worst[:0], front > 0, strip
+    base, base_mean, never, filled, (low, high) = known.excess, known.mean, known.worst[:0], front >= 0, strip
     for g in range(begin, end):
         s = group_node[g]
         b = max(low - delay[s], 1)
         n = high - delay[s] - b
-        start, place, here, since = action_start[s], s * block, rows[s], delay[s]
+        start, place, here, since = action_start[s], s * block, rows[s] + shift, delay[s]
         goal = start == action_start[s + 1]
         if filled:
             begin_row(excesses, here, since, front, base[s], 1.0, ring, excess_before, place, tile, strip, goal)
@@ -283,12 +308,12 @@ def follow_nodes(work, known, choices, tile, strip, values, scratch, begin, end)
                     j += 1
             o, end_o = outcome_start[a], outcome_start[a + 1]
             add_up(
-                excess, i, j - i, 0.0, o, end_o, b + i, probability, successor, cost, rows, filled, base, 1.0,
+                excess, i, j - i, 0.0, o, end_o, b + i, probability, successor, cost, rows, shift, filled, base, 1.0,
                 excesses, never, p, at,
             )  # fmt: skip
             add_up(
-                mean, i, j - i, mean_cost[a], o, end_o, b + i, probability, successor, cost, rows, filled, base_mean,
-                0.0, means, never, p, at,
+                mean, i, j - i, mean_cost[a], o, end_o, b + i, probability, successor, cost, rows, shift, filled,
+                base_mean, 0.0, means, never, p, at,
             )  # fmt: skip
             i = j
         copy(excesses, here + b, n, excess, 0)

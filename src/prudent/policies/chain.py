@@ -17,7 +17,6 @@ from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
-from prudent.kernels.stretches import Known, Scratch, Work
 from prudent.kernels.sweep import Base, Ends, Free, Workspace, follow
 from prudent.kernels.sweep import Values as LevelValues
 from prudent.kernels.team import new_counters
@@ -166,34 +165,24 @@ def _backward_in_tiles(
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
     known = known_of(tiling, base[0], base[2], without_safety(prepared), None, 1.0)
     threads = threads_in_force()
-    window = Window(tiling, policy.level, True, threads)
+    window = Window(tiling, policy.level, True, threads, policy.level)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
     scratch = [window.scratch() for _ in range(threads)]
     with Progress(EVALUATING, total=levels, unit="levels") as progress:
-        for first in range(1, levels, window.tile):
+        for first, last in window.rounds(1, levels):
             go_on(limits, EVALUATING)
-            last = min(first + window.tile, levels)
-            _follow_tile(policy, window, work, known, (first, last), scratch)
-            found[0, first:last], found[2, first:last] = window.of_start(first, last)
+            tiles, parts, lanes = window.tiles(first, last, final=last == levels)
+            about = work, known, policy.choices, tiles, window.values(UNWRITTEN, levels), parts
+
+            def follow_on(lane: int, about: Any = about) -> None:
+                follow_in_tiles(*about, scratch[lane], lane)
+
+            side_by_side(lanes, follow_on)
+            found[0, first:last], found[2, first:last] = tiles.excess, tiles.mean
             progress.at(last)
     found[1, 1:] = found[0, 1:] * (_ratio(base) * (1 + tiling.error(np.arange(1, levels))))
     return found
-
-
-def _follow_tile(
-    policy: BudgetPolicy, window: Window, work: Work, known: Known, tile: tuple[int, int], scratch: list[Scratch]
-) -> None:
-    """Evaluate a policy for the levels of a tile, with as many threads as have scratch, if they are worth starting."""
-    (first, last), tiling, counters = tile, window.tiling, new_counters()
-    final = last > policy.level
-    window.reach(first, last, final=final)
-    values, parts = window.values(UNWRITTEN, final=final), tiling.parts(min(window.strip, last - first), len(scratch))
-
-    def follow_on(lane: int) -> None:
-        follow_in_tiles(work, known, policy.choices, tile, values, parts, window.strip, scratch[lane], counters)
-
-    side_by_side(tiling.lanes(parts, last - first, window.strip, len(scratch)), follow_on)
 
 
 def longest_detour(prepared: Prepared) -> float:

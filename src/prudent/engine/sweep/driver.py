@@ -7,8 +7,9 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.backends import backend_for
-from prudent.engine.sweep.estimate import memory_advice, sweep_bytes
+from prudent.engine.sweep.estimate import likely_levels, memory_advice, sweep_bytes
 from prudent.engine.sweep.task import BOTH, EXCESS, TIE, Swept, Task
+from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Terms
@@ -17,6 +18,9 @@ from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress, announce
 
 __all__ = ["budget_sweep"]
+
+FURTHER = 1.25
+"""How far a sweep goes before the first check of how far to go, as a multiple of the levels that are surely needed."""
 
 SHORT = 4.0
 """Seconds left from which on fewer and fewer levels are swept between two looks at the clock."""
@@ -46,7 +50,7 @@ def budget_sweep(
     """
     most = min(most, int(worst.value[prepared.start]))
     value = (base.excess if aims.plan else base.low)[prepared.start]
-    best = np.inf if alpha is None else float(value) / alpha
+    best = np.inf if alpha is None else _most_needed(prepared, base, worst, float(value), alpha, terms)
     threads = limits.threads if threads is None else threads
     about = min(most, best), limits.device
     task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, *about)
@@ -55,7 +59,7 @@ def budget_sweep(
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
-    batch = max(sweep.batch // sweep.outcomes(prepared), 1)
+    batch = max(threads * sweep.batch // sweep.outcomes(prepared), 1)
     key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if limits.keeper is None else limits.keeper.load(key)
     if kept is not None:
@@ -74,7 +78,8 @@ def budget_sweep(
             if sweep.done > end:
                 break
             pace = min(max(limits.left, SHORT / 40) / SHORT, 1.0)  # towards the end the clock is looked at more often
-            last = int(min(sweep.done + max(min(pace * batch, max(sweep.done, sweep.first)), 1), end + 1))
+            wanted = max(sweep.done, sweep.first, FURTHER * sure - sweep.done)
+            last = int(min(sweep.done + max(min(pace * batch, wanted), 1), end + 1))
             while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep) > limits.memory:
                 last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop
@@ -100,6 +105,18 @@ def budget_sweep(
     if limits.keeper is not None and not stopped and aims != BOTH and sweep.done > resumed_at:  # more sweeps follow
         limits.keeper.save(key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
     return Swept(excess, low, mean, whole, sweep.values, stopped, sweep.lost)
+
+
+def _most_needed(prepared: Prepared, base: Base, worst: WorstCase, value: float, alpha: float, terms: Terms) -> float:
+    """Return an upper bound on the objective at the best budget, and so on that budget.
+
+    The base itself is one.  Without cycles the variance of the least expected cost is cheap and tells more.
+    """
+    if prepared.acyclic and not prepared.between and terms == EXCESS:
+        least = least_expected_cost(prepared)
+        if np.array_equal(base.excess, least.value):
+            return min(value / alpha, likely_levels(prepared, least, worst, alpha))
+    return value / alpha
 
 
 def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:

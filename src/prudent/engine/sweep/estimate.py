@@ -146,7 +146,7 @@ def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float
     threads = threads_in_force()
     task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, levels, False, threads, TIE, levels)
     kind = backend_for(task, levels)
-    few = min(max(kind.sample // kind.outcomes(prepared), AT_LEAST), max(levels, 1), ENOUGH)
+    few = min(max(threads * kind.sample // kind.outcomes(prepared), AT_LEAST), max(levels, 1), ENOUGH)
     while few > 1 and max(sweep_bytes(prepared, 2 * few), kind.trial_bytes(prepared, few)) > TRIAL:
         few //= 2
     if sweep_bytes(prepared, 2 * few) > TRIAL:

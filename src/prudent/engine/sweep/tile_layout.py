@@ -93,6 +93,12 @@ class Tiling:
         return self.prepared.acyclic and self.back > Rules.long
 
     @cached_property
+    def start_group(self) -> int:
+        """The start's group."""
+        place = int(np.flatnonzero(self.work.group_node == self.prepared.start)[0])
+        return int(np.searchsorted(self.work.group_start, place, side="right")) - 1
+
+    @cached_property
     def weight(self) -> IntArray:
         """The number of outcomes in all groups before each group."""
         work = self.work

@@ -5,7 +5,7 @@ is done, another node reuses the row.  From tile to tile, a node hands on only t
 the rows in use stay in the caches.  Otherwise every node has a row of its own, whose levels slide along.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,15 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.tile_layout import Tiling
-from prudent.kernels.stretches import LANES, Scratch, Values, Work
+from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values, Work
+from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
-__all__ = ["STRIP", "Window", "new_scratch", "tile_and_width"]
+__all__ = ["STRIP", "Window", "new_scratch", "shape_of"]
 
 TABLES = 2**28
 """The most bytes of the tables, unless even the shortest tiles need more."""
-
-NARROW = 2**22
-"""The most bytes of the tables where tiles are made longer to keep more threads busy."""
-
-PHASE = 2**19
-"""Outcomes times levels of a layer, for each thread, up to which tiles are made longer: a tenth of a millisecond."""
 
 BLOCK = 128
 """Levels of a node that are handed on side by side."""
@@ -47,41 +42,73 @@ HELD = 32
 BUSY = 4
 """Parts of a layer for each thread that keep it busy."""
 
+BEHIND, LITTLE = 4, 0.5
+"""Where several tiles are in work at the same time: the fewest layers for each of them, as the last begins so many
+layers late as there are others; and the most that they hand on, as a share of their length."""
+
+ROUND = 64
+"""The most tiles of a stream that are settled in one call."""
+
 
 @dataclass
 class Window:
-    """Tables for the levels of a tile and those that it looks back to, up to ``most``; with ``plan``, of M too."""
+    """Tables for the levels of tiles and those that they look back to, up to ``most``; with ``plan``, of M too.
+
+    About ``levels`` will be asked for.
+    """
 
     tiling: Tiling
     most: int
     plan: bool
     threads: int = 1
-    origin: int = field(default=0, init=False)  # the first level in the tables
-    tile: int = field(init=False)  # levels to settle at once, at most
+    levels: InitVar[float] = np.inf
+    origin: int = field(default=0, init=False)  # the first level in the tables, where rows are not shared
+    streams: int = field(init=False)  # tiles in work at the same time, at most
+    tile: int = field(init=False)  # levels in a tile, at most
     strip: int = field(init=False)  # levels of a node that one thread settles at once, at most
     width: int = field(init=False)  # levels that the tables hold
     kept: int = field(default=0, init=False)  # levels that nodes hand on so far, where rows are shared
-    tables: list[FloatArray] = field(init=False)  # U, and M, by row and level
+    tables: list[FloatArray] = field(init=False)  # U, and M, by stream, row and level
     before: list[FloatArray] = field(init=False)  # the levels handed on, by node; level t at t modulo ``kept``
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, levels: float) -> None:
         tiling = self.tiling
-        self.tile, self._widest = tile_and_width(tiling, self.most, self.threads)
+        self.streams, self.tile, self._widest = shape_of(tiling, self.most, self.threads, levels)
         self.width = self._widest
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # the sweep may end early: begin narrow
             self.width = min(self._widest, 2 * self.tile)
-        self.tables = [np.zeros(tiling.rows * self.width + LANES if used else 1) for used in (True, self.plan)]
+        size = self.streams * tiling.rows * self.width + LANES
+        self.tables = [np.zeros(size if used else 1) for used in (True, self.plan)]
         self.before = [np.zeros(LANES), np.zeros(LANES)]
         self.strip = self.tile
         if tiling.shares_rows:
-            parts = -(-BUSY * self.threads * tiling.n_layers // tiling.n_nodes) if self.threads > 1 else 1
+            team = -(-self.threads // self.streams)
+            parts = -(-BUSY * team * tiling.n_layers // tiling.n_nodes) if team > 1 else 1
             self.strip = min(max(-(-self.tile // parts), SHORT), STRIP, self.tile)
 
-    def reach(self, first: int, end: int, *, final: bool) -> None:
-        """Make room for the levels ``first:end``, unless ``final`` also for handing them on; all before are settled."""
+    def rounds(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Cut the levels ``first:last`` into ranges that are settled in one call each."""
+        length = self.tile * (self.streams * ROUND if self.tiling.shares_rows else 1)
+        return [(begin, min(begin + length, last)) for begin in range(first, last, length)]
+
+    def tiles(self, first: int, last: int, *, final: bool) -> tuple[Tiles, Parts, int]:
+        """Make room for the levels ``first:last``, all before being settled, unless ``final`` also for handing them on.
+
+        Return the tiles, the parts that they are settled in, and how many threads are worth starting.
+        """
+        tiling, n = self.tiling, -(-(last - first) // self.tile)
+        self._reach(first, last, final=final and n == 1)
+        streams = min(self.streams, n)
+        parts = tiling.parts(min(self.strip, last - first), -(-self.threads // streams))
+        lanes = tiling.lanes(parts, last - first, self.strip, self.threads)
+        streams = min(streams, lanes)
+        strip, found = min(self.strip, last - first), np.empty((2, last - first))
+        size, start, group = tiling.rows * self.width, tiling.prepared.start, tiling.start_group
+        return Tiles(first, last, self.tile, strip, streams, size, new_counters(n), start, group, *found), parts, lanes
+
+    def _reach(self, first: int, end: int, *, final: bool) -> None:
         tiling = self.tiling
         if tiling.shares_rows:
-            self.origin = first - tiling.back
             if not final and self.kept < min(tiling.back, end):  # so far, the place of a level is its number
                 self.kept = min(tiling.back, -(-end // self._block) * self._block)
                 self._lengthen(self._handed(self.kept), self._handed(min(tiling.back, self.most)))
@@ -115,12 +142,12 @@ class Window:
             longer[:-LANES].reshape(rows, wider)[:, :width] = tables[i][: rows * width].reshape(rows, width)
             tables[i] = longer
 
-    def values(self, choice: NDArray[Any], *, final: bool) -> Values:
-        """Return the tables for a kernel; ``final`` says that no other tile follows."""
+    def values(self, choice: NDArray[Any], final: int) -> Values:
+        """Return the tables for a kernel; the tile that ends with the level ``final`` hands nothing on."""
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
-        front = self.tiling.back if self.tiling.shares_rows else 0
+        front = self.tiling.back if self.tiling.shares_rows else -1
         (excess, mean), (excess_before, mean_before), n = self.tables, self.before, choice.shape[1]
-        handing = self.kept, self._block, self.kept > 0 and not final, excess_before, mean_before
+        handing = self.kept, self._block, final, excess_before, mean_before
         return Values(row, excess, mean, front, *handing, choice.reshape(-1), np.arange(n), n)
 
     def scratch(self) -> Scratch:
@@ -128,11 +155,6 @@ class Window:
         tiling = self.tiling
         group_rows = tiling.scratch_rows if tiling.work.cyclic.any() else 0
         return new_scratch(tiling.prepared, tiling.work, self.strip, group_rows)
-
-    def of_start(self, first: int, end: int) -> list[FloatArray]:
-        """Return U and M of the start for the levels ``first:end``, the last ones settled."""
-        start = int(self.tiling.row[self.tiling.prepared.start]) * self.width - self.origin
-        return [table[start + first : start + end] for table in self.tables[: 2 if self.plan else 1]]
 
     @property
     def saved(self) -> list[FloatArray]:
@@ -191,16 +213,23 @@ def new_scratch(prepared: Prepared, work: Work, strip: int, group_rows: int = 0)
     )
 
 
-def tile_and_width(tiling: Tiling, most: int, threads: int = 1) -> tuple[int, int]:
-    """Return the length of tiles, and the most levels that tables will hold."""
-    fits = TABLES // (16 * tiling.rows) - tiling.back
-    if tiling.shares_rows:
-        wanted = threads * PHASE * tiling.n_layers // max(len(tiling.work.cost), 1) if threads > 1 else 0
-        longer = min(wanted, NARROW // (16 * tiling.rows) - tiling.back)
-        tile = min(max(tiling.tile, longer), max(fits, SHORTEST), most + 1)
-        return tile, apart(tiling.back + tile)
-    tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
-    return tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
+def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) -> tuple[int, int, int]:
+    """Return how many tiles are in work at once, how long they are, and the most levels that their tables will hold.
+
+    Several are in work where they hand on few levels, so that each thread reads only what it has itself settled.
+    """
+    fits, levels = TABLES // (16 * tiling.rows) - tiling.back, int(min(levels, most)) + 1
+    if not tiling.shares_rows:
+        tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
+        return 1, tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
+    tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
+    short = min(max(-(-levels // (threads * LANES)) * LANES, SHORT), tile)
+    streams = min(threads, -(-levels // short))
+    room = 16 * tiling.rows * streams * (short + tiling.back)
+    late, little = BEHIND * streams > tiling.n_layers, tiling.back <= LITTLE * short
+    if streams == 1 or late or not little or room > TABLES:
+        return 1, tile, apart(tiling.back + tile)
+    return streams, short, apart(tiling.back + short)
 
 
 def apart(width: int) -> int:

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.task import AT_FIRST, BOTH, MISFIT, SAMPLE, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
-from prudent.engine.sweep.tile_window import Window, tile_and_width
+from prudent.engine.sweep.tile_window import Window, shape_of
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
-from prudent.kernels.stretches import Free, Known, Parts
+from prudent.kernels.stretches import NEVER, Free, Known, Tiles
 from prudent.kernels.sweep import Aims, Ends
-from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import settle
-from prudent.runtime.limits import Arrays
+from prudent.runtime.limits import Arrays, threads_in_force
 from prudent.runtime.team import side_by_side
 
 __all__ = ["TileSweep"]
@@ -53,9 +52,9 @@ class TileSweep(Backend):
         tiling = None if keep or prepared.between else tiling_of(prepared)
         if tiling is None:
             return 0
-        tile, width = tile_and_width(tiling, levels)
+        streams, tile, width = shape_of(tiling, levels, threads_in_force(), levels)
         carried = min(tiling.back, levels + 1) * tiling.n_nodes if tiling.shares_rows else 0
-        return 16 * (tiling.rows * width + carried) + 8 * tiling.scratch_rows * tile
+        return 16 * (streams * tiling.rows * width + carried) + 8 * tiling.scratch_rows * tile
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "TileSweep":
@@ -84,8 +83,7 @@ class TileSweep(Backend):
         assert found is not None, "it serves only models that are laid out for it"
         self.tiling = found
         task, prepared = self.task, self.task.prepared
-        self._window = Window(self.tiling, task.most, task.aims.plan, task.threads)
-        self._end: int | None = None  # the end of all levels, once it is known
+        self._window = Window(self.tiling, task.most, task.aims.plan, task.threads, task.levels)
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         self._sure = task.sure
@@ -116,46 +114,42 @@ class TileSweep(Backend):
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
-        self._end = last if final else None
         self._widen(last)
         self._lengthen(last)
-        for first in range(self.done, last, self._window.tile):
-            self._settle(first, min(first + self._window.tile, last))
+        for first, end in self._window.rounds(self.done, last):
+            self._settle(first, end, final=final and end == last)
         self.done = last
 
-    def _settle(self, first: int, end: int) -> None:
-        """Settle a tile."""
-        task, window, final = self.task, self._window, end == self._end
-        window.reach(first, end, final=final)
-        parts = self.tiling.parts(min(window.strip, end - first), task.threads)
-        lanes = self._lanes(parts, end - first)
-        values, counters = window.values(self._choice, final=final), new_counters()
-        about = self.tiling.work, self._known, task.terms, task.tie, task.aims.plan, (first, end), values
+    def _settle(self, first: int, end: int, *, final: bool) -> None:
+        """Settle some tiles."""
+        task, window = self.task, self._window
+        tiles, parts, lanes = window.tiles(first, end, final=final)
+        self._make_room(lanes)
+        values = window.values(self._choice, end if final else NEVER)
+        about = self.tiling.work, self._known, task.terms, task.tie, task.aims.plan, tiles, values
 
         def work(lane: int) -> None:
-            settle(*about, self._free[lane], parts, window.strip, self._scratch[lane], counters)
+            settle(*about, self._free[lane], parts, self._scratch[lane], lane)
 
         side_by_side(lanes, work)
-        self._note(first, end, window)
+        self._note(tiles)
 
-    def _lanes(self, parts: Parts, levels: int) -> int:
-        """Return how many threads are worth starting, with what each of them works in."""
-        most = self.tiling.lanes(parts, levels, self._window.strip, self.task.threads)
-        while len(self._scratch) < most:
+    def _make_room(self, lanes: int) -> None:
+        """Make what each thread works in."""
+        while len(self._scratch) < lanes:
             self._scratch.append(self._window.scratch())
             free = self._free[0]  # its workspace has places for each group, but one row and one matrix
             own = free.workspace._replace(row=np.empty_like(free.workspace.row))
             self._free.append(free._replace(arcs=free_arcs(self.task.prepared), workspace=own))
-        return most
 
-    def _note(self, first: int, end: int, window: Window) -> None:
-        """Record the values of the start that a tile has found."""
-        aims, (excess, *mean) = self.task.aims, window.of_start(first, end)
-        self.found[0, first:end] = excess if aims.plan else 0.0
+    def _note(self, tiles: Tiles) -> None:
+        """Record the values of the start that tiles have found."""
+        aims, first, last = self.task.aims, tiles.first, tiles.last
+        self.found[0, first:last] = tiles.excess if aims.plan else 0.0
         if aims.bound:
-            self.found[1, first:end] = excess * (self._sure * (1 - self.tiling.error(np.arange(first, end))))
+            self.found[1, first:last] = tiles.excess * (self._sure * (1 - self.tiling.error(np.arange(first, last))))
         if aims.plan:
-            self.found[2, first:end] = mean[0]
+            self.found[2, first:last] = tiles.mean
 
     def _lengthen(self, last: int) -> None:
         levels, n = self._choice.shape

@@ -145,11 +145,20 @@ def test_only_what_more_sweeps_follow_is_kept_when_it_is_finished():
     assert np.array_equal(one.excess, other.excess) and np.array_equal(one.choice, other.choice)
 
 
+def test_without_cycles_the_variance_tells_how_far_to_go():
+    """A hundred coins: the tail is far nearer to the mean, 50, than 1 / alpha tells, and than a tile is long."""
+    coins = {k: {"toss": [(0.5, k + 1, 0), (0.5, k + 1, 1)]} for k in range(100)}
+    found = swept(prudent.build(0, coins), 0.05)
+    charged = np.arange(len(found.excess)) + found.excess / 0.05
+    assert 50 < charged.min() < len(found.excess) <= 50 + 5 * np.sqrt(0.95 / 0.05) + 3
+
+
 def test_a_sweep_that_is_stopped_keeps_its_place_and_goes_on(monkeypatch):
     shelf, whole = Shelf(wanted=False), swept(alpha=None, most=3000)
     limits = Limits(10**9, keeper=shelf)
     looks = []
     with monkeypatch.context() as patch:
+        patch.setattr("prudent.engine.sweep.driver.FURTHER", 0)
         patch.setattr(Limits, "stop", property(lambda self: "time" if looks.append(1) or len(looks) > 1 else ""))
         found = swept(alpha=None, most=3000, limits=limits)
     assert (found.stopped, len(found.excess), shelf.saved) == ("time", LevelSweep.first + 1, 1)

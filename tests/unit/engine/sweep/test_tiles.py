@@ -23,12 +23,14 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept, Task
 from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
-from prudent.engine.sweep.tile_window import BLOCK
+from prudent.engine.sweep.tile_window import BLOCK, shape_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.sweep import Base, Terms
 from strategies import cases, examples, solvable
+
+LAYOUT, WINDOW = "prudent.engine.sweep.tile_layout", "prudent.engine.sweep.tile_window"
 
 
 def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None, threads=1, anew=False):
@@ -48,6 +50,19 @@ def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None, thr
         last = min(2 * sweep.done + 7, most + 1)
         sweep.advance(last, final=last > most)
     return Swept(*sweep.found[:, : sweep.done], sweep.choice, sweep.values, "", sweep.lost)
+
+
+def finely(strip):
+    """Parts as small as can be, in strips of so many levels, so that small models have work for many threads."""
+    stack = ExitStack()
+    for name, value in {
+        f"{LAYOUT}.PART": 1,
+        f"{LAYOUT}.LEAST": 1,
+        f"{WINDOW}.STRIP": strip,
+        f"{WINDOW}.SHORT": 1,
+    }.items():
+        stack.enter_context(patch(name, value))
+    return stack
 
 
 def assert_same(one, other):
@@ -94,10 +109,7 @@ def test_parts_of_any_size_in_any_number_of_threads(case, tile, strip):
     layout = lay_out(prepared, Rules(long=tile, tiles=(tile,), crowded=1.1, by_level=1e9))
     aims = BOUND if layout.free else BOTH
     alone = swept(prepared, tiles=True, aims=aims, layout=layout)
-    finely = {"tile_layout.PART": 1, "tile_layout.LEAST": 1, "tile_window.STRIP": strip, "tile_window.SHORT": 1}
-    with ExitStack() as stack:
-        for name, value in finely.items():
-            stack.enter_context(patch(f"prudent.engine.sweep.{name}", value))
+    with finely(strip):
         parts = [swept(prepared, tiles=True, aims=aims, layout=layout, threads=n, anew=n > 1) for n in (1, 3)]
     for each in parts:
         for name in ("excess", "low", "mean", "choice"):
@@ -122,6 +134,26 @@ def test_costs_that_look_far_back_are_swept_in_shared_rows():
     sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 700), layout=layout)
     sweep.advance(20)
     assert sweep.packed()["excess"].size < (BLOCK + 1) * layout.n_nodes + 100
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    case=cases(acyclic=True, most_states=9),
+    tile=st.sampled_from([2, 3, 8, 40]),
+    threads=st.integers(2, 5),
+    anew=st.booleans(),
+)
+def test_several_tiles_at_the_same_time(case, tile, threads, anew):
+    """The same bits, also where tiles are shorter than what they hand on."""
+    with solvable():
+        prepared = prepare(case.model)
+    layout = lay_out(prepared, Rules(long=tile))
+    alone = swept(prepared, tiles=True, layout=layout)
+    with finely(tile), patch(f"{WINDOW}.BEHIND", 0), patch(f"{WINDOW}.LITTLE", 1e9):
+        assert shape_of(layout, 1000, threads)[0] == (threads if layout.shares_rows else 1)
+        together = swept(prepared, tiles=True, layout=layout, threads=threads, anew=anew)
+    for name in ("excess", "low", "mean", "choice"):
+        assert (getattr(together, name) == getattr(alone, name)).all()
 
 
 def _values(prepared):
