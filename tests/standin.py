@@ -6,6 +6,7 @@ take the arguments of those in the CUDA files, in the same order; lines there sa
 
 import numpy as np
 
+from prudent.engine.sweep.device_levels import LANES
 from prudent.runtime.gpu import BLOCK, remembered
 
 UNREACHED = 2**62
@@ -89,6 +90,7 @@ def settle_plan(
     count, first, n, start, b, window, accrual, slope, tie, state, action_start, outcome_start, probability, successor,
     cost, mean_cost, worst, action_worst, fallback, table, found, choice, lost,
 ):  # fmt: skip
+    count //= LANES
     starts, actions, rows, outcomes = _part(first, count, action_start, outcome_start)
     line, over = _back(b, window, cost[outcomes])
     after, p = table[line * n + successor[outcomes]], probability[outcomes]

@@ -103,6 +103,11 @@ class Prepared(Rows):
         return min(int(least.min(initial=UNREACHED)), UNREACHED), int(most.max(initial=0))
 
     @cached_property
+    def most_actions(self) -> int:
+        """The most actions of a state, at least 1."""
+        return int(np.diff(self.action_start).max(initial=1))
+
+    @cached_property
     def free_blocks(self) -> Blocks:
         """The components of the zero-cost graph, successors first; also successors at less than a level ``between``."""
         if self.acyclic:
@@ -265,7 +270,7 @@ def _named(function: Callable[[Prepared], T]) -> str:
 
 def choice_type(prepared: Prepared) -> type[Any]:
     """Return the smallest type that holds the number of an action within its state."""
-    most = int(np.diff(prepared.action_start).max(initial=1)) - 1
+    most = prepared.most_actions - 1
     return np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32
 
 

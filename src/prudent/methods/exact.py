@@ -106,8 +106,9 @@ class Explored:
         swept = self.swept
         if not swept.measured:
             return backward_from_each(BudgetPolicy.of_rows(self.prepared, swept.choice), self.expected)
-        whole = self.expected.value > 0
-        more = float((self.expected.upper[whole] / self.expected.value[whole]).max(initial=1.0))
+        ratio = np.ones_like(self.expected.value)
+        np.divide(self.expected.upper, self.expected.value, out=ratio, where=self.expected.value > 0)
+        more = float(ratio.max())
         return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
 
     def values_of(self, policy: BudgetPolicy, limits: Limits | None = None) -> Values:

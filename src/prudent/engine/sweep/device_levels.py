@@ -26,6 +26,10 @@ from prudent.runtime.limits import Arrays, room_on
 __all__ = ["DeviceLevelSweep"]
 
 
+LANES = 2
+"""Threads for each state, as in the kernel."""
+
+
 @dataclass
 class DeviceLevelSweep(Backend):
     """A sweep level by level on a device."""
@@ -90,7 +94,7 @@ class DeviceLevelSweep(Backend):
                 about = begin, rows.n_states, self.layout.start, b, self._window, *task.terms
                 if plan:
                     known = self._action_worst, self._fallback, self._table, value, choice, self._lost
-                    self._kernels.each("settle_plan", count, *about, task.tie, rows.state, *model, *known)
+                    self._kernels.each("settle_plan", LANES * count, *about, task.tie, rows.state, *model, *known)
                 if bounded:
                     self._kernels.each("settle_bound", count, *about, *model, self._rounding, self._low, bound)
             if plan and (b + 1 == last or b + 1 - self._policy.sent >= self._policy.each):

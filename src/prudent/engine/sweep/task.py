@@ -6,6 +6,7 @@ saved in a checkpoint and resumed from it.  A checkpoint that does not fit the t
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ class Task:
     levels: float = np.inf  # about how many levels will be swept at most
     device: Device | None = None  # what to sweep on; None: the CPU
 
-    @property
+    @cached_property
     def first_choice(self) -> NDArray[Any]:
         """The actions for no budget, by their numbers within their states: (1, n_states)."""
         number = self.choice - self.prepared.action_start[:-1]

@@ -170,19 +170,17 @@ def _on_device(prepared: Prepared) -> Expected | None:
     device = device_in_force()
     if device is None:
         return None
-    luck = _luck(prepared)
-    above = luck if (luck >= 0).all() else np.zeros_like(luck)
-    found = device_expected(device, prepared, rounding(prepared), above, CLOSE)
+    found = device_expected(device, prepared, lambda: (rounding(prepared), _above(prepared)), CLOSE)
     return None if found is None else Expected(prepared, *found)
 
 
-def _luck(prepared: Prepared) -> FloatArray:
-    """Return best luck by state, in levels: what normalising took off."""
+def _above(prepared: Prepared) -> FloatArray:
+    """Return what to add to values for the costs before normalising, best luck in levels; 0 if some are below 0."""
     scale, state_of = prepared.scale, prepared.members.state_of
     luck = np.zeros(prepared.n_states)
     luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
     luck[prepared.start] = scale.start_luck / scale.stride
-    return luck
+    return luck if (luck >= 0).all() else np.zeros_like(luck)
 
 
 def _backwards(prepared: Prepared) -> Expected:
@@ -319,8 +317,7 @@ class _Equations:
 
     def _relative(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:
         """Return the costs before normalising, and the factor with which they serve as Y."""
-        luck = _luck(self.prepared)
-        cost = refined.high + luck if (luck >= 0).all() else refined.high
+        cost = refined.high + _above(self.prepared)
         return cost, self._factor(refined, choice, cost, np.zeros_like(cost))
 
     def _totalled(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:

@@ -1,4 +1,4 @@
-// The sweep over budgets, level by level, on a GPU: one thread settles one state.
+// The sweep over budgets, level by level, on a GPU.
 //
 // States are numbered by place, as in prudent/kernels/sweep.py, whose sums these are, term by term: U and M of a state
 // on a level lie side by side in one 16-byte word, so one gather brings both.  Level b is in line b % window.  Line 0
@@ -7,10 +7,12 @@
 //
 // COST and CHOICE are the smallest types that hold a cost, and the number of an action within its state.
 // Every sum has a fixed order, and the one atomic is a maximum: two runs give the same bits.
+// LANES threads settle one state, so that more values are on their way at the same time.
 
 typedef long long whole;
 
-#define AT_HAND 8  // actions of a state whose values are kept from the first pass to the second
+#define LANES 2
+#define AT_HAND 8  // actions of a lane whose values are kept from the first pass to the second
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 
 struct Rows {  // where the rows of a model are
@@ -43,49 +45,62 @@ __device__ __forceinline__ double2 played(const Rows &rows, const Level &level, 
     return make_double2(excess, mean);
 }
 
-// Settle both objectives of the places first:first + count on level b, and choose actions.
+// Settle both objectives of the places first:first + count / LANES on level b, and choose actions.  The lanes of a state
+// share its actions out, one to each in turn; then all of them know the least U, and the first of the best actions.
 extern "C" __global__ void settle_plan(
     whole count, whole first, whole n, whole start, whole b, whole window, double accrual, double slope, double tie,
     const int *state, const unsigned *action_start, const unsigned *outcome_start, const double *probability,
     const int *successor, const COST *cost, const double *mean_cost, const whole *worst, const whole *action_worst,
     const CHOICE *fallback, double2 *table, double2 *found, CHOICE *choice, unsigned long long *lost)
 {
-    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
-    if (i >= count)
-        return;
-    whole s = first + i;
+    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x, s = first + i / LANES;
+    unsigned lane = (unsigned)(i % LANES), begin = 0, end = 0;  // none for threads beyond the last state
+    if (i < count) {
+        begin = action_start[s];
+        end = action_start[s + 1];
+    }
     Rows rows = {outcome_start, probability, successor, cost, mean_cost};
     Level level = {n, b, b % window, window, accrual, slope};
-    unsigned begin = action_start[s], end = action_start[s + 1];
+    double2 kept[AT_HAND];
+    bool safe = i < count && b >= worst[s];
+    double least = INFINITE;
+    for (unsigned a = begin + lane, k = 0; a < end; a += LANES, k++) {
+        double2 value = played(rows, level, table, a);
+        if (k < AT_HAND)
+            kept[k] = value;
+        least = fmin(least, value.x);
+    }
+    for (unsigned other = LANES / 2; other > 0; other /= 2)
+        least = fmin(least, __shfl_xor_sync(~0u, least, other));
+    // M decides over the actions that attain U; where U is 0, whole numbers say which do.
+    double limit = least * (1.0 + tie), best = INFINITE, attained = least;
+    unsigned chosen = ~0u;
+    for (unsigned a = begin + lane, k = 0; a < end; a += LANES, k++) {
+        double2 value = k < AT_HAND ? kept[k] : played(rows, level, table, a);
+        bool allowed = safe ? action_worst[a] <= b : value.x <= limit;
+        if (allowed && value.y < best) {
+            best = value.y;
+            attained = value.x;
+            chosen = a - begin;
+        }
+    }
+    for (unsigned other = LANES / 2; other > 0; other /= 2) {
+        double their_best = __shfl_xor_sync(~0u, best, other), theirs = __shfl_xor_sync(~0u, attained, other);
+        unsigned their_choice = __shfl_xor_sync(~0u, chosen, other);
+        if (their_best < best || (their_best == best && their_choice < chosen)) {
+            best = their_best;
+            attained = theirs;
+            chosen = their_choice;
+        }
+    }
+    if (i >= count || lane > 0)
+        return;
     double2 settled = make_double2(0.0, 0.0);
     if (begin < end) {  // not a goal
-        double2 kept[AT_HAND];
-        bool safe = b >= worst[s];
-        double least = INFINITE;
-        for (unsigned a = begin; a < end; a++) {
-            double2 value = played(rows, level, table, a);
-            if (a - begin < AT_HAND)
-                kept[a - begin] = value;
-            least = fmin(least, value.x);
-        }
-        // M decides over the actions that attain U; where U is 0, whole numbers say which do.
-        double limit = least * (1.0 + tie), best = INFINITE, attained = INFINITE;
-        int chosen = fallback[s];
-        for (unsigned a = begin; a < end; a++) {
-            double2 value = a - begin < AT_HAND ? kept[a - begin] : played(rows, level, table, a);
-            bool allowed = safe ? action_worst[a] <= b : value.x <= limit;
-            if (allowed && value.y < best) {
-                best = value.y;
-                attained = value.x;
-                chosen = a - begin;
-            }
-        }
-        if (safe)
-            least = 0.0;
-        else if (attained > least && least > 0.0 && attained < INFINITE)
+        if (!safe && attained > least && least > 0.0)
             atomicMax(lost, (unsigned long long)__double_as_longlong(attained / least - 1.0));
-        settled = make_double2(least, best);
-        choice[state[s]] = (CHOICE)chosen;
+        settled = make_double2(safe ? 0.0 : least, best);
+        choice[state[s]] = chosen == ~0u ? fallback[s] : (CHOICE)chosen;
     }
     table[level.line * n + s] = settled;
     if (s == start)
