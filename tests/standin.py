@@ -61,6 +61,9 @@ class _Kernels:
         if min(grid) > 0:
             self._launch(name, grid, *arguments)
 
+    def alone(self, name, *arguments):
+        self._launch(name, *arguments)
+
     def _launch(self, name, *arguments):
         assert name in KERNELS[self.file]
         self.device.launched.append(name)
@@ -87,8 +90,8 @@ def _back(b, window, cost):
 
 
 def settle_plan(
-    count, first, n, start, b, window, accrual, slope, tie, state, action_start, outcome_start, probability, successor,
-    cost, mean_cost, worst, action_worst, fallback, table, found, choice, lost,
+    count, first, n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost,
+    mean_cost, worst, tie, state, action_worst, fallback, table, found, choice, lost,
 ):  # fmt: skip
     count //= LANES
     starts, actions, rows, outcomes = _part(first, count, action_start, outcome_start)
@@ -131,6 +134,16 @@ def settle_bound(
         table[b % window * n + first + s] = least
         if first + s == start:
             found[:] = least
+
+
+def _by_layer(settle, lanes):
+    """A kernel for narrow layers, by one for a wide one."""
+
+    def settle_layers(count, layer_start, *about):
+        for first, last in zip(layer_start[:-1].tolist(), layer_start[1:].tolist(), strict=True):
+            settle(lanes * (last - first), first, *about)
+
+    return settle_layers
 
 
 def _owners(start):
@@ -283,7 +296,12 @@ def settle_nodes(
 
 
 KERNELS = {
-    "levels": {"settle_plan": settle_plan, "settle_bound": settle_bound},
+    "levels": {
+        "settle_plan": settle_plan,
+        "settle_bound": settle_bound,
+        "settle_plan_layers": _by_layer(settle_plan, LANES),
+        "settle_bound_layers": _by_layer(settle_bound, 1),
+    },
     "values": {
         each.__name__: each
         for each in (ends, relax, tally, shift, claim, enclose, begin_worst, lower_worst, worst_after)

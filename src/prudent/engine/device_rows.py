@@ -1,7 +1,7 @@
 """The rows of a model on a device, by place, as compact as they can be: every level of a sweep reads all of them."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,25 @@ from prudent.engine.prepared import Prepared
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import room_on
 
-__all__ = ["DeviceRows", "device_rows"]
+__all__ = ["DeviceRows", "Run", "device_rows"]
 
 MOST = 2**32 - 1
 """The most outcomes of a model on a device."""
 
+NARROW = 1024
+"""The most states of a layer that one block settles: with several, a launch for each would take longer."""
+
 FAR = 2**31 - 1
 """The largest cost, in levels."""
+
+
+class Run(NamedTuple):
+    """A wide layer, or narrow ones that follow each other."""
+
+    first: int  # its first place
+    count: int  # how many places
+    layers: int  # how many narrow layers; 0 for a wide one
+    start: Any  # where they begin, and the last one ends, on the device
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +38,7 @@ class DeviceRows:
 
     device: Device
     kind: Any  # the type of the costs
-    layer: list[tuple[int, int]]  # where layers begin, and how long they are: free moves lead to layers before
+    runs: list[Run]  # layers in order: free moves lead to layers before
     state: Any  # (n_states,)  int32, the state at each place
     place: Any  # (n_states,)  int32, the place of each state
     action: Any  # (n_actions,)  int32, the model's action at each place
@@ -98,12 +110,19 @@ def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:
     room_on(device, need, "the model")
     depth = prepared.free_depth[block_of][places.state]
     layer = np.flatnonzero(np.concatenate([[True], depth[1:] != depth[:-1], [True]]))
+    narrow = np.diff(layer) <= NARROW
+    cuts = np.flatnonzero(np.concatenate([[True], ~(narrow[1:] & narrow[:-1]), [True]]))
+    start = device.up(layer.astype(np.int32))
+    runs = [
+        Run(int(layer[i]), int(layer[j] - layer[i]), j - i if narrow[i] else 0, start[i : j + 1])
+        for i, j in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+    ]
     action_place = np.empty(prepared.n_actions, dtype=np.int32)
     action_place[action] = np.arange(prepared.n_actions, dtype=np.int32)
     return DeviceRows(
         device=device,
         kind=kind,
-        layer=list(zip(layer[:-1].tolist(), np.diff(layer).tolist(), strict=True)),
+        runs=runs,
         state=device.up(places.state.astype(np.int32)),
         place=device.up(places.place),
         action=device.up(action.astype(np.int32)),

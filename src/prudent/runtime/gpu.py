@@ -18,8 +18,8 @@ from prudent.kernels import compiler
 
 __all__ = ["BLOCK", "Device", "Kernels", "Known", "device_named", "open_gpu", "remembered"]
 
-BLOCK = 128
-"""Threads in a block."""
+BLOCK, LONE = 128, 1024
+"""Threads in a block; and in one that is alone."""
 
 SOURCES = Path(__file__).parent.parent / "kernels" / "cuda"
 
@@ -48,6 +48,9 @@ class Kernels(Protocol):
 
     def blocks(self, name: str, grid: tuple[int, int], *arguments: Any) -> None:
         """Launch a kernel with a block of threads for each pair of numbers below those of ``grid``."""
+
+    def alone(self, name: str, *arguments: Any) -> None:
+        """Launch a kernel with one block, whose threads can wait for each other."""
 
 
 class Device(Protocol):
@@ -188,8 +191,11 @@ class _Module:
         if min(grid) > 0:
             self._launch(name, grid, arguments)
 
-    def _launch(self, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
+    def alone(self, name: str, *arguments: Any) -> None:
+        self._launch(name, (1,), arguments, LONE)
+
+    def _launch(self, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], threads: int = BLOCK) -> None:
         if name not in self._functions:
             self._functions[name] = self._module.get_function(name)
         given = tuple(IN_C[type(each)](each) if type(each) in IN_C else each for each in arguments)
-        self._functions[name](grid, (BLOCK,), given)
+        self._functions[name](grid, (threads,), given)

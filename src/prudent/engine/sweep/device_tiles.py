@@ -21,7 +21,7 @@ from prudent.models.rows import owner
 from prudent.runtime.gpu import BLOCK, Device
 from prudent.runtime.limits import Arrays, room_on
 
-__all__ = ["DeviceTileSweep"]
+__all__ = ["TILE", "DeviceTileSweep", "device_model"]
 
 TILE, SHARE = 2048, 0.5
 """The most levels of a tile; and the most of the free memory that tables take for tiles that are longer than a block."""
@@ -44,7 +44,7 @@ class DeviceTileSweep(Backend):
         task, prepared, device, aims = self.task, self.task.prepared, self.task.device, self.task.aims
         tiling = tiling_of(prepared)
         assert device is not None and tiling is not None, "it serves only tasks that have both"
-        self.tiling, self._model, work = tiling, _on(device, tiling), tiling.work
+        self.tiling, self._model, work = tiling, device_model(device, tiling), tiling.work
         n, first = tiling.n_nodes, task.base.excess if aims.plan else task.base.low
         known = known_of(tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         late = int(work.delay[: prepared.n_states].max(initial=0))
@@ -191,7 +191,7 @@ class _Model:
     delay: Any  # (n_nodes,)  int32
 
 
-def _on(device: Device, tiling: Tiling) -> _Model:
+def device_model(device: Device, tiling: Tiling) -> _Model:
     """Return a tiling on a device."""
 
     def make() -> _Model:

@@ -14,13 +14,16 @@ from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
+from prudent.engine.sweep.device_tiles import TILE
 from prudent.engine.sweep.task import AT_FIRST, BOTH, EXCESS, PLAN, TIE, Task
+from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import shown_bytes, threads_in_force
 
 __all__ = [
+    "advised_device",
     "likely_levels",
     "memory_advice",
     "seconds_per_level",
@@ -42,6 +45,13 @@ TRIAL = 2 * 10**9
 
 AT_LEAST, ENOUGH = 4, 100_000
 """The fewest and the most levels that are swept to time them."""
+
+LAUNCH, BY_LEVEL, IN_TILES, UPLOAD, BEGIN = 8e-6, 3e-11, 5e-12, 5e-8, 0.5
+"""About what a GPU takes, in seconds: to launch a kernel, for an outcome on a level, the same in tiles, to lay out and
+upload an outcome, and to begin.  Measured on one H200."""
+
+WORTH = 2.0
+"""How many times faster a GPU must be to be advised."""
 
 MORE, BEYOND = "allow more (memory=, --memory)", 10**14
 """The advice to allow more memory, and the bytes that no machine has."""
@@ -138,6 +148,22 @@ def work_per_level(prepared: Prepared) -> float:
     """Return the work of one level, counted in outcomes; a cycle of free outcomes is solved by elimination."""
     size = np.diff(prepared.free_blocks[0])
     return float(max(len(prepared.cost), 1) + (size[size > 1].astype(np.float64) ** 3).sum() / 3)
+
+
+def advised_device(prepared: Prepared, levels: int, seconds: float) -> str:
+    """Return the device to advise for a solve of so many levels that takes so many seconds on this machine's CPU.
+
+    A GPU needs many states side by side: it does not pay for small models, nor where one state waits for the other.
+    """
+    tiling = tiling_of(prepared) if prepared.acyclic else None
+    if prepared.scale.rounded or (tiling is None and len(prepared.free_blocks[0]) <= prepared.n_states):
+        return "cpu"  # bounds, or all of the sweep, stay there
+    if tiling is not None:
+        takes = tiling.n_layers * LAUNCH * (1 + levels / TILE) + len(tiling.work.cost) * levels * IN_TILES
+    else:
+        layers = 1 + int(prepared.free_depth.max(initial=0))
+        takes = levels * (layers * LAUNCH + len(prepared.cost) * BY_LEVEL)
+    return "gpu" if WORTH * (BEGIN + UPLOAD * len(prepared.cost) + takes) < seconds else "cpu"
 
 
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:

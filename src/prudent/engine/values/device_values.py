@@ -9,7 +9,6 @@ passes are slow, or bounds not close, the CPU's way is taken.
 *Worst case.*  Whole numbers, lowered from infinity until none changes.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,12 +40,12 @@ WORKING = "finding the least expected cost"
 
 
 def device_expected(
-    device: Device, prepared: Prepared, about: Callable[[], tuple[FloatArray, FloatArray]], close: float
+    device: Device, prepared: Prepared, claimed: tuple[Any, Any], close: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray] | None:
     """Return least expected costs, bounds on them, and the actions, or None if that is better done on the CPU.
 
-    ``about`` returns the relative rounding error of each action's sums, and what to add to each state's value for the
-    cost before normalising; bounds are to be ``close``, relative to that.
+    ``claimed`` has, on the device, the relative rounding error of each action's sums, and what to add to each state's
+    value for the cost before normalising; bounds are to be ``close``, relative to that.
     """
     rows = device_rows(device, prepared)
     if rows is None:
@@ -55,7 +54,7 @@ def device_expected(
     room_on(device, 64 * n + 24 * n_actions, "expected costs")
     kernels, leave = device.kernels("values", COST=rows.kind), device.new(n_actions, np.float64)
     kernels.each("ends", n_actions, *rows.graph, leave)
-    x, (units, lucks) = device.new(n, np.float64), claim_terms(rows, prepared, about)
+    x, (units, lucks) = device.new(n, np.float64), claimed
     chosen, threads = device.new(n, np.int32), min(n, MANY)
     for turn in range(TRIES):
         found = _iterated(rows, kernels, leave, x, turn == 0)
@@ -72,18 +71,6 @@ def device_expected(
     kernels.each("enclose", n, factor * (1 + close), lucks, x, lower, upper)
     value, low = rows.by_state(x, keep=True), rows.by_state(lower, keep=True)
     return value, low, rows.by_state(upper), prepared.action_start[:-1] + rows.by_state(chosen)
-
-
-def claim_terms(
-    rows: DeviceRows, prepared: Prepared, about: Callable[[], tuple[FloatArray, FloatArray]]
-) -> tuple[Any, Any]:
-    """Return what the claim needs of the model, on its device, by place."""
-
-    def make() -> tuple[Any, Any]:
-        unit, luck = about()
-        return rows.by_action_place(unit), rows.by_place(luck)
-
-    return rows.device.once(prepared, make, "claim")
 
 
 def _iterated(rows: DeviceRows, kernels: Any, leave: Any, x: Any, shifts: bool) -> Any | None:

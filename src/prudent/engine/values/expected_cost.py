@@ -49,9 +49,11 @@ refined ones, and adds up both errors instead, rounding up at every step.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from prudent.engine.device_rows import device_rows
 from prudent.engine.prepared import PASSES, Prepared, once, remember, restrict_to
 from prudent.engine.values.bellman import (
     UNIT,
@@ -81,10 +83,11 @@ from prudent.kernels.graphs import almost_sure, among_themselves
 from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.runtime.gpu import Device
 from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import in_parts
 
-__all__ = ["Expected", "least_expected_cost", "share_expected", "surely_expected"]
+__all__ = ["Expected", "claim_terms_on", "least_expected_cost", "share_expected", "surely_expected"]
 
 ROUGHLY, TOTALS = 1e-3, 1e-9
 """The relative residuals to which corrections, and totals of errors, are solved."""
@@ -168,10 +171,21 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
 def _on_device(prepared: Prepared) -> Expected | None:
     """Return the least expected cost as the device in force finds it, or None if there is none, or that is no use."""
     device = device_in_force()
-    if device is None:
+    if device is None or device_rows(device, prepared) is None:
         return None
-    found = device_expected(device, prepared, lambda: (rounding(prepared), _above(prepared)), CLOSE)
+    found = device_expected(device, prepared, claim_terms_on(device, prepared), CLOSE)
     return None if found is None else Expected(prepared, *found)
+
+
+def claim_terms_on(device: Device, prepared: Prepared) -> tuple[Any, Any]:
+    """Return what the claim needs of a model, on a device by place: rounding errors, and what is above values."""
+    rows = device_rows(device, prepared)
+    assert rows is not None, "only models that are on the device are claimed there"
+
+    def make() -> tuple[Any, Any]:
+        return rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
+
+    return device.once(prepared, make, "claim")
 
 
 def _above(prepared: Prepared) -> FloatArray:

@@ -3,11 +3,12 @@
 // States are numbered by place, as in prudent/kernels/sweep.py, whose sums these are, term by term: U and M of a state
 // on a level lie side by side in one 16-byte word, so one gather brings both.  Level b is in line b % window.  Line 0
 // begins with the values without budget, which also give those for budgets below 0.  States of a layer do not look at
-// each other on the same level; a launch settles some states of one layer on one level.
+// each other on the same level.  So a launch settles a wide layer on one level; narrow layers that follow each other
+// are settled by one block, which waits after each of them.
 //
 // COST and CHOICE are the smallest types that hold a cost, and the number of an action within its state.
-// Every sum has a fixed order, and the one atomic is a maximum: two runs give the same bits.
 // LANES threads settle one state, so that more values are on their way at the same time.
+// Every sum has a fixed order, and the one atomic is a maximum: two runs give the same bits.
 
 typedef long long whole;
 
@@ -15,57 +16,47 @@ typedef long long whole;
 #define AT_HAND 8  // actions of a lane whose values are kept from the first pass to the second
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 
-struct Rows {  // where the rows of a model are
-    const unsigned *outcome_start;
-    const double *probability;
-    const int *successor;
-    const COST *cost;
-    const double *mean_cost;
-};
-
-struct Level {  // which level is settled, and how values are weighed
-    whole n, b, line, window;
-    double accrual, slope;
-};
+#define MODEL \
+    whole n, whole start, whole b, whole window, double accrual, double slope, const unsigned *action_start, \
+        const unsigned *outcome_start, const double *probability, const int *successor, const COST *cost, \
+        const double *mean_cost, const whole *worst
+#define PLAN \
+    double tie, const int *state, const whole *action_worst, const CHOICE *fallback, double2 *table, double2 *found, \
+        CHOICE *choice, unsigned long long *lost
+#define BOUND const double *rounding, double *table, double *found
 
 // Return U and M if an action is played.
-__device__ __forceinline__ double2 played(const Rows &rows, const Level &level, const double2 *table, unsigned a)
+__device__ __forceinline__ double2 played(
+    unsigned a, whole n, whole b, whole window, double accrual, double slope, const unsigned *outcome_start,
+    const double *probability, const int *successor, const COST *cost, const double *mean_cost, const double2 *table)
 {
-    double mean = rows.mean_cost[a], excess = level.accrual * mean;
-    unsigned stop = rows.outcome_start[a + 1];
+    whole line = b % window;
+    double mean = mean_cost[a], excess = accrual * mean;
+    unsigned stop = outcome_start[a + 1];
 #pragma unroll 5
-    for (unsigned o = rows.outcome_start[a]; o < stop; o++) {
-        whole c = rows.cost[o], back = level.line - c;
-        double p = rows.probability[o], over = c < level.b ? 0.0 : level.slope * (double)(c - level.b);
-        back = c < level.b ? (back < 0 ? back + level.window : back) : 0;
-        double2 after = table[back * level.n + rows.successor[o]];
+    for (unsigned o = outcome_start[a]; o < stop; o++) {
+        whole c = cost[o], back = line - c;
+        double p = probability[o], over = c < b ? 0.0 : slope * (double)(c - b);
+        back = c < b ? (back < 0 ? back + window : back) : 0;
+        double2 after = table[back * n + successor[o]];
         excess = fma(p, after.x + over, excess);
         mean = fma(p, after.y, mean);
     }
     return make_double2(excess, mean);
 }
 
-// Settle both objectives of the places first:first + count / LANES on level b, and choose actions.  The lanes of a state
-// share its actions out, one to each in turn; then all of them know the least U, and the first of the best actions.
-extern "C" __global__ void settle_plan(
-    whole count, whole first, whole n, whole start, whole b, whole window, double accrual, double slope, double tie,
-    const int *state, const unsigned *action_start, const unsigned *outcome_start, const double *probability,
-    const int *successor, const COST *cost, const double *mean_cost, const whole *worst, const whole *action_worst,
-    const CHOICE *fallback, double2 *table, double2 *found, CHOICE *choice, unsigned long long *lost)
+// Settle both objectives of a place on level b, and choose its action; ``here`` is false for threads beyond the last.
+// The lanes of a state share its actions out, one to each in turn; then all of them know the least U, and the first of
+// the best actions.
+__device__ __forceinline__ void plan_one(whole s, unsigned lane, bool here, MODEL, PLAN)
 {
-    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x, s = first + i / LANES;
-    unsigned lane = (unsigned)(i % LANES), begin = 0, end = 0;  // none for threads beyond the last state
-    if (i < count) {
-        begin = action_start[s];
-        end = action_start[s + 1];
-    }
-    Rows rows = {outcome_start, probability, successor, cost, mean_cost};
-    Level level = {n, b, b % window, window, accrual, slope};
+    unsigned begin = here ? action_start[s] : 0, end = here ? action_start[s + 1] : 0;
     double2 kept[AT_HAND];
-    bool safe = i < count && b >= worst[s];
+    bool safe = here && b >= worst[s];
     double least = INFINITE;
     for (unsigned a = begin + lane, k = 0; a < end; a += LANES, k++) {
-        double2 value = played(rows, level, table, a);
+        double2 value = played(
+            a, n, b, window, accrual, slope, outcome_start, probability, successor, cost, mean_cost, table);
         if (k < AT_HAND)
             kept[k] = value;
         least = fmin(least, value.x);
@@ -76,7 +67,8 @@ extern "C" __global__ void settle_plan(
     double limit = least * (1.0 + tie), best = INFINITE, attained = least;
     unsigned chosen = ~0u;
     for (unsigned a = begin + lane, k = 0; a < end; a += LANES, k++) {
-        double2 value = k < AT_HAND ? kept[k] : played(rows, level, table, a);
+        double2 value = k < AT_HAND ? kept[k] : played(
+            a, n, b, window, accrual, slope, outcome_start, probability, successor, cost, mean_cost, table);
         bool allowed = safe ? action_worst[a] <= b : value.x <= limit;
         if (allowed && value.y < best) {
             best = value.y;
@@ -93,7 +85,7 @@ extern "C" __global__ void settle_plan(
             chosen = their_choice;
         }
     }
-    if (i >= count || lane > 0)
+    if (!here || lane > 0)
         return;
     double2 settled = make_double2(0.0, 0.0);
     if (begin < end) {  // not a goal
@@ -102,21 +94,15 @@ extern "C" __global__ void settle_plan(
         settled = make_double2(safe ? 0.0 : least, best);
         choice[state[s]] = chosen == ~0u ? fallback[s] : (CHOICE)chosen;
     }
-    table[level.line * n + s] = settled;
+    table[b % window * n + s] = settled;
     if (s == start)
         *found = settled;
 }
 
-// Settle the lower bound on U, rounded down at every step, of the places first:first + count on level b.
-extern "C" __global__ void settle_bound(
-    whole count, whole first, whole n, whole start, whole b, whole window, double accrual, double slope,
-    const unsigned *action_start, const unsigned *outcome_start, const double *probability, const int *successor,
-    const COST *cost, const double *mean_cost, const whole *worst, const double *rounding, double *table, double *found)
+// Settle the lower bound on U of a place on level b, rounded down at every step.
+__device__ __forceinline__ void bound_one(whole s, MODEL, BOUND)
 {
-    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
-    if (i >= count)
-        return;
-    whole s = first + i, line = b % window;
+    whole line = b % window;
     double least = INFINITE;
     unsigned begin = action_start[s], end = b < worst[s] ? action_start[s + 1] : begin;
     for (unsigned a = begin; a < end; a++) {
@@ -135,4 +121,44 @@ extern "C" __global__ void settle_bound(
     table[line * n + s] = least;
     if (s == start)
         *found = least;
+}
+
+#define MODEL_ARGUMENTS \
+    n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost, mean_cost, worst
+#define PLAN_ARGUMENTS tie, state, action_worst, fallback, table, found, choice, lost
+
+// Settle both objectives of the places first:first + count / LANES on level b.
+extern "C" __global__ void settle_plan(whole count, whole first, MODEL, PLAN)
+{
+    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
+    plan_one(first + i / LANES, (unsigned)(i % LANES), i < count, MODEL_ARGUMENTS, PLAN_ARGUMENTS);
+}
+
+// The same for layers that begin at layer_start[0:count] and end before layer_start[1:count + 1], by one block.
+extern "C" __global__ void __launch_bounds__(1024) settle_plan_layers(whole count, const int *layer_start, MODEL, PLAN)
+{
+    for (whole layer = 0; layer < count; layer++) {
+        whole first = layer_start[layer], size = (layer_start[layer + 1] - first) * LANES;
+        for (whole i = threadIdx.x; i < size + threadIdx.x; i += blockDim.x)  // whole warps, to the last state
+            plan_one(first + i / LANES, (unsigned)(i % LANES), i < size, MODEL_ARGUMENTS, PLAN_ARGUMENTS);
+        __syncthreads();
+    }
+}
+
+// Settle the lower bound on U of the places first:first + count on level b.
+extern "C" __global__ void settle_bound(whole count, whole first, MODEL, BOUND)
+{
+    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
+    if (i < count)
+        bound_one(first + i, MODEL_ARGUMENTS, rounding, table, found);
+}
+
+// The same for layers, by one block.
+extern "C" __global__ void __launch_bounds__(1024) settle_bound_layers(whole count, const int *layer_start, MODEL, BOUND)
+{
+    for (whole layer = 0; layer < count; layer++) {
+        for (whole s = layer_start[layer] + threadIdx.x; s < layer_start[layer + 1]; s += blockDim.x)
+            bound_one(s, MODEL_ARGUMENTS, rounding, table, found);
+        __syncthreads();
+    }
 }
