@@ -20,7 +20,7 @@ def random_model(number: int) -> prudent.SSP:
             count = int(rng.integers(1, 6))
             low = s + 1 if acyclic else 0
             to = rng.integers(low, n + 1, size=count)
-            to[0] = n if rng.random() < 0.5 or acyclic else to[0]
+            to[0] = n if rng.random() < 0.5 and not acyclic else to[0]
             most = 300 if number % 11 == 0 else 5
             cost = rng.choice([0, 0, 0, 1, 2], size=count) if free else rng.integers(1, most, size=count)
             cost = cost + (height[to] - height[s]) * (1 if negative else 0)

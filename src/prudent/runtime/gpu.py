@@ -106,7 +106,7 @@ def device_named(name: str) -> Device | None:
 def open_gpu() -> Device:
     """Return the GPU, or say why there is none."""
     try:
-        import cupy  # type: ignore[import-not-found, unused-ignore]
+        import cupy
     except ImportError as error:
         raise PrudentError(f"device 'gpu' needs CuPy, which cannot be imported ({error}): {INSTALL}") from None
     try:

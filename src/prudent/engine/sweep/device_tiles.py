@@ -23,8 +23,9 @@ from prudent.runtime.limits import Arrays, room_on
 
 __all__ = ["TILE", "DeviceTileSweep", "device_model"]
 
-TILE, SHARE = 2048, 0.5
-"""The most levels of a tile; and the most of the free memory that tables take for tiles that are longer than a block."""
+TILE, SHORTEST, SHARE = 2048, BLOCK, 0.5
+"""The most levels of a tile, and the fewest; the most of the free memory that tables take for tiles longer than that.
+"""
 
 OUTCOME = np.dtype([("probability", np.float64), ("successor", np.int32), ("back", np.int32)])
 
@@ -68,7 +69,7 @@ class DeviceTileSweep(Backend):
         task, back = self.task, self.tiling.back
         most = int(min(task.most, task.levels)) + 1
         fits = int(SHARE * device.free) // (16 * self.tiling.n_nodes) - back
-        tile = max(min(fits, TILE, most), min(BLOCK, most))
+        tile = max(min(fits, TILE, most), min(SHORTEST, most))
         return tile, back + tile + 1
 
     @classmethod
