@@ -173,7 +173,7 @@ def _best(action_start, total):
     return acting, least, at[np.searchsorted(at, first)]
 
 
-def relax(n, action_start, outcome_start, probability, successor, k, leave, x, new, gone):
+def relax(count, n, action_start, outcome_start, probability, successor, k, leave, x, new, gone):
     total = _repeated(action_start, outcome_start, probability, successor, k, x)
     acting, least, best = _best(action_start, total)
     new[:], gone[:] = 0.0, 0.0

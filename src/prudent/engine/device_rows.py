@@ -49,7 +49,7 @@ class DeviceRows:
     successor: Any  # (n_outcomes,)  int32, a place
     cost: Any  # (n_outcomes,)
     mean_cost: Any  # (n_actions,)
-    known: list[tuple[NDArray[Any], Any]] = field(default_factory=list)  # arrays of the host that are here by place
+    known: list[tuple[object, Any]] = field(default_factory=list)  # what of the host is here by place
 
     @property
     def n_states(self) -> int:
@@ -68,29 +68,30 @@ class DeviceRows:
 
     def by_place(self, values: NDArray[Any]) -> Any:
         """Return an entry for each state on the device, by place."""
-        return self._known(values, self.state)
+        return self._brought(values, self.state)
 
     def by_action_place(self, values: NDArray[Any]) -> Any:
         """Return an entry for each action on the device, by place."""
-        return self._known(values, self.action)
+        return self._brought(values, self.action)
 
-    def _known(self, values: NDArray[Any], index: Any) -> Any:
-        here = next((here for there, here in self.known if there is values), None)
+    def here(self, there: object) -> Any | None:
+        """Return what is here of an array of the host, or another object, if that was kept."""
+        return next((here for each, here in self.known if each is there), None)
+
+    def _brought(self, values: NDArray[Any], index: Any) -> Any:
+        here = self.here(values)
         return self.device.take(self.device.up(values), index) if here is None else here
 
     def by_state(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
         """Return an entry for each state on the host; with ``keep``, they are here already when asked for again."""
-        return self._down(values, self.place, keep)
-
-    def by_action(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
-        """Return an entry for each of the model's actions on the host, as for states."""
-        return self._down(values, self.action_place, keep)
-
-    def _down(self, values: Any, index: Any, keep: bool) -> NDArray[Any]:
-        found = self.device.down(self.device.take(values, index))
+        found = self.device.down(self.device.take(values, self.place))
         if keep:
             self.known.append((found, values))
         return found
+
+    def by_action(self, values: Any) -> NDArray[Any]:
+        """Return an entry for each of the model's actions on the host."""
+        return self.device.down(self.device.take(values, self.action_place))
 
 
 def device_rows(device: Device, prepared: Prepared) -> DeviceRows | None:

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from prudent.engine.device_rows import DeviceRows, device_rows
-from prudent.engine.prepared import Prepared
+from prudent.engine.prepared import Prepared, choice_type
 from prudent.models.rows import FloatArray, IntArray
-from prudent.runtime.gpu import Device
+from prudent.runtime.gpu import Device, Kernels
 from prudent.runtime.limits import go_on, limits_in_force, room_on
 
 __all__ = ["device_expected", "device_worst_case"]
+
+LANES = 2
+"""Threads for each state in a pass, as in the kernel."""
 
 THREADS = 2**12
 """Threads that add up what changes in a pass."""
@@ -52,10 +55,10 @@ def device_expected(
         return None
     n, n_actions = rows.n_states, rows.n_actions
     room_on(device, 64 * n + 24 * n_actions, "expected costs")
-    kernels, leave = device.kernels("values", COST=rows.kind), device.new(n_actions, np.float64)
+    kernels, leave = _kernels(rows, prepared), device.new(n_actions, np.float64)
     kernels.each("ends", n_actions, *rows.graph, leave)
     x, (units, lucks) = device.new(n, np.float64), claimed
-    chosen, threads = device.new(n, np.int32), min(n, MANY)
+    chosen, threads = device.new(n, choice_type(prepared)), min(n, MANY)
     for turn in range(TRIES):
         found = _iterated(rows, kernels, leave, x, turn == 0)
         if found is None:
@@ -73,14 +76,18 @@ def device_expected(
     return value, low, rows.by_state(upper), prepared.action_start[:-1] + rows.by_state(chosen)
 
 
-def _iterated(rows: DeviceRows, kernels: Any, leave: Any, x: Any, shifts: bool) -> Any | None:
+def _kernels(rows: DeviceRows, prepared: Prepared) -> Kernels:
+    return rows.device.kernels("values", COST=rows.kind, CHOICE=choice_type(prepared))
+
+
+def _iterated(rows: DeviceRows, kernels: Kernels, leave: Any, x: Any, shifts: bool) -> Any | None:
     """Return values after as many passes as change them by more than rounding errors, or None if those are too many."""
     device, n = rows.device, rows.n_states
     threads = min(n, THREADS)
     new, gone, sums = device.new(n, np.float64), device.new(n, np.float64), device.new(4 * threads, np.float64)
     before = list[float]()
     for turn in range(PASSES):
-        kernels.each("relax", n, *rows.graph, rows.mean_cost, leave, x, new, gone)
+        kernels.each("relax", LANES * n, n, *rows.graph, rows.mean_cost, leave, x, new, gone)
         x, new = new, x
         if turn % EACH < EACH - 1:
             continue
@@ -103,13 +110,13 @@ def _iterated(rows: DeviceRows, kernels: Any, leave: Any, x: Any, shifts: bool) 
     return None
 
 
-def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, IntArray] | None:
-    """Return the least worst case of each state and after each action, or None if that is better done on the CPU."""
+def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, Any, DeviceRows] | None:
+    """Return the least worst case of each state, and after each action there by place; None if for the CPU."""
     rows = device_rows(device, prepared)
     if rows is None:
         return None
     room_on(device, 8 * rows.n_states + 8 * rows.n_actions, "worst cases")
-    kernels = device.kernels("values", COST=rows.kind)
+    kernels = _kernels(rows, prepared)
     value = device.new(rows.n_states, np.int64)
     kernels.each("begin_worst", rows.n_states, rows.action_start, value)
     for _ in range(PASSES):
@@ -123,4 +130,4 @@ def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, Int
         return None
     after = device.new(rows.n_actions, np.int64)
     kernels.each("worst_after", rows.n_actions, rows.outcome_start, rows.successor, rows.cost, value, after)
-    return rows.by_state(value, keep=True), rows.by_action(after, keep=True)
+    return rows.by_state(value, keep=True), after, rows

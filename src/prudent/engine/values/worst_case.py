@@ -6,7 +6,9 @@ This is the least solution, in whole numbers, so nothing is rounded.  It is an e
 probability 0 do not count, and a free loop that is left with probability 1 is harmless.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +28,12 @@ class WorstCase:
     """The least worst case from every prepared state, in levels; UNREACHED stands for infinite."""
 
     value: IntArray  # (n_states,)
-    action_value: IntArray  # (n_actions,)  the least worst case after this action
+    after: IntArray | Callable[[], IntArray]  # (n_actions,)  that after each action, or what returns it
+
+    @cached_property
+    def action_value(self) -> IntArray:
+        """The least worst case after each action, (n_actions,)."""
+        return self.after() if callable(self.after) else self.after
 
     def at(self, state: int) -> float:
         """Return the least worst case from a state as a float, infinite where no policy bounds it."""
@@ -44,7 +51,10 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         return WorstCase(value, action_value)
     device = device_in_force()
     if device is not None and (found := device_worst_case(device, prepared)) is not None:
-        return WorstCase(*found)
+        value, after, rows = found
+        worst = WorstCase(value, lambda: rows.by_action(after))
+        rows.known.append((worst, after))  # a sweep there need not have it brought down
+        return worst
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))

@@ -1,10 +1,11 @@
 // What is known of every state before a sweep, on a GPU: least expected cost and least worst case.
 //
 // States are numbered by place.  Passes write to new arrays (Jacobi), so no result depends on which thread comes first;
-// sums are by thread, each over every n_threads-th state in turn.
+// sums are by thread, each over every n_threads-th state in turn.  COST and CHOICE are as in levels.cu.
 
 typedef long long whole;
 
+#define LANES 2
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 #define UNREACHED (1LL << 62)
 
@@ -42,25 +43,35 @@ extern "C" __global__ void ends(
     leave[a] = total;
 }
 
-// One pass of value iteration; gone[s] is the chance that the action taken ends the run.
+// One pass of value iteration; gone[s] is the chance that the action taken ends the run.  LANES threads share the
+// actions of a state out, and take the first of the best.
 extern "C" __global__ void relax(
-    whole n, const unsigned *action_start, const unsigned *outcome_start, const double *probability,
+    whole count, whole n, const unsigned *action_start, const unsigned *outcome_start, const double *probability,
     const int *successor, const double *k, const double *leave, const double *x, double *next, double *gone)
 {
-    whole s = blockIdx.x * (whole)blockDim.x + threadIdx.x;
-    if (s >= n)
-        return;
+    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x, s = i / LANES;
+    unsigned lane = (unsigned)(i % LANES), begin = s < n ? action_start[s] : 0, end = s < n ? action_start[s + 1] : 0;
     double least = INFINITE;
-    unsigned begin = action_start[s], end = action_start[s + 1], best = begin;
-    for (unsigned a = begin; a < end; a++) {
+    unsigned best = ~0u;
+    for (unsigned a = begin + lane; a < end; a += LANES) {
         double total = repeated(a, (int)s, outcome_start, probability, successor, k, x);
         if (total < least) {
             least = total;
             best = a;
         }
     }
-    next[s] = begin < end ? least : 0.0;
-    gone[s] = begin < end ? leave[best] : 0.0;
+    for (unsigned other = LANES / 2; other > 0; other /= 2) {
+        double theirs = __shfl_xor_sync(~0u, least, other);
+        unsigned their_best = __shfl_xor_sync(~0u, best, other);
+        if (theirs < least || (theirs == least && their_best < best)) {
+            least = theirs;
+            best = their_best;
+        }
+    }
+    if (s < n && lane == 0) {
+        next[s] = begin < end ? least : 0.0;
+        gone[s] = best < end ? leave[best] : 0.0;
+    }
 }
 
 // By thread: the sums of changes, of their sizes, of the chances to end, and of the values.
@@ -96,7 +107,7 @@ extern "C" __global__ void shift(whole n, double change, double *x)
 // the least and the largest factor for which it holds.  As action_gaps and claim_factors in prudent/kernels/blocks.py.
 extern "C" __global__ void claim(
     whole n_threads, whole n, const unsigned *action_start, const unsigned *outcome_start, const double *probability,
-    const int *successor, const double *k, const double *unit, const double *x, const double *luck, int *chosen,
+    const int *successor, const double *k, const double *unit, const double *x, const double *luck, CHOICE *chosen,
     double *least, double *most)
 {
     whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
@@ -113,7 +124,7 @@ extern "C" __global__ void claim(
                 best = a;
             }
         }
-        chosen[s] = (int)(best - begin);
+        chosen[s] = (CHOICE)(best - begin);
         double here = x[s], before = x[s] + luck[s];
         if (!(before >= 0.0 && before < INFINITE))
             lowest = INFINITE;
