@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from large_model import large_model
 
 import prudent
+from large_model import large_model
 from prudent.engine.device_rows import device_rows
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
@@ -93,7 +93,7 @@ def sweep_rate(model: prudent.SSP, alpha: float, turns: int) -> tuple[float, flo
 
 
 def chain(length: int) -> prudent.SSP:
-    """Return a corridor, each of whose states can only be left for the one before, or the last: nothing side by side."""
+    """Return a corridor: at no cost beyond best luck one can only go on to the next state, so none are side by side."""
     table = {
         s: {
             "walk": [(0.9, s - 1, 1.0), (0.1, s, 2.0)],
@@ -111,7 +111,7 @@ def cases(quick: bool) -> list[tuple[str, Callable[[], prudent.SSP], float, bool
         ("betting-game", lambda: prudent.domains.betting_game(), 0.2, True, small),
         ("deep-sea-treasure", lambda: prudent.domains.deep_sea_treasure(), 0.02, True, small),
         ("inventory-control", lambda: prudent.domains.inventory_control(), 0.02, True, small),
-        ("corridor of 2,000 states", lambda: chain(2000), 0.05, True, "a launch for each layer of free moves"),
+        ("corridor of 500 states", lambda: chain(500), 0.05, True, "one state at a time: each waits for the next"),
         ("inventory-control 100", lambda: prudent.domains.inventory_control(capacity=100, demand=50), 0.02, True,
          "what stays on the CPU: values without budget, their upload"),
         ("random-100000", lambda: large_model(100_000, 0.05), 0.05, True, "launches, and memory that gathers hit"),

@@ -1,5 +1,6 @@
-"""Shared settings: deterministic hypothesis, and the oracles on the path."""
+"""Shared settings: deterministic hypothesis, the oracles on the path, and the cores that pytest's workers share."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from prudent.runtime import limits
 from strategies import examples
 
 settings.register_profile(
@@ -21,3 +23,8 @@ settings.load_profile("daily" if examples(1) == 1 else "search")
 
 # A run in the background of a shell inherits that Ctrl-C is ignored; the tests of it need it, in their children too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Workers share the cores: threads that wait for each other on cores that are busy take time from other tests.  Tests of
+# threads say how many they mean.
+share = max(limits.cores() // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
+limits.cores = lambda: share

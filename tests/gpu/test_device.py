@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from random_models import random_model
 
 import prudent
 from conftest import REAL
 from prudent.runtime import gpu
-from random_models import random_model
 from standin import StandIn
 
 MODELS = 200 if REAL else 64

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from random_models import random_model
 
 import prudent
 from prudent.engine import device_rows as rows_module
@@ -18,7 +19,6 @@ from prudent.engine.values import device_values
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.runtime.limits import Limits, in_force
-from random_models import random_model
 from standin import StandIn
 
 CYCLIC = (0, 4, 8, 20)
@@ -79,7 +79,7 @@ def test_wide_layers_have_launches_of_their_own(device, monkeypatch, number):
     task = task_for(number, device)
     runs = device_rows(device, task.prepared).runs
     assert [run.layers for run in runs] == [0] * layers
-    assert sum(run.count for run in runs) == task.prepared.n_states
+    assert sum(run.places for run in runs) == task.prepared.n_states
     check_same(task, LevelSweep)
 
 

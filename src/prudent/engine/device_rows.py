@@ -27,7 +27,7 @@ class Run(NamedTuple):
     """A wide layer, or narrow ones that follow each other."""
 
     first: int  # its first place
-    count: int  # how many places
+    places: int  # how many places
     layers: int  # how many narrow layers; 0 for a wide one
     start: Any  # where they begin, and the last one ends, on the device
 

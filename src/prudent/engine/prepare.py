@@ -198,11 +198,13 @@ def _at_step(prepared: Prepared, step: float) -> Prepared:
 def _opened(model: SSP) -> _Flat:
     """Open the model without impossible outcomes; an initial distribution becomes the action of one more state."""
     n, several = len(model.initial_state), len(model.initial_state) > 1
+    model_action = np.arange(model.n_actions + several)
+    model_action[model.n_actions :] = -1
     flat = _Flat(
         start=model.n_states if several else int(model.initial_state[0]),
         action_start=_copy(model.action_start, [model.n_actions + 1] if several else []),
         outcome_start=_copy(model.outcome_start, [model.n_outcomes + n] if several else []),
-        model_action=np.append(np.arange(model.n_actions), [-1] if several else []).astype(np.int64),
+        model_action=model_action,
         probability=_copy(model.probability, model.initial_probability) if several else model.probability,
         successor=_copy(model.successor, model.initial_state if several else []),
         cost=_copy(model.cost, np.zeros(n)) if several else model.cost,
@@ -269,7 +271,7 @@ def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, step
     rows = flat.arc_start, flat.successor
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
-        in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck)
+        in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
     elif not least_ahead(*rows, steps, luck, PASSES):
         via = np.empty(flat.n_states, dtype=np.int64)
         inside = best_luck(flat.is_goal, flat.action_state, flat.outcome_action, *flat.entering, steps, luck, via)
@@ -328,15 +330,17 @@ def _merged(flat: _Flat, free_below: int, stride: int) -> tuple[_Flat, IntArray,
     size, free = np.empty(flat.n_actions, dtype=np.int64), np.empty(flat.n_actions, dtype=np.int64)
     rows, mean = (read_only(flat.probability), flat.cost, flat.successor), np.empty(flat.n_actions)
     in_parts(sort_rows, n, cut(start), start, free_below, float(stride), *rows, probability, size, free, mean)
-    merged = offsets(size)
-    if merged[-1] < n:
+    merged = start
+    if size.sum() < n:
+        merged = offsets(size)
         columns = flat.cost, flat.successor, probability.view(np.int64)
         in_parts(close_gaps, n, columns, start, merged)
     n = merged[-1]
     flat = replace(
         flat, outcome_start=merged, probability=probability[:n], successor=flat.successor[:n], cost=flat.cost[:n]
     )
-    return flat, merged[:-1] + free, mean
+    free += merged[:-1]
+    return flat, free, mean
 
 
 def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prudent.engine.cost_scale import CostScale
-from prudent.kernels.acyclic import least_behind
+from prudent.kernels.acyclic import least_behind, longest_ahead
 from prudent.kernels.counting import cost_range, mean_costs, stop_below
 from prudent.kernels.graphs import UNREACHED, best_luck
 from prudent.kernels.layout import layers, least_costs
@@ -187,9 +187,9 @@ class Prepared(Rows):
         """The most actions of the model on a path that visits no state twice, or an upper bound on it."""
         if not self.finite:
             return self.model.n_states
-        layer, far = np.empty(self.n_states, dtype=np.int64), np.iinfo(np.int64).max
-        layers(self.action_start, self.outcome_start, self.successor, self.cost, far, np.arange(self.n_states), layer)
-        return int(layer.max())
+        longest = np.empty(self.n_states, dtype=np.int64)
+        longest_ahead(self.blocks[1], self.arc_start, self.successor, longest)
+        return int(longest.max())
 
     @cached_property
     def least_spent(self) -> IntArray:
@@ -203,7 +203,7 @@ class Prepared(Rows):
         least[self.start] = 0
         rows = self.arc_start, self.successor, self.fine if up else self.cost
         if self.acyclic:
-            in_parts(least_behind, len(self.cost), *self.order.forwards, *rows, least)
+            in_parts(least_behind, len(self.cost), *self.order.forwards, *rows, least, most=self.order.width)
         else:
             lowered, changed = np.full(self.n_states, -1, dtype=np.int8), np.zeros(2 * PASSES, dtype=bool)
             lowered[self.start] = 0

@@ -17,6 +17,7 @@ from numba.core.event import Event, Listener, register
 __all__ = ["Compiler", "compiler", "drop_stale"]
 
 PURPOSES = {
+    "evaluation": "models with cycles",
     "graphs": "models with cycles",
     "sweep": "models with cycles",
     "game": "the paper's methods",

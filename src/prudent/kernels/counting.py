@@ -258,17 +258,19 @@ def chance_from(counters, part, first, outcome_start, probability, chance):
             chance[a] = total
 
 
-@njit(cache=True)
-def sum_rounding(outcome_start, given_start, given, first, unit):
-    """Return per action the relative rounding error of a weighted sum: ``4 n + 8`` units for n outcomes.
+@njit(cache=True, nogil=True)
+def sum_rounding(counters, part, outcome_start, given_start, given, first, unit, error):
+    """Fill ``error``, for each action, with the relative error of a weighted sum: ``4 n + 8`` units for n outcomes.
 
     They count as they were ``given``, if those were more; an action that was not given, below 0, had ``first``.
     """
-    error = np.empty(len(given))
-    for a in range(len(given)):
-        before = first if given[a] < 0 else given_start[given[a] + 1] - given_start[given[a]]
-        error[a] = (4 * max(outcome_start[a + 1] - outcome_start[a], before) + 8) * unit
-    return error
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        for a in range(part[k], part[k + 1]):
+            before = first if given[a] < 0 else given_start[given[a] + 1] - given_start[given[a]]
+            error[a] = (4 * max(outcome_start[a + 1] - outcome_start[a], before) + 8) * unit
 
 
 @njit(cache=True, nogil=True)

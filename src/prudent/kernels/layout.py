@@ -1,80 +1,12 @@
-"""Laying a model out for tiles: shared outcome lists, least costs from the start, the order of nodes."""
+"""Laying a model out for tiles: least costs from the start, layers and rows of nodes."""
 
 from heapq import heappop, heappush
 
 import numpy as np
 from numba import njit
 
-from prudent.kernels.team import draw
-
-
-@njit(cache=True)
-def alike(outcome_start, successor, cost, bits, like, shift):
-    """Find actions whose outcomes are the same up to a shift of their costs; outcomes are sorted, by cost first.
-
-    ``like[a]`` becomes the first action that is like ``a``, ``shift[a]`` the least cost of an outcome of ``a``.
-    """
-    n = len(like)
-    size = 16
-    while size < 2 * n:
-        size *= 2
-    slots = np.full(size, -1)
-    for a in range(n):
-        first, last = outcome_start[a], outcome_start[a + 1]
-        least = cost[first]
-        shift[a] = least
-        mixed = np.uint64(last - first)
-        for o in range(first, last):
-            # Outcomes are hashed separately, then added, so that none waits for the one before.
-            part = bits[o] ^ (np.uint64(successor[o]) * np.uint64(0x9E3779B97F4A7C15))
-            part ^= np.uint64(cost[o] - least) * np.uint64(0xC2B2AE3D27D4EB4F)
-            mixed += (part ^ (part >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-        slot = np.int64(mixed >> np.uint64(20)) & (size - 1)
-        while True:
-            other = slots[slot]
-            if other < 0:
-                slots[slot] = a
-                like[a] = a
-                break
-            same = outcome_start[other + 1] - outcome_start[other] == last - first
-            for i in range(last - first):
-                if not same:
-                    break
-                o, r = first + i, outcome_start[other] + i
-                same = successor[o] == successor[r] and bits[o] == bits[r] and cost[o] - least == cost[r] - shift[other]
-            if same:
-                like[a] = other
-                break
-            slot = (slot + 1) & (size - 1)
-
-
-@njit(cache=True)
-def share(outcome_start, successor, cost, probability, like, shift, node, into):
-    """Rewrite outcomes: an action with a shared list becomes one sure step to the list's node; lists go to the end.
-
-    ``node[a]`` is the node of the list that action ``a`` is the first to have, -1 where its list is not shared.
-    ``into`` receives the new starts, successors, costs and probabilities.
-    """
-    new_start, new_successor, new_cost, new_probability = into
-    n, at = len(like), 0
-    for a in range(n):
-        new_start[a] = at
-        if node[like[a]] >= 0:
-            new_successor[at], new_cost[at], new_probability[at] = node[like[a]], shift[a], 1.0
-            at += 1
-            continue
-        for o in range(outcome_start[a], outcome_start[a + 1]):
-            new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o], probability[o]
-            at += 1
-    row = n
-    for a in range(n):
-        if node[a] >= 0:
-            new_start[row] = at
-            row += 1
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o] - shift[a], probability[o]
-                at += 1
-    new_start[row] = at
+from prudent.kernels.intrinsics import lower_atomically, raise_atomically
+from prudent.kernels.team import draw, finish, wait_for
 
 
 @njit(cache=True)
@@ -145,18 +77,70 @@ def layers(action_start, outcome_start, successor, cost, short, group_of, layer)
     return done == n_groups
 
 
+@njit(cache=True, nogil=True)
+def node_layers(counters, part, after, backwards, arc_start, successor, cost, layer, last, delay):
+    """Fill in, without cycles, the most outcomes on a path from each node, and the last layer that looks at it.
+
+    ``backwards`` lists the states, successors first, in parts as for other passes over acyclic models; ``layer`` and
+    ``last`` enter with -1.  Shared lists are nodes after the states: ``delay``, which enters with that of the states
+    and large numbers, becomes the fewest levels that a run in them can have used.
+    """
+    n_states = len(backwards)
+    while True:
+        k = draw(counters)
+        if k >= len(after):
+            return
+        wait_for(counters, after[k])
+        for i in range(part[k], part[k + 1]):
+            s = backwards[i]
+            for o in range(arc_start[s], arc_start[s + 1]):
+                t = successor[o]
+                if t >= n_states:
+                    if layer[t] < 0:  # several threads may find it: they find the same
+                        place_node(t, arc_start, successor, layer, last)
+                    if delay[s] + cost[o] < delay[t]:
+                        lower_atomically(delay, t, delay[s] + cost[o])
+            place_node(s, arc_start, successor, layer, last)
+        finish(counters)
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def place_node(s, arc_start, successor, layer, last):
+    """Put a node into the layer after those it leads to, whose layers are known."""
+    far = 0
+    for o in range(arc_start[s], arc_start[s + 1]):
+        far = max(far, layer[successor[o]] + 1)
+    if last[s] < far:
+        raise_atomically(last, s, far)
+    for o in range(arc_start[s], arc_start[s + 1]):
+        if last[successor[o]] < far:
+            raise_atomically(last, successor[o], far)
+    layer[s] = far
+
+
+@njit(cache=True, nogil=True)
+def look_furthest(counters, part, action_start, outcome_start, successor, cost, delay, back, longest):
+    """Find, for each part, how many levels an outcome looks back at most, and the most outcomes of an action."""
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        most, length = 0, 1
+        for s in range(part[k], part[k + 1]):
+            for a in range(action_start[s], action_start[s + 1]):
+                length = max(length, outcome_start[a + 1] - outcome_start[a])
+                for o in range(outcome_start[a], outcome_start[a + 1]):
+                    most = max(most, cost[o] + delay[s] - delay[successor[o]])
+        back[k], longest[k] = most, length
+
+
 @njit(cache=True)
-def share_rows(action_start, outcome_start, successor, layer, order, rows, row):
+def share_rows(action_start, layer, order, last, leaving, rows, row):
     """Give each node a row that no other node uses from its layer up to the last layer that looks at it.
 
-    Goals have theirs, ``rows`` in all, which nothing else uses.  Returns the number of all rows.
+    ``order`` lists the nodes by layer, ``leaving`` by the last layer.  Goals have their rows, ``rows`` in all, which
+    nothing else uses.  Returns the number of all rows.
     """
-    n = len(layer)
-    last = layer.copy()
-    for s in range(n):
-        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
-            last[successor[o]] = max(last[successor[o]], layer[s])
-    leaving = np.argsort(last, kind="mergesort")
     free, first, left = [np.int64(0) for _ in range(0)], rows, 0
     for s in order:
         if action_start[s] == action_start[s + 1]:
@@ -173,10 +157,13 @@ def share_rows(action_start, outcome_start, successor, layer, order, rows, row):
     return rows
 
 
-@njit(cache=True)
-def clear_beyond(table, most):
-    """Set each column of a table to 0 beyond its row ``most``."""
-    for b in range(most.min() + 1, len(table)):
+@njit(cache=True, nogil=True)
+def clear_beyond(counters, table, most, first):
+    """Set each column of a table to 0 beyond its row ``most``; rows before ``first`` are beyond none."""
+    while True:
+        b = first + draw(counters)
+        if b >= len(table):
+            return
         for s in range(table.shape[1]):
             if b > most[s]:
                 table[b, s] = 0

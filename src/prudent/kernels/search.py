@@ -10,6 +10,23 @@ from prudent.kernels.intrinsics import lower_atomically
 from prudent.kernels.team import draw, end, finish, wait_for
 
 
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def next_in_turn(counters, parts, changed):
+    """Return the next turn and a part of it, once the turns before are done; ``len(changed)`` if there is none to do.
+
+    The work ends with the first turn that changes nothing.
+    """
+    number = draw(counters)
+    if number >= len(changed) * parts:
+        return len(changed), 0
+    turn = number // parts
+    wait_for(counters, turn * parts)
+    if turn > 0 and not changed[turn - 1]:
+        end(counters)
+        return len(changed), 0
+    return turn, number % parts
+
+
 @njit(cache=True, nogil=True)
 def look_around(counters, part, arc_start, target, start, low, high, entered, rising, falling):
     """Find the least and the greatest number that each node leads to, and which nodes any arc leads to.
@@ -48,13 +65,8 @@ def spread(counters, part, arc_start, target, found, done, grew):
     """
     parts = len(part) - 1
     while True:
-        number = draw(counters)
-        if number >= len(grew) * parts:
-            return
-        turn, k = number // parts, number % parts
-        wait_for(counters, turn * parts)
-        if turn > 0 and not grew[turn - 1]:
-            end(counters)
+        turn, k = next_in_turn(counters, parts, grew)
+        if turn == len(grew):
             return
         for i in range(part[k], part[k + 1]):
             if found[i] and not done[i]:
@@ -69,13 +81,8 @@ def lead_back(counters, part, arc_start, target, leads, grew):
     """Mark in ``leads`` all nodes that lead to those marked already; ``grew`` says in which turns, to and fro."""
     parts = len(part) - 1
     while True:
-        number = draw(counters)
-        if number >= len(grew) * parts:
-            return
-        turn, k = number // parts, number % parts
-        wait_for(counters, turn * parts)
-        if turn > 0 and not grew[turn - 1]:
-            end(counters)
+        turn, k = next_in_turn(counters, parts, grew)
+        if turn == len(grew):
             return
         if turn % 2 == 0:
             k = parts - 1 - k
@@ -96,13 +103,8 @@ def peel(counters, part, action_start, outcome_start, stop, successor, layer, gr
     """
     parts = len(part) - 1
     while True:
-        number = draw(counters)
-        if number >= len(grew) * parts:
-            return
-        turn, k = number // parts, number % parts
-        wait_for(counters, turn * parts)
-        if turn > 0 and not grew[turn - 1]:
-            end(counters)
+        turn, k = next_in_turn(counters, parts, grew)
+        if turn == len(grew):
             return
         for s in range(part[k], part[k + 1]):
             if layer[s] >= 0:
@@ -201,13 +203,8 @@ def lower_ahead(counters, part, arc_start, target, cost, least, changed):
     """
     parts = len(part) - 1
     while True:
-        number = draw(counters)
-        if number >= len(changed) * parts:
-            return
-        turn, k = number // parts, number % parts
-        wait_for(counters, turn * parts)
-        if turn > 0 and not changed[turn - 1]:
-            end(counters)
+        turn, k = next_in_turn(counters, parts, changed)
+        if turn == len(changed):
             return
         if turn % 2 == 0:
             k = parts - 1 - k
@@ -231,13 +228,8 @@ def lower_behind(counters, part, arc_start, target, cost, least, lowered, change
     """
     parts = len(part) - 1
     while True:
-        number = draw(counters)
-        if number >= len(changed) * parts:
-            return
-        turn, k = number // parts, number % parts
-        wait_for(counters, turn * parts)
-        if turn > 0 and not changed[turn - 1]:
-            end(counters)
+        turn, k = next_in_turn(counters, parts, changed)
+        if turn == len(changed):
             return
         for s in range(part[k], part[k + 1]):
             if lowered[s] != turn:

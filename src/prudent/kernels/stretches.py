@@ -13,7 +13,7 @@ from prudent.kernels.sweep import Costs, Ends, Workspace
 
 
 class Work(NamedTuple):
-    """A model laid out for tiles."""
+    """A model laid out for tiles; without cyclic groups, what only they need is empty."""
 
     group_start: np.ndarray  # (n_groups + 1,)
     group_node: np.ndarray  # (n_nodes,)  groups successors first; within one, successors along free outcomes first

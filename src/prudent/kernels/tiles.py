@@ -33,113 +33,129 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, shift, values, scra
     Levels are those of ``strip``, a range within the range ``tile``; ``shift`` is added to where rows are.
     """
     # Tuples are unpacked once, and stretches of arrays are passed by where they begin: in loops, each access to a
-    # field, each slice and each call with a tuple would count references.
-    outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
-    action_start, group_start, group_node = work.action_start, work.group_start, work.group_node
-    delay, rows, means, excesses, left_out = work.delay, values.row, values.mean, values.excess, work.left_out
-    choices, places, stride, front, kept = values.choice, values.place, values.stride, values.front, values.kept
-    excess_before, mean_before, hands_on = values.excess_before, values.mean_before, kept > 0 and tile[1] < values.final
-    mean_cost, base, base_mean, base_choice = work.mean_cost, known.excess, known.mean, known.choice
-    worst, action_worst, all_calm, never = known.worst, known.action_worst, known.calm, known.worst[:0]
-    k, least, next_least, chosen = scratch.k, scratch.least, scratch.next_least, scratch.chosen
-    m, mean, p, at, lost = scratch.m, scratch.mean, scratch.p, scratch.at, scratch.lost[0]
-    accrual, slope, length, filled, (low, high) = terms.accrual, terms.slope, len(m) - LANES, front >= 0, strip
-    picked, to, many, held, block = scratch.picked, scratch.to, scratch.many, 0, values.block
-    ring = kept, block, len(delay) * block
+    # field and each slice would count references, except in functions without arrays of their own.
+    action_start, group_start, group_node, delay = work.action_start, work.group_start, work.group_node, work.delay
+    rows, means, excesses, front, block = values.row, values.mean, values.excess, values.front, values.block
+    excess_before, mean_before, base, base_mean = values.excess_before, values.mean_before, known.excess, known.mean
+    hands_on, ring = values.kept > 0 and tile[1] < values.final, (values.kept, block, len(delay) * block)
+    slope, filled, (low, high), held = terms.slope, front >= 0, strip, 0
     for group in range(begin, end):
         s = group_node[group_start[group]]
-        b = max(low - delay[s], 1)
-        n = high - delay[s] - b
-        start, stop, here, place = action_start[s], action_start[s + 1], rows[s] + shift, s * block
+        since, here, place, goal = delay[s], rows[s] + shift, s * block, action_start[s] == action_start[s + 1]
+        b = max(low - since, 1)
+        n = high - since - b
         if filled:
-            end_here, since = start == stop, delay[s]
-            begin_row(
-                excesses, here, since, front, base[s], slope, ring, excess_before, place, tile, strip, end_here
-            )  # fmt: skip
+            begin_row(excesses, here, since, front, base[s], slope, ring, excess_before, place, tile, strip, goal)
             if plan:
-                begin_row(
-                    means, here, since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, end_here
-                )  # fmt: skip
-        if n <= 0 or start == stop:  # the tables of goals are 0
+                begin_row(means, here, since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
+        if n <= 0 or goal:  # the tables of goals are 0
             continue
-        # First objective: U(s, b) = min over a of the expected U of what follows.
-        unsafe, row = min(max(worst[s] - b, 0), n), 0
-        for a in range(start, stop if unsafe > 0 else start):
-            if left_out[a]:
-                fill(k, row, row + whole(unsafe), np.inf)
-            else:
-                add_up(
-                    k, row, unsafe, accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b, probability,
-                    successor, cost, rows, shift, filled, base, slope, excesses, worst, p, at,
-                )  # fmt: skip
-            row += length
-            if a + 1 == stop:
-                while row % (4 * length) > 0:
-                    fill(k, row, row + whole(unsafe), np.inf)
-                    row += length
-            if row % (4 * length) == 0:
-                lower_to_four(k, row - 4 * length, length, least, next_least, chosen, whole(unsafe))
-        fill(least, unsafe, n, 0.0)
-        copy(excesses, here + b, n, least, 0)
+        unsafe = least_excess(work, known, terms, shift, values, scratch, s, b, n)
+        copy(excesses, here + b, n, scratch.least, 0)
         if hands_on:
-            hand_on(excesses, here, delay[s], ring, excess_before, place, tile[1], low, high)
-        if not plan:
-            continue
-        # Second objective: M over A*(s, b), the actions that attain U.  Mostly there is one.
-        calm = min(max(all_calm[s] - b, 0), n)
-        unsafe = min(unsafe, calm)
-        lower, upper = attained(next_least, 0, least, tie, 0, unsafe)
-        i = 0
-        while i < unsafe:
-            if i == lower:
-                i = upper
-                continue
-            j = same_from(chosen, i, lower if i < lower else unsafe)
-            a = start + chosen[i]
+            hand_on(excesses, here, since, ring, excess_before, place, tile[1], low, high)
+        if plan:
+            least_mean(work, known, tie, shift, values, scratch, s, b, n, unsafe)
+            copy(means, here + b, n, scratch.mean, 0)
+            if hands_on:
+                hand_on(means, here, since, ring, mean_before, place, tile[1], low, high)
+            held = hold(values, scratch, held, s, b, n)
+    write_out(values.choice, values.stride, scratch, held)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def least_excess(work, known, terms, shift, values, scratch, s, b, n):
+    """Find U(s, b), the least over actions of the expected U of what follows, for ``n`` budgets from ``b`` on.
+
+    ``scratch.k`` has it for each action, ``least`` and ``next_least`` the two least, ``chosen`` an action with the
+    least.  Return for how many budgets it is not 0.
+    """
+    outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
+    start, stop, mean_cost = work.action_start[s], work.action_start[s + 1], work.mean_cost
+    rows, excesses, filled, length = values.row, values.excess, values.front >= 0, len(scratch.m) - LANES
+    k, least, next_least, chosen = scratch.k, scratch.least, scratch.next_least, scratch.chosen
+    base, worst, accrual, slope, p, at = known.excess, known.worst, terms.accrual, terms.slope, scratch.p, scratch.at
+    unsafe, row = min(max(worst[s] - b, 0), n), 0
+    for a in range(start, stop if unsafe > 0 else start):
+        if work.left_out[a]:
+            fill(k, row, row + whole(unsafe), np.inf)
+        else:
             add_up(
-                mean, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability, successor,
-                cost, rows, shift, filled, base_mean, 0.0, means, never, p, at,
+                k, row, unsafe, accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b, probability,
+                successor, cost, rows, shift, filled, base, slope, excesses, worst, p, at,
             )  # fmt: skip
-            i = j
-        # Where several attain U, the least M decides; where U is 0, whole numbers say which do.
-        fill(mean, lower, upper, np.inf)
-        fill(mean, unsafe, calm, np.inf)
-        row = 0
-        for a in range(start, stop if lower < upper or unsafe < calm else start):
-            if left_out[a]:
+        row += length
+        if a + 1 == stop:
+            while row % (4 * length) > 0:
+                fill(k, row, row + whole(unsafe), np.inf)
                 row += length
-                continue
-            safe = min(max(action_worst[a] - b, unsafe), calm)
-            i, j = attained(k, row, least, tie, lower, upper)
-            fill(k, row + safe, row + calm, 0.0)
-            for part in range(2):
-                if part == 1:
-                    i, j = safe, calm
-                if i < j:
-                    add_up(
-                        m, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
-                        successor, cost, rows, shift, filled, base_mean, 0.0, means, never, p, at,
-                    )  # fmt: skip
-                    take(k, row, least, tie, i, j, a - start, m, mean, chosen)
-            row += length
-        for i in range(lower, upper):  # the loss in U by choosing among ties
-            if least[i] > 0.0:
-                lost = max(lost, k[chosen[i] * length + i] / least[i] - 1.0)
-        fill(mean, calm, n, base_mean[s])
-        copy(means, here + b, n, mean, 0)
-        if hands_on:
-            hand_on(means, here, delay[s], ring, mean_before, place, tile[1], low, high)
-        fill(chosen, calm, n, base_choice[s])
-        if s < len(places):
-            for i in range(np.uint64(n)):
-                picked[np.uint64(held * length) + i] = chosen[i]
-            to[held], many[held] = places[s] + b * stride, n
-            held += 1
-            if held == len(to):
-                write_out(choices, stride, picked, length, to, many, held)
-                held = 0
-    write_out(choices, stride, picked, length, to, many, held)
-    scratch.lost[0] = lost
+        if row % (4 * length) == 0:
+            lower_to_four(k, row - 4 * length, length, least, next_least, chosen, whole(unsafe))
+    fill(least, unsafe, n, 0.0)
+    return unsafe
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def least_mean(work, known, tie, shift, values, scratch, s, b, n, unsafe):
+    """Find M(s, b), the least mean over A*(s, b), the actions that attain U, and which action has it."""
+    outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
+    start, stop, mean_cost = work.action_start[s], work.action_start[s + 1], work.mean_cost
+    rows, means, filled, length = values.row, values.mean, values.front >= 0, len(scratch.m) - LANES
+    k, least, chosen, m, mean = scratch.k, scratch.least, scratch.chosen, scratch.m, scratch.mean
+    base, never, p, at = known.mean, known.worst[:0], scratch.p, scratch.at
+    calm = min(max(known.calm[s] - b, 0), n)
+    unsafe = min(unsafe, calm)
+    lower, upper = attained(scratch.next_least, 0, least, tie, 0, unsafe)
+    i = 0
+    while i < unsafe:  # mostly one action attains U
+        if i == lower:
+            i = upper
+            continue
+        j = same_from(chosen, i, lower if i < lower else unsafe)
+        a = start + chosen[i]
+        add_up(
+            mean, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability, successor, cost,
+            rows, shift, filled, base, 0.0, means, never, p, at,
+        )  # fmt: skip
+        i = j
+    # Where several attain U, the least M decides; where U is 0, whole numbers say which do.
+    fill(mean, lower, upper, np.inf)
+    fill(mean, unsafe, calm, np.inf)
+    row = 0
+    for a in range(start, stop if lower < upper or unsafe < calm else start):
+        safe = min(max(known.action_worst[a] - b, unsafe), calm)
+        i, j = attained(k, row, least, tie, lower, upper)
+        fill(k, row + safe, row + calm, 0.0)
+        for part in range(0 if work.left_out[a] else 2):
+            if part == 1:
+                i, j = safe, calm
+            if i < j:
+                add_up(
+                    m, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability, successor,
+                    cost, rows, shift, filled, base, 0.0, means, never, p, at,
+                )  # fmt: skip
+                take(k, row, least, tie, i, j, a - start, m, mean, chosen)
+        row += length
+    for i in range(lower, upper):  # the loss in U by choosing among ties
+        if least[i] > 0.0:
+            scratch.lost[0] = max(scratch.lost[0], k[chosen[i] * length + i] / least[i] - 1.0)
+    fill(mean, calm, n, base[s])
+    fill(chosen, calm, n, known.choice[s])
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def hold(values, scratch, held, s, b, n):
+    """Hold the chosen actions of a node, and write them with those of others once there are enough; return how many."""
+    if s >= len(values.place):
+        return held
+    length, picked, chosen = len(scratch.m) - LANES, scratch.picked, scratch.chosen
+    for i in range(np.uint64(n)):
+        picked[np.uint64(held * length) + i] = chosen[i]
+    scratch.to[held], scratch.many[held] = values.place[s] + b * values.stride, n
+    if held + 1 < len(scratch.to):
+        return held + 1
+    write_out(values.choice, values.stride, scratch, held + 1)
+    return 0
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -160,9 +176,9 @@ def lower_to_four(k, row, length, least, next_least, chosen, n):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def write_out(choices, stride, picked, length, to, many, held):
+def write_out(choices, stride, scratch, held):
     """Write the actions of some nodes into the table: those of neighbours for the same budget lie side by side."""
-    step = np.uint64(stride)
+    picked, to, many, length, step = scratch.picked, scratch.to, scratch.many, len(scratch.m) - LANES, np.uint64(stride)
     for low in range(0, length, LANES):
         for h in range(held):
             first, here = np.uint64(to[h] + low * stride), np.uint64(h * length + low)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import bounded_sweep
 from prudent.engine.sweep.task import TIE
-from prudent.engine.values.bellman import rounding
+from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
@@ -93,7 +93,7 @@ def surely_below(prepared: Prepared, chance: FloatArray) -> FloatArray:
     levels = np.arange(2, len(chance) + 2)
     # Each level may add the error of one sum for every state that is passed at no cost.
     depth = levels * (1 + np.diff(prepared.free_blocks[0]).size)
-    high = chance * (1 + depth * float(rounding(prepared).max(initial=0.0)))
+    high = chance * (1 + depth * largest_rounding(prepared))
     # What is not 0 is at least the probability of a path, and so many steps are enough for one.
     steps = prepared.longest if prepared.finite else levels * prepared.n_states
     smallest = steps * np.log(float(prepared.probability.min(initial=1.0)))

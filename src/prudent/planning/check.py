@@ -106,7 +106,8 @@ class Report(Shown):
         del row["forecast"]
         kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | {"acyclic": "boolean"}
         for item in fields(Forecast):
-            kinds[f"forecast_{item.name}"] = {int: "Int64", str: "object"}.get(item.type, "float64")
+            kinds[f"forecast_{item.name}"] = "Int64" if item.type is int else "float64"
+        kinds["forecast_device"] = "object"
         return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
 
     def table(self) -> Table:

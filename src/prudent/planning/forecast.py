@@ -78,9 +78,7 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
         levels = _levels(prepared, alpha)
         seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared), levels)
     memory = solve_bytes(prepared, levels) + PER_OUTCOME * model.n_outcomes
-    return Forecast(
-        alpha, prepared.scale.step, levels, memory, seconds, 0.0, advised_device(prepared, levels, seconds)
-    )
+    return Forecast(alpha, prepared.scale.step, levels, memory, seconds, 0.0, advised_device(prepared, levels, seconds))
 
 
 def _levels(prepared: Prepared, alpha: float) -> int:

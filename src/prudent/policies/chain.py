@@ -17,7 +17,8 @@ from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
-from prudent.kernels.sweep import Base, Ends, Free, Workspace, follow
+from prudent.kernels.evaluation import follow
+from prudent.kernels.sweep import Base, Ends, Free, Workspace
 from prudent.kernels.sweep import Values as LevelValues
 from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import follow as follow_in_tiles
@@ -176,7 +177,7 @@ def _backward_in_tiles(
             about = work, known, policy.choices, tiles, window.values(UNWRITTEN, levels), parts
 
             def follow_on(lane: int, about: Any = about) -> None:
-                follow_in_tiles(*about, scratch[lane], lane)
+                follow_in_tiles(*(*about, scratch[lane], lane))
 
             side_by_side(lanes, follow_on)
             found[0, first:last], found[2, first:last] = tiles.excess, tiles.mean

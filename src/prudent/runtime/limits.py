@@ -203,8 +203,8 @@ def room_on(device: Device, need: int, what: str) -> None:
     """Refuse work that needs more of a device's memory than is free, before it takes any."""
     if need > (free := device.free):
         refused = TooLarge(
-            f"{what} would take {shown_bytes(need)} of the GPU's memory; {shown_bytes(free)} are free: round costs to a "
-            "larger step (step=, --step), or leave out device= (--device)"
+            f"{what} would take {shown_bytes(need)} of the GPU's memory; {shown_bytes(free)} are free: round costs to "
+            "a larger step (step=, --step), or leave out device= (--device)"
         )
         refused.need = need
         raise refused

@@ -1,6 +1,7 @@
 """Threads that work side by side on one kernel call each."""
 
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -77,10 +78,13 @@ def cut(start: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], inside, [rows]]))
 
 
-def in_parts(kernel: Callable[..., None], items: float, *arguments: object) -> None:
-    """Let threads draw the parts of a kernel's work, as many as may work here and as so many items are worth."""
+def in_parts(kernel: Callable[..., None], items: float, *arguments: object, most: int = sys.maxsize) -> None:
+    """Let threads draw the parts of a kernel's work, as many as may work here and as so many items are worth.
+
+    ``most`` is how many parts can be done at the same time, where parts wait for others: more threads would only wait.
+    """
     counters = new_counters()
-    lanes = max(min(threads_in_force(), int(items / SHARE)), 1)
+    lanes = max(min(threads_in_force(), int(items / SHARE), most), 1)
     side_by_side(lanes, lambda lane: kernel(counters, *arguments))
 
 

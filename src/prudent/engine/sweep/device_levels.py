@@ -55,7 +55,8 @@ class DeviceLevelSweep(Backend):
         room_on(device, need, "the tables")
         self._worst = rows.by_place(task.worst.value)
         self._kernels = device.kernels("levels", COST=rows.kind, CHOICE=choice_type(prepared))
-        self._table = self._action_worst = self._fallback = self._lost = None
+        self._table: Any = None  # U and M, by line and place
+        self._action_worst = self._fallback = self._lost = None
         if aims.plan:
             self._table = device.new((pairs, 2), np.float64)
             self._table[:n, 0], self._table[:n, 1] = rows.by_place(base.excess), rows.by_place(base.mean)
@@ -115,7 +116,7 @@ class DeviceLevelSweep(Backend):
         if run.layers > 0:
             self._kernels.alone(f"{kernel}_layers", run.layers, run.start, *about)
         else:
-            self._kernels.each(kernel, lanes * run.count, run.first, *about)
+            self._kernels.each(kernel, lanes * run.places, run.first, *about)
 
     @property
     def _lost_each(self) -> float:

@@ -1,8 +1,9 @@
 """The backend that sweeps in tiles on a device: models without cycles.
 
-Nodes, layers and what is known at both ends of the budget axis are those of :mod:`prudent.engine.sweep.tile_layout`, and
-so is the guarantee: a device's sums have the same terms, each rounded once.  A launch settles the nodes of one layer for
-all levels of a tile (``prudent/kernels/cuda/tiles.cu``).  Every node has a row of its own, in which levels take turns.
+Nodes, layers and what is known at both ends of the budget axis are those of :mod:`prudent.engine.sweep.tile_layout`,
+and so is the guarantee: a device's sums have the same terms, each rounded once.  A launch settles the nodes of one
+layer for all levels of a tile (``prudent/kernels/cuda/tiles.cu``).  Every node has a row of its own, in which levels
+take turns.
 """
 
 from dataclasses import dataclass, field
@@ -206,6 +207,8 @@ def device_model(device: Device, tiling: Tiling) -> _Model:
         node = work.group_node[work.group_start[:-1]]
         up = device.up
         rows = *starts, up(outcome.view(np.float64)), up(work.mean_cost)
-        return _Model(device, up(node.astype(np.int32)), tiling.layer_start.tolist(), rows, up(work.delay.astype(np.int32)))
+        return _Model(
+            device, up(node.astype(np.int32)), tiling.layer_start.tolist(), rows, up(work.delay.astype(np.int32))
+        )
 
     return device.once(tiling, make, "model")

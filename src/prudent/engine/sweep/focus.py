@@ -135,7 +135,7 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     excess[:zeros] = mean[:zeros] = 0.0
     at = np.where(prepared.is_goal, 0, row - focus.low)
     values = Values(at, excess, mean, -1, 0, 1, 0, nothing, nothing, entry, first - focus.low, 1)
-    scratch = new_scratch(prepared, tiling.work, STRIP)
+    scratch = new_scratch(tiling, STRIP)
     work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
     with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:
         done = 0

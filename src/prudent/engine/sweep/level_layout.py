@@ -1,5 +1,6 @@
-"""The layout of models for sweeping budgets level by level: what :mod:`prudent.engine.places` lays out, and how exact sums
-over it are.
+"""The layout of models for sweeping budgets level by level.
+
+:mod:`prudent.engine.places` says in which order; here is how exact sums over it are.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ import numpy as np
 
 from prudent.engine.places import lanes_of, places_of, turns_of
 from prudent.engine.prepared import Prepared, once
-from prudent.engine.values.bellman import rounding
+from prudent.engine.values.bellman import largest_rounding
 from prudent.kernels.sweep import Places, Turns
 from prudent.models.rows import FloatArray, IntArray
 
@@ -69,5 +70,5 @@ def level_layout(prepared: Prepared) -> LevelLayout:
         sums=depth + 1,
         least=prepared.cost_range[0],
         cyclic=len(turns.cycle) > 0,
-        unit=float(rounding(prepared).max(initial=0.0)),
+        unit=largest_rounding(prepared),
     )

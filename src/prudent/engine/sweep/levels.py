@@ -22,6 +22,7 @@ from prudent.runtime.team import side_by_side
 
 __all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
 
+
 def window_of(prepared: Prepared, most: int) -> int:
     """Return how many levels of values a sweep to level ``most`` has to keep."""
     return min(prepared.cost_range[1], most) + 1

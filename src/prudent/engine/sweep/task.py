@@ -80,7 +80,7 @@ class Task:
 
     @property
     def sure(self) -> float:
-        """How far the lower bound on U without budget is below it, at most, as a factor; 1 if there is but the bound."""
+        """How far the lower bound on U without budget is below it, at most, as a factor; 1 unless both are swept."""
         if self.aims != BOTH:
             return 1.0
         ratio = np.ones_like(self.base.excess)

@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, once
-from prudent.engine.values.bellman import rounding
+from prudent.engine.sweep.nodes import Nodes
+from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
-from prudent.kernels.layout import alike, clear_beyond, layers, looks_back_less, share, share_rows
+from prudent.kernels.counting import copy_list, sorted_by
+from prudent.kernels.layout import clear_beyond, layers, look_furthest, looks_back_less, node_layers, share_rows
 from prudent.kernels.stretches import Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
@@ -38,9 +40,6 @@ EACH = 8
 
 LEAST = 2**22
 """Outcomes times levels for each thread to be worth starting: about a millisecond."""
-
-FEW = 3
-"""The fewest outcomes of a list that is worth sharing."""
 
 SURE = 1e-11
 """The most that rounding may take off a lower bound, relatively; else the sweep goes level by level."""
@@ -71,6 +70,7 @@ class Tiling:
     rows: int
     shares_rows: bool  # whether nodes hand their rows on to others; else each has its own
     scratch_rows: int  # rows of scratch
+    longest: int  # the most outcomes of an action
     back: int  # how many levels back an outcome looks at most
     sums: int  # the most sums along a run; in a model with cycles, along free outcomes
     least: int  # the least cost above 0; 0 without cycles
@@ -132,7 +132,7 @@ class Tiling:
     def error(self, levels: IntArray) -> FloatArray:
         """Return a bound on the relative rounding error of values at each of the levels."""
         runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
-        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * float(rounding(self.prepared).max(initial=0.0)))
+        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * largest_rounding(self.prepared))
 
 
 @once
@@ -144,11 +144,11 @@ def tiling_of(prepared: Prepared) -> Tiling | None:
 def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
     """Lay out a model for tiles; return None if by the rules that is not worth it."""
     if prepared.acyclic:
-        return _long(prepared, _Nodes.sharing(prepared), rules)
+        return _long(prepared, Nodes.sharing(prepared), rules)
     if _crowded(prepared, rules):
         return None
-    nodes = _Nodes.of(prepared)
-    delay, sums = nodes.delay(prepared), int(prepared.free_depth.max()) + 1
+    nodes = Nodes.of(prepared)
+    delay, sums = prepared.least_spent, int(prepared.free_depth.max()) + 1
     found: list[tuple[float, Tiling | None]] = [(nodes.cost.size * rules.by_level, None)]
     found += [_cyclic(prepared, nodes, delay, tile, sums, rules) for tile in rules.tiles]
     return min(found, key=lambda each: each[0])[1]
@@ -165,101 +165,57 @@ def _crowded(prepared: Prepared, rules: Rules) -> bool:
 @once
 def plain_tiling(prepared: Prepared) -> Tiling:
     """Return a model without cycles laid out for tiles, each action with its own outcomes."""
-    return _long(prepared, _Nodes.of(prepared), Rules())
+    return _long(prepared, Nodes.of(prepared), Rules())
 
 
-@dataclass(frozen=True, eq=False)
-class _Nodes:
-    """States and shared outcome lists, as a graph."""
-
-    action_start: IntArray
-    outcome_start: IntArray
-    probability: FloatArray
-    successor: IntArray
-    cost: IntArray
-    mean_cost: FloatArray
-    heads: IntArray
-
-    @property
-    def graph(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        return self.action_start, self.outcome_start, self.successor, self.cost
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.action_start) - 1
-
-    def delay(self, prepared: Prepared) -> IntArray:
-        """Return the fewest levels that a run in each node can have used."""
-        least = np.append(prepared.least_spent, np.full(len(self.heads), UNREACHED))
-        if len(self.heads) > 0:
-            action = owner(self.outcome_start)
-            steps = np.flatnonzero(self.successor >= prepared.n_states)
-            spent = prepared.least_spent[prepared.action_state[action[steps]]] + self.cost[steps]
-            np.minimum.at(least, self.successor[steps], spent)
-        return least
-
-    @classmethod
-    def of(cls, prepared: Prepared) -> "_Nodes":
-        return cls(
-            prepared.action_start,
-            prepared.outcome_start,
-            prepared.probability,
-            prepared.successor,
-            prepared.cost,
-            prepared.mean_cost,
-            np.empty(0, dtype=np.int64),
-        )
-
-    @classmethod
-    def sharing(cls, prepared: Prepared) -> "_Nodes":
-        """Make a node of each outcome list that actions share up to a shift; such an action is one sure step to it."""
-        n, start = prepared.n_actions, prepared.outcome_start
-        successor, cost, chance = prepared.successor, prepared.cost, prepared.probability
-        like, shift = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        alike(start, successor, cost, chance.view(np.uint64), like, shift)
-        size, uses = np.diff(start), np.bincount(like, minlength=n)
-        heads = np.flatnonzero((uses > 1) & (size >= FEW))
-        if len(heads) == 0:
-            return cls.of(prepared)
-        node = np.full(n, -1, dtype=np.int64)
-        node[heads] = prepared.n_states + np.arange(len(heads))
-        total = len(cost) - int((uses[heads] * (size[heads] - 1)).sum()) + int(size[heads].sum())
-        first = np.empty(n + len(heads) + 1, dtype=np.int64)
-        after, costs, chances = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64), np.empty(total)
-        share(start, successor, cost, chance, like, shift, node, (first, after, costs, chances))
-        return cls(
-            action_start=np.concatenate([prepared.action_start, n + 1 + np.arange(len(heads))]),
-            outcome_start=first,
-            probability=chances,
-            successor=after,
-            cost=costs,
-            mean_cost=np.concatenate([prepared.mean_cost, np.zeros(len(heads))]),
-            heads=heads,
-        )
-
-
-def _long(prepared: Prepared, nodes: _Nodes, rules: Rules) -> Tiling:
+def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     """Lay out a model without cycles."""
-    n = nodes.n_nodes
-    layer = np.empty(n, dtype=np.int64)
-    layers(*nodes.graph, UNREACHED, np.arange(n), layer)
-    order = np.argsort(layer, kind="stable")
-    alone, depth = np.zeros(n, dtype=bool), int(layer.max()) + 2
-    by_layer = starts(layer, depth - 1)
-    found = _tiling(prepared, nodes, rules.long, np.arange(n + 1), order, alone, by_layer, depth, 0)
+    n, arc_start = nodes.n_nodes, nodes.outcome_start[nodes.action_start]
+    delay = np.append(prepared.least_spent, np.full(len(nodes.heads), UNREACHED))
+    layer, last = np.full(n, -1), np.full(n, -1)
+    arcs = arc_start, nodes.successor, nodes.cost
+    states = prepared.order
+    in_parts(node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width)
+    back, longest = _furthest(nodes, delay)
+    depth = int(layer.max()) + 1
+    layer_start = starts(layer, depth)
+    order = sorted_by(layer, layer_start)
     row, goals = np.empty(n, dtype=np.int64), np.flatnonzero(np.diff(nodes.action_start) == 0)
-    since, row[goals] = np.unique(found.work.delay[goals], return_inverse=True)  # rows are by level
-    rows = share_rows(nodes.action_start, nodes.outcome_start, nodes.successor, layer, order, len(since), row)
+    since, row[goals] = np.unique(delay[goals], return_inverse=True)  # rows are by level
+    leaving = sorted_by(last, starts(last, depth))
+    rows = share_rows(nodes.action_start, layer, order, last, leaving, len(since), row)
     # Longer tiles make up for handing on more levels; together they are to take no more room than rows of their own.
-    longest = max(2 * rules.long, found.back // 2) * n // rows - found.back
-    if found.back > rules.long > longest:
-        return found
-    tile = max(rules.long, min(found.back, longest))
-    return replace(found, row=row, rows=rows, shares_rows=True, tile=tile)
+    fits = max(2 * rules.long, back // 2) * n // rows - back
+    shares_rows = not back > rules.long > fits
+    return Tiling(
+        prepared=prepared,
+        work=_work(nodes, np.arange(n + 1), order, np.zeros(n, dtype=bool), delay),
+        tile=max(rules.long, min(back, fits)) if shares_rows else rules.long,
+        heads=nodes.heads,
+        row=row if shares_rows else np.arange(n),
+        rows=rows if shares_rows else n,
+        shares_rows=shares_rows,
+        scratch_rows=int(np.diff(nodes.action_start).max(initial=1)),
+        longest=longest,
+        back=back,
+        sums=depth + 1,
+        least=0,
+        free=False,
+        layer_start=layer_start,
+    )
+
+
+def _furthest(nodes: Nodes, delay: IntArray) -> tuple[int, int]:
+    """Return how many levels an outcome looks back at most, and the most outcomes of an action."""
+    part = cut(nodes.outcome_start[nodes.action_start])
+    back, longest = np.empty(len(part) - 1, dtype=np.int64), np.empty(len(part) - 1, dtype=np.int64)
+    rows = part, nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost
+    in_parts(look_furthest, len(nodes.cost), *rows, delay, back, longest)
+    return int(back.max()), int(longest.max())
 
 
 def _cyclic(
-    prepared: Prepared, nodes: _Nodes, delay: IntArray, tile: int, sums: int, rules: Rules
+    prepared: Prepared, nodes: Nodes, delay: IntArray, tile: int, sums: int, rules: Rules
 ) -> tuple[float, Tiling | None]:
     """Lay out a model with cycles; return about how long a level takes, in nanoseconds, and the layout."""
     source, n = prepared.outcome_state, prepared.n_states
@@ -288,27 +244,29 @@ def _cyclic(
     group_start = offsets(size[by_layer])
     outcome = np.lexsort((~late, prepared.outcome_action))
     ready = nodes.outcome_start[:-1] + np.bincount(prepared.outcome_action, weights=late, minlength=prepared.n_actions)
-    sorted_nodes = _Nodes(
-        nodes.action_start,
-        nodes.outcome_start,
-        nodes.probability[outcome],
-        nodes.successor[outcome],
-        nodes.cost[outcome],
-        nodes.mean_cost,
-        nodes.heads,
+    late_first = replace(
+        nodes,
+        probability=nodes.probability[outcome],
+        successor=nodes.successor[outcome],
+        cost=nodes.cost[outcome],
     )
-    least = int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED))
-    found = _tiling(
-        prepared,
-        sorted_nodes,
-        tile,
-        group_start,
-        order,
-        cyclic[by_layer],
-        starts(layer, int(layer.max()) + 1),
-        sums,
-        least,
-        ready.astype(np.int64),
+    work = _work(late_first, group_start, order, cyclic[by_layer], delay)
+    work = _cyclic_work(prepared, work, ready.astype(np.int64))
+    found = Tiling(
+        prepared=prepared,
+        work=work,
+        tile=tile,
+        heads=nodes.heads,
+        row=np.arange(n),
+        rows=n,
+        shares_rows=False,
+        scratch_rows=int((work.scratch + np.diff(nodes.action_start)).max(initial=1)),
+        longest=int(np.diff(nodes.outcome_start).max(initial=1)),
+        back=int(back.max(initial=0)),
+        sums=sums,
+        least=int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED)),
+        free=bool((work.block_size > 1).any()),
+        layer_start=starts(layer, int(layer.max()) + 1),
     )
     return float(takes), found
 
@@ -317,73 +275,52 @@ def _groups(source: IntArray, target: IntArray, used: BoolArray, n: int) -> Bloc
     return ordered_blocks(starts(source[used], n), target[used])[0]
 
 
-def _tiling(
-    prepared: Prepared,
-    nodes: _Nodes,
-    tile: int,
-    group_start: IntArray,
-    group_node: IntArray,
-    cyclic: BoolArray,
-    layer_start: IntArray,
-    sums: int,
-    least: int,
-    ready: IntArray | None = None,
-) -> Tiling:
-    n = nodes.n_nodes
-    delay = nodes.delay(prepared)
-    actions = np.diff(nodes.action_start)[group_node]
-    before = np.cumsum(actions) - actions  # a group numbers its rows of scratch from 0
-    scratch = np.zeros(n, dtype=np.int64)
-    scratch[group_node] = before - np.repeat(before[group_start[:-1]], np.diff(group_start))
-    action_node = owner(nodes.action_start)
-    group_of = np.empty(n, dtype=np.int64)
-    group_of[group_node] = owner(group_start)
-    queue = (
-        np.lexsort((nodes.successor[nodes.outcome_start[1:] - 1], group_of[action_node]))
-        if cyclic.any()
-        else action_node
+def _work(nodes: Nodes, group_start: IntArray, group_node: IntArray, cyclic: BoolArray, delay: IntArray) -> Work:
+    """Return the work without what cyclic groups need."""
+    none = np.empty(0, dtype=np.int64)
+    return Work(
+        group_start=group_start,
+        group_node=group_node,
+        cyclic=cyclic,
+        action_start=nodes.action_start,
+        outcome_start=nodes.outcome_start,
+        ready=none,
+        probability=nodes.probability,
+        successor=nodes.successor,
+        cost=nodes.cost,
+        mean_cost=nodes.mean_cost,
+        delay=delay,
+        scratch=none,
+        queue_start=none,
+        queue=none,
+        action_node=none,
+        left_out=np.zeros(len(nodes.mean_cost), dtype=bool),
+        block_size=none,
+        block_of=none,
     )
+
+
+def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:
+    """Return the work with what cyclic groups need; outcomes from ``ready`` on are known before a tile begins."""
+    group_start, group_node, action_node = work.group_start, work.group_node, prepared.action_state
+    actions = np.diff(work.action_start)[group_node]
+    before = offsets(actions)  # a group numbers its rows of scratch from 0
+    scratch, group_of = np.empty(len(group_node), dtype=np.int64), np.empty(len(group_node), dtype=np.int64)
+    scratch[group_node] = before[:-1] - np.repeat(before[group_start[:-1]], np.diff(group_start))
+    group_of[group_node] = owner(group_start)
     start, _, free_block = prepared.free_blocks
-    size = np.append(np.diff(start)[free_block], np.ones(n - prepared.n_states, dtype=np.int64))
-    block_of = np.where(size > 1, np.append(free_block, np.full(n - prepared.n_states, -1)), -1)
+    size = np.diff(start)[free_block]
+    block_of = np.where(size > 1, free_block, -1)
     here = block_of[group_node]
     begins = np.append(True, here[1:] != here[:-1]) | (here < 0)
-    block_size = np.where(begins, size[group_node], 0)
-    source = action_node[owner(nodes.outcome_start)]
-    back = nodes.cost + delay[source] - delay[nodes.successor]
-    return Tiling(
-        prepared=prepared,
-        work=Work(
-            group_start=group_start.astype(np.int64),
-            group_node=group_node,
-            cyclic=cyclic,
-            action_start=nodes.action_start,
-            outcome_start=nodes.outcome_start,
-            ready=nodes.outcome_start[:-1].copy() if ready is None else ready,
-            probability=nodes.probability,
-            successor=nodes.successor,
-            cost=nodes.cost,
-            mean_cost=nodes.mean_cost,
-            delay=delay,
-            scratch=scratch,
-            queue_start=starts(group_of[action_node], len(cyclic)),
-            queue=queue,
-            action_node=action_node,
-            left_out=np.zeros(len(action_node), dtype=bool),
-            block_size=block_size,
-            block_of=block_of,
-        ),
-        tile=tile,
-        heads=nodes.heads,
-        row=np.arange(n),
-        rows=n,
-        shares_rows=False,
-        scratch_rows=int((scratch + np.diff(nodes.action_start)).max(initial=1)),
-        back=int(back.max(initial=0)),
-        sums=sums,
-        least=least,
-        free=bool((block_size > 1).any()),
-        layer_start=layer_start,
+    return work._replace(
+        ready=ready,
+        scratch=scratch,
+        queue_start=before[group_start],
+        queue=np.lexsort((work.successor[work.outcome_start[1:] - 1], group_of[action_node])),
+        action_node=action_node,
+        block_size=np.where(begins, size[group_node], 0),
+        block_of=block_of,
     )
 
 
@@ -404,11 +341,14 @@ def known_of(
     starts = work.outcome_start[prepared.n_actions : -1] - first
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
     needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
+    action_worst = np.empty(len(worst.action_value) + len(needs), dtype=np.int64)
+    in_parts(copy_list, len(worst.action_value), worst.action_value, action_worst)
+    action_worst[len(worst.action_value) :] = needs
     return Known(
         excess=np.append(excess, np.add.reduceat(chance * (excess[after] + slope * cost), starts)),
         mean=np.append(mean, np.add.reduceat(chance * mean[after], starts)),
         worst=np.append(worst.value, needs),
-        action_worst=np.append(worst.action_value, needs),
+        action_worst=action_worst,
         calm=np.append(calm, np.maximum.reduceat(np.minimum(cost + calm[after], UNREACHED), starts)),
         choice=np.append(number, np.zeros(len(tiling.heads), dtype=np.int64)),
     )
@@ -419,4 +359,4 @@ def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
     tiling = tiling_of(prepared)
     if tiling is not None and not tiling.free:
         most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each
-        clear_beyond(choice, most)
+        in_parts(clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)

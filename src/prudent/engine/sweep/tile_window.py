@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.tile_layout import Tiling
-from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values, Work
+from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values
 from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
-__all__ = ["STRIP", "Window", "new_scratch", "shape_of"]
+__all__ = ["STRIP", "Window", "handed_on", "new_scratch", "shape_of"]
 
 TABLES = 2**28
 """The most bytes of the tables, unless even the shortest tiles need more."""
@@ -42,7 +42,7 @@ HELD = 32
 BUSY = 4
 """Parts of a layer for each thread that keep it busy."""
 
-BEHIND, LITTLE = 4, 0.5
+BEHIND, LITTLE = 4, 0.125
 """Where several tiles are in work at the same time: the fewest layers for each of them, as the last begins so many
 layers late as there are others; and the most that they hand on, as a share of their length."""
 
@@ -154,7 +154,7 @@ class Window:
         """Return what a thread works in."""
         tiling = self.tiling
         group_rows = tiling.scratch_rows if tiling.work.cyclic.any() else 0
-        return new_scratch(tiling.prepared, tiling.work, self.strip, group_rows)
+        return new_scratch(tiling, self.strip, group_rows)
 
     @property
     def saved(self) -> list[FloatArray]:
@@ -165,11 +165,11 @@ class Window:
 
     def _handed(self, kept: int) -> int:
         """Return the length of a table that hands on so many levels of each node."""
-        return -(-kept // self._block) * self._block * self.tiling.n_nodes + LANES
+        return handed_on(self.tiling, kept) + LANES
 
     @property
     def _block(self) -> int:
-        return max(min(BLOCK, self.tiling.back), 1)
+        return block_of(self.tiling)
 
     def resume(self, saved: list[FloatArray], origin: int) -> None:
         """Resume from saved arrays of the right lengths."""
@@ -191,26 +191,37 @@ class Window:
         return rows * width + LANES, rows * width + LANES if self.plan else 1
 
 
-def new_scratch(prepared: Prepared, work: Work, strip: int, group_rows: int = 0) -> Scratch:
+def new_scratch(tiling: Tiling, strip: int, group_rows: int = 0) -> Scratch:
     """Return the arrays that a thread works in, for strips of so many levels and groups of so many actions."""
-    actions, outcomes = np.diff(work.action_start).max(initial=1), np.diff(work.outcome_start).max(initial=1)
+    actions = int(np.diff(tiling.work.action_start).max(initial=1))
     length = -(-strip // LANES) * LANES
     least, next_least, m, mean = np.empty((4, length + LANES))
     return Scratch(
-        k=np.empty(-(-int(actions) // 4) * 4 * length + LANES),  # sums run on to whole lanes
+        k=np.empty(-(-actions // 4) * 4 * length + LANES),  # sums run on to whole lanes
         ready=np.empty((strip, group_rows)),
         least=least,
         next_least=next_least,
         m=m,
         mean=mean,
         chosen=np.zeros(length + LANES, dtype=np.int64),
-        p=np.empty(int(outcomes)),
-        at=np.empty(int(outcomes), dtype=np.int64),
-        picked=np.empty(HELD * length, dtype=choice_type(prepared)),
+        p=np.empty(tiling.longest),
+        at=np.empty(tiling.longest, dtype=np.int64),
+        picked=np.empty(HELD * length, dtype=choice_type(tiling.prepared)),
         to=np.empty(HELD, dtype=np.int64),
         many=np.empty(HELD, dtype=np.int64),
         lost=np.zeros(1),
     )
+
+
+def block_of(tiling: Tiling) -> int:
+    """Return how many levels of a node are handed on side by side."""
+    return max(min(BLOCK, tiling.back), 1)
+
+
+def handed_on(tiling: Tiling, levels: int) -> int:
+    """Return the numbers of a table that hands on so many levels of each node, in whole blocks."""
+    block = block_of(tiling)
+    return -(-levels // block) * block * tiling.n_nodes
 
 
 def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) -> tuple[int, int, int]:
@@ -223,7 +234,8 @@ def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) ->
         tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
         return 1, tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
     tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
-    short = min(max(-(-levels // (threads * LANES)) * LANES, SHORT), tile)
+    turns = -(-levels // (threads * tile))  # tiles of each thread
+    short = min(max(-(-levels // (turns * threads * LANES)) * LANES, SHORT), tile)
     streams = min(threads, -(-levels // short))
     room = 16 * tiling.rows * streams * (short + tiling.back)
     late, little = BEHIND * streams > tiling.n_layers, tiling.back <= LITTLE * short

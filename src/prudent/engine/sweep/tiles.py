@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.task import AT_FIRST, BOTH, MISFIT, SAMPLE, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
-from prudent.engine.sweep.tile_window import Window, shape_of
+from prudent.engine.sweep.tile_window import Window, handed_on, shape_of
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
@@ -53,7 +53,7 @@ class TileSweep(Backend):
         if tiling is None:
             return 0
         streams, tile, width = shape_of(tiling, levels, threads_in_force(), levels)
-        carried = min(tiling.back, levels + 1) * tiling.n_nodes if tiling.shares_rows else 0
+        carried = handed_on(tiling, min(tiling.back, levels + 1)) if tiling.shares_rows else 0
         return 16 * (streams * tiling.rows * width + carried) + 8 * tiling.scratch_rows * tile
 
     @classmethod

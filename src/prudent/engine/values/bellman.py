@@ -24,6 +24,7 @@ __all__ = [
     "evaluate_policy",
     "free_arcs",
     "large_blocks",
+    "largest_rounding",
     "longest_stay",
     "parts_of",
     "path_rounding",
@@ -56,7 +57,7 @@ def _all(prepared: Prepared) -> Arcs:
         block_start, _, block_of = blocks
         order = np.argsort(prepared.distance, kind="stable")
         blocks = block_start, order[sorted_by(block_of[order], block_start)], block_of
-    return _arcs(prepared, blocks, prepared.outcome_start[1:].copy())
+    return _arcs(prepared, blocks, prepared.outcome_start[1:])
 
 
 @once
@@ -82,7 +83,7 @@ def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
         block_state=block_state,
         rank=rank,
         action_start=prepared.action_start,
-        inner_start=prepared.outcome_start[:-1].copy(),
+        inner_start=prepared.outcome_start[:-1],
         inner_stop=inner_stop,
         probability=prepared.probability,
         successor=prepared.successor,
@@ -107,7 +108,15 @@ def rounding(prepared: Prepared) -> FloatArray:
     that far from 1.  Outcomes count as the model has them, before equal ones were merged.
     """
     given = prepared.model.outcome_start, prepared.model_action, len(prepared.model.initial_state)
-    return np.asarray(sum_rounding(prepared.outcome_start, *given, UNIT))
+    error = np.empty(prepared.n_actions)
+    in_parts(sum_rounding, len(error), cut(prepared.outcome_start), prepared.outcome_start, *given, UNIT, error)
+    return error
+
+
+@once
+def largest_rounding(prepared: Prepared) -> float:
+    """Return the largest relative rounding error of one weighted sum over an action's outcomes."""
+    return float(rounding(prepared).max(initial=0.0))
 
 
 def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
@@ -117,7 +126,7 @@ def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
     relative errors count that often, whatever the loops; the elimination itself adds a small multiple of size^3.
     """
     size = np.diff(arcs.block_start)
-    return np.asarray(4.0 * size**3 * UNIT + 2 * size * rounding(prepared).max(initial=0.0))
+    return np.asarray(4.0 * size**3 * UNIT + 2 * size * largest_rounding(prepared))
 
 
 def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
@@ -133,7 +142,7 @@ def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
 
 def path_rounding(prepared: Prepared, steps: FloatArray) -> float:
     """Return the relative error of sums of probabilities along a run; it grows with the run's expected length."""
-    return 4 * float(rounding(prepared).max(initial=0.0)) * (10 + float(steps.max(initial=0.0)))
+    return 4 * largest_rounding(prepared) * (10 + float(steps.max(initial=0.0)))
 
 
 def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
@@ -195,7 +204,9 @@ def evaluate_policy(
     value = np.zeros(prepared.n_states)
     if prepared.acyclic:
         actions = actions_of(prepared, k)
-        in_parts(evaluate_backwards, played(prepared), parts_of(prepared), actions, choice, value)
+        in_parts(
+            evaluate_backwards, played(prepared), parts_of(prepared), actions, choice, value, most=prepared.order.width
+        )
         return value
     arcs, done = all_arcs(prepared), 0
     for block in large_blocks(prepared) if large is None else large:

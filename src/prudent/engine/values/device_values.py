@@ -1,8 +1,8 @@
 """Least expected cost and least worst case on a device: models whose free moves have no cycles.
 
-*Expected cost.*  Passes of value iteration over all states at once, each followed by a shift of all values, by what they
-changed on average divided by the average chance to end: where a model is hardly ever left, that is what passes alone
-would take longest for.  Nothing rests on how values were found: the claim of
+*Expected cost.*  Passes of value iteration over all states at once; every few are followed by a shift of all values, by
+what they changed on average divided by the average chance to end: where a model is hardly ever left, that is what
+passes alone would take longest for.  Nothing rests on how values were found: the claim of
 :mod:`prudent.engine.values.expected_cost` is checked for every action, rounding included, and gives the bounds.  Where
 passes are slow, or bounds not close, the CPU's way is taken.
 

@@ -201,7 +201,7 @@ def _backwards(prepared: Prepared) -> Expected:
     """Return the least expected cost of a model without cycles; then every policy is proper."""
     choice, table = prepared.action_start[:-1].copy(), np.empty((prepared.n_states, 4))
     actions = actions_of(prepared, prepared.mean_cost)
-    in_parts(solve_backwards, len(prepared.cost), parts_of(prepared), actions, choice, table)
+    in_parts(solve_backwards, len(prepared.cost), parts_of(prepared), actions, choice, table, most=prepared.order.width)
     high, low, above, below = table.T.copy()
     lower, upper = np.maximum(_plus(high, low, -above, up=False), 0.0), _plus(high, low, below, up=True)
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)

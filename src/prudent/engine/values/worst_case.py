@@ -17,6 +17,7 @@ from prudent.engine.values.device_values import device_worst_case
 from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, may_end, worst_case
 from prudent.models.rows import IntArray
+from prudent.runtime.gpu import Device
 from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import cut, in_parts
 
@@ -47,14 +48,12 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
     if prepared.acyclic:
         action_value = np.empty(prepared.n_actions, dtype=np.int64)
         rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
-        in_parts(worst_ahead, len(prepared.cost), *prepared.order.backwards, *rows, value, action_value)
+        order = prepared.order
+        in_parts(worst_ahead, len(prepared.cost), *order.backwards, *rows, value, action_value, most=order.width)
         return WorstCase(value, action_value)
     device = device_in_force()
-    if device is not None and (found := device_worst_case(device, prepared)) is not None:
-        value, after, rows = found
-        worst = WorstCase(value, lambda: rows.by_action(after))
-        rows.known.append((worst, after))  # a sweep there need not have it brought down
-        return worst
+    if device is not None and (found := _on_device(device, prepared)) is not None:
+        return found
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
@@ -73,6 +72,17 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
     return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 
 
+def _on_device(device: Device, prepared: Prepared) -> WorstCase | None:
+    """Return the least worst case as a device finds it, or None if it does not."""
+    found = device_worst_case(device, prepared)
+    if found is None:
+        return None
+    value, after, rows = found
+    worst = WorstCase(value, lambda: rows.by_action(after))
+    rows.known.append((worst, after))  # a sweep there need not have it brought down
+    return worst
+
+
 def _never_bounded(prepared: Prepared) -> bool:
     """Return whether no state's costs are bounded because no action can be the last one of a bounded run."""
     block_start, _, block_of = prepared.free_blocks
@@ -89,7 +99,8 @@ def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
     value = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.outcome_start, prepared.successor, prepared.cost
     items = prepared.n_states * len(prepared.cost) // max(prepared.n_actions, 1)
-    in_parts(worst_of, items, *prepared.order.backwards, prepared.action_start, choice, *rows, value)
+    order = prepared.order
+    in_parts(worst_of, items, *order.backwards, prepared.action_start, choice, *rows, value, most=order.width)
     return value
 
 
@@ -97,7 +108,7 @@ def most_levels(prepared: Prepared) -> int:
     """Return the most levels that any run can use, whatever is played, in a model without cycles."""
     least = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.arc_start, prepared.successor, prepared.cost
-    in_parts(luck_ahead, len(prepared.cost), *prepared.order.backwards, *rows, -1, least)
+    in_parts(luck_ahead, len(prepared.cost), *prepared.order.backwards, *rows, -1, least, most=prepared.order.width)
     return -int(least[prepared.start])
 
 

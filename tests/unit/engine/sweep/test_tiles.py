@@ -27,6 +27,7 @@ from prudent.engine.sweep.tile_window import BLOCK, shape_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
+from prudent.kernels.stretches import LANES
 from prudent.kernels.sweep import Base, Terms
 from strategies import cases, examples, solvable
 
@@ -134,6 +135,13 @@ def test_costs_that_look_far_back_are_swept_in_shared_rows():
     sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 700), layout=layout)
     sweep.advance(20)
     assert sweep.packed()["excess"].size < (BLOCK + 1) * layout.n_nodes + 100
+    sweep.advance(700)
+    handed = sum(sweep.packed()[name].nbytes for name in ("excess", "mean"))
+    with patch("prudent.engine.sweep.tiles.tiling_of", lambda prepared: layout):
+        said = TileSweep.table_bytes(prepared, 700, BOTH, keep=False)
+    streams, tile, width = shape_of(layout, 700, 1)
+    rest = 16 * layout.rows * width + 8 * layout.scratch_rows * tile
+    assert streams == 1 and said == rest + handed - 16 * LANES  # whole blocks of levels
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -1,0 +1,149 @@
+"""Outcome lists that several actions share, up to a shift of their costs.
+
+Outcomes are sorted, by cost first.  Threads draw parts: ``part`` says where the actions are cut into them.
+"""
+
+import numpy as np
+from numba import njit
+
+from prudent.kernels.team import draw
+
+
+@njit(cache=True, nogil=True)
+def mix_rows(counters, part, outcome_start, successor, cost, bits, few, shift, mixed):
+    """Hash each action's outcomes, whatever the shift of their costs; leave out actions with less than ``few``.
+
+    ``shift[a]`` becomes the least cost of an outcome of ``a``.
+    """
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        for a in range(part[k], part[k + 1]):
+            first, last = outcome_start[a], outcome_start[a + 1]
+            least, total = cost[first], np.uint64(last - first)
+            shift[a] = least
+            for o in range(first, last if last - first >= few else first):
+                # Outcomes are hashed separately, then added, so that none waits for the one before.
+                each = bits[o] ^ (np.uint64(successor[o]) * np.uint64(0x9E3779B97F4A7C15))
+                each ^= np.uint64(cost[o] - least) * np.uint64(0xC2B2AE3D27D4EB4F)
+                total += (each ^ (each >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+            mixed[a] = total
+
+
+@njit(cache=True)
+def first_mixed(outcome_start, few, mixed, slots, like):
+    """Find the first action with the same hash as each one; an action with less than ``few`` outcomes gets itself.
+
+    ``slots`` enters with zeros, at least twice as many as actions and a power of two.
+    """
+    last = len(slots) - 1
+    for a in range(len(like)):
+        like[a] = a
+        if outcome_start[a + 1] - outcome_start[a] < few:
+            continue
+        slot = np.int64(mixed[a] >> np.uint64(20)) & last
+        while slots[slot] > 0 and mixed[slots[slot] - 1] != mixed[a]:
+            slot = (slot + 1) & last
+        if slots[slot] > 0:
+            like[a] = slots[slot] - 1
+        else:
+            slots[slot] = a + 1
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def same_row(a, other, outcome_start, successor, cost, bits, shift):
+    """Return whether two actions have the same outcomes up to a shift of their costs."""
+    first, start, n = outcome_start[a], outcome_start[other], outcome_start[a + 1] - outcome_start[a]
+    if outcome_start[other + 1] - start != n:
+        return False
+    moved = shift[a] - shift[other]
+    for i in range(n):
+        o, r = first + i, start + i
+        if successor[o] != successor[r] or bits[o] != bits[r] or cost[o] - cost[r] != moved:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def compare_rows(counters, part, outcome_start, successor, cost, bits, shift, like, shared, told):
+    """Mark the lists that actions do share; an action that differs from ``like[a]`` gets -1, and ``told`` is False."""
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        for a in range(part[k], part[k + 1]):
+            if like[a] == a:
+                continue
+            if same_row(a, like[a], outcome_start, successor, cost, bits, shift):
+                shared[like[a]] = True
+            else:
+                like[a] = -1
+                told[0] = False
+
+
+@njit(cache=True)
+def tell_apart(outcome_start, successor, cost, bits, shift, like, shared):
+    """Find the first action like each of those with -1, which share a hash, but not their outcomes, with others."""
+    firsts = [np.int64(0) for _ in range(0)]
+    for a in np.flatnonzero(like < 0):
+        for other in firsts:
+            if same_row(a, other, outcome_start, successor, cost, bits, shift):
+                like[a] = other
+                shared[other] = True
+                break
+        if like[a] < 0:
+            like[a] = a
+            firsts.append(a)
+
+
+@njit(cache=True, nogil=True)
+def count_rows(counters, part, outcome_start, like, shared, count):
+    """Count the outcomes of each part if an action with a shared list has one."""
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        total = 0
+        for a in range(part[k], part[k + 1]):
+            total += 1 if shared[like[a]] else outcome_start[a + 1] - outcome_start[a]
+        count[k] = total
+
+
+@njit(cache=True, nogil=True)
+def share(counters, part, begin, outcome_start, successor, cost, probability, like, shift, node, into):
+    """Rewrite outcomes: an action with a shared list becomes one sure step to the list's node.
+
+    ``node[a]`` is the node of the list that action ``a`` is the first to have, 0 where its list is not shared.
+    ``into`` receives the new starts, successors, costs and probabilities, each part from ``begin[k]`` on.
+    """
+    new_start, new_successor, new_cost, new_probability = into
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        at = begin[k]
+        for a in range(part[k], part[k + 1]):
+            new_start[a] = at
+            if node[like[a]] > 0:
+                new_successor[at], new_cost[at], new_probability[at] = node[like[a]], shift[a], 1.0
+                at += 1
+                continue
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o], probability[o]
+                at += 1
+
+
+@njit(cache=True, nogil=True)
+def copy_lists(counters, part, heads, outcome_start, successor, cost, probability, shift, list_start, into):
+    """Copy shared lists, less their shifts, each to where it starts; ``heads`` are the first actions to have them."""
+    _, new_successor, new_cost, new_probability = into
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        for i in range(part[k], part[k + 1]):
+            a, at = heads[i], list_start[i]
+            for o in range(outcome_start[a], outcome_start[a + 1]):
+                new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o] - shift[a], probability[o]
+                at += 1
