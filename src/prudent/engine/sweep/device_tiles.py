@@ -199,7 +199,7 @@ def device_model(device: Device, tiling: Tiling) -> _Model:
     def make() -> _Model:
         work = tiling.work
         room_on(device, 16 * len(work.cost) + 16 * len(work.mean_cost) + 16 * tiling.n_nodes, "the model")
-        source = work.action_node[owner(work.outcome_start)]
+        source = owner(work.outcome_start[work.action_start])
         outcome = np.empty(len(work.cost), dtype=OUTCOME)
         outcome["probability"], outcome["successor"] = work.probability, work.successor
         outcome["back"] = work.cost + work.delay[source] - work.delay[work.successor]
