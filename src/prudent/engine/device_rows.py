@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from prudent.engine.places import places_of
 from prudent.engine.prepared import Prepared
 from prudent.runtime.gpu import Device
-from prudent.runtime.limits import room_on
+from prudent.runtime.limits import room_on, threads_in_force
+from prudent.runtime.team import copy_together
 
 __all__ = ["DeviceRows", "Run", "device_rows"]
 
@@ -84,14 +85,20 @@ class DeviceRows:
 
     def by_state(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
         """Return an entry for each state on the host; with ``keep``, they are here already when asked for again."""
-        found = self.device.down(self.device.take(values, self.place))
+        found = self._down(self.device.take(values, self.place))
         if keep:
             self.known.append((found, values))
         return found
 
+    def _down(self, values: Any) -> NDArray[Any]:
+        there = self.device.down_later(values)()
+        found = np.empty_like(there)
+        copy_together(there, found, threads_in_force())
+        return found
+
     def by_action(self, values: Any) -> NDArray[Any]:
         """Return an entry for each of the model's actions on the host."""
-        return self.device.down(self.device.take(values, self.action_place))
+        return self._down(self.device.take(values, self.action_place))
 
 
 def device_rows(device: Device, prepared: Prepared) -> DeviceRows | None:

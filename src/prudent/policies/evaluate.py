@@ -61,7 +61,7 @@ def evaluate(
     time_limit : float, optional
         Seconds, about, after which it is an error that the distribution is not finished.
     device : str
-        ``"gpu"`` for a GPU; see :func:`prudent.solve`.
+        ``"gpu"`` finds expected and worst costs on a GPU; see :func:`prudent.solve`.  Runs are followed on the CPU.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.task import AT_FIRST, Task
 from prudent.runtime.gpu import Device
-from prudent.runtime.team import side_by_side
+from prudent.runtime.team import copy_together
 
 __all__ = ["DevicePolicy", "policy_bytes"]
 
@@ -18,9 +18,6 @@ CHUNK = 2**24
 
 AHEAD = 2
 """Copies that may be under way while the sweep goes on."""
-
-PART = 2**20
-"""Bytes of them that a thread copies at least: the table's memory is taken then, which takes longer than the copy."""
 
 
 def policy_bytes(task: Task, span: int = 1, late: int = 0) -> int:
@@ -89,15 +86,7 @@ class DevicePolicy:
     def _arrive(self) -> None:
         """Wait for the first copy under way, and write it into the table with all threads."""
         first, last, wait = self._under_way.pop(0)
-        found, out = wait().reshape(-1), self.table[first:last].reshape(-1)
-        lanes = max(min(self._threads, out.nbytes // PART), 1)
-        cuts = [len(out) * i // lanes for i in range(lanes + 1)]
-
-        def copy(lane: int) -> None:
-            part = slice(cuts[lane], cuts[lane + 1])
-            out[part] = found[part]
-
-        side_by_side(lanes, copy)
+        copy_together(wait(), self.table[first:last], self._threads)
 
     def resume(self, table: NDArray[Any]) -> None:
         """Begin with rows that are settled already; the last ``late`` of them may still be written to."""
