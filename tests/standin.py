@@ -136,6 +136,26 @@ def settle_bound(
             found[:] = least
 
 
+def follow(
+    count, first, n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost,
+    mean_cost, worst, state, entry, entry_start, low, high, stride, without, table, found,
+):  # fmt: skip
+    for s in range(first, first + count):
+        value, t = (0.0, 0.0), state[s]
+        if action_start[s] < action_start[s + 1]:
+            left = min(max(b, low[t]), high[t])
+            number = without[t] if high[t] < low[t] else entry[entry_start[t] + (left - low[t]) * stride]
+            a = int(action_start[s]) + int(number)
+            outcomes = slice(outcome_start[a], outcome_start[a + 1])
+            line, over = _back(b, window, cost[outcomes])
+            after, p = table[line * n + successor[outcomes]], probability[outcomes]
+            mean = mean_cost[a] + p @ after[:, 1]
+            value = accrual * mean_cost[a] + p @ (after[:, 0] + slope * over), mean
+        table[b % window * n + s] = value
+        if s == start:
+            found[:] = value
+
+
 def _by_layer(settle, lanes):
     """A kernel for narrow layers, by one for a wide one."""
 
@@ -301,6 +321,8 @@ KERNELS = {
         "settle_bound": settle_bound,
         "settle_plan_layers": _by_layer(settle_plan, LANES),
         "settle_bound_layers": _by_layer(settle_bound, 1),
+        "follow": follow,
+        "follow_layers": _by_layer(follow, 1),
     },
     "values": {
         each.__name__: each

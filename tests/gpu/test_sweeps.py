@@ -18,6 +18,7 @@ from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values import device_values
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
+from prudent.policies.chain import backward_from_each, spent_budget
 from prudent.runtime.limits import Limits, in_force
 from standin import StandIn
 
@@ -166,6 +167,22 @@ def test_expected_and_worst_costs(device, number):
     assert (found.lower <= found.value).all() and (found.value <= found.upper).all()
     assert np.allclose(found.lower, found.upper, rtol=2e-12)
     assert (worst.value == known_worst.value).all() and (worst.action_value == known_worst.action_value).all()
+
+
+@pytest.mark.parametrize("number", CYCLIC)
+@pytest.mark.parametrize("narrow", [0, 1024])
+def test_a_policy_is_evaluated_backwards(device, monkeypatch, number, narrow):
+    monkeypatch.setattr(rows_module, "NARROW", narrow)
+    model = random_model(number)
+    policy = prudent.solve(model, 0.1, step=1.0).policy
+    assert policy.level > 0
+    cpu, limits = backward_from_each(policy, spent_budget(policy)), Limits.of(None, None)
+    limits.device = device
+    found = backward_from_each(policy, spent_budget(policy), limits)
+    if isinstance(device, StandIn):
+        assert "follow" in "".join(device.launched)
+    assert found.shape == cpu.shape and np.allclose(found, cpu, rtol=1e-11)
+    assert (found[1] >= found[0]).all()
 
 
 def test_bounded_worst_cases_with_cycles(device):

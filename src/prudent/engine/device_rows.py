@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.places import places_of
 from prudent.engine.prepared import Prepared
-from prudent.runtime.gpu import Device
+from prudent.runtime.gpu import Device, Kernels
 from prudent.runtime.limits import room_on, threads_in_force
 from prudent.runtime.team import copy_together
 
@@ -61,6 +61,14 @@ class DeviceRows:
     def n_actions(self) -> int:
         """The number of actions."""
         return len(self.action)
+
+    def launch(self, kernels: Kernels, name: str, lanes: int, *about: Any) -> None:
+        """Launch a kernel that settles places of one level, layer by layer, with so many threads for each place."""
+        for run in self.runs:
+            if run.layers > 0:
+                kernels.alone(f"{name}_layers", run.layers, run.start, *about)
+            else:
+                kernels.each(name, lanes * run.places, run.first, *about)
 
     @property
     def graph(self) -> tuple[Any, Any, Any, Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.device_rows import DeviceRows, Run, device_rows
+from prudent.engine.device_rows import DeviceRows, device_rows
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.device_policy import DevicePolicy, policy_bytes
 from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
@@ -95,11 +95,10 @@ class DeviceLevelSweep(Backend):
             choice, value, bound = self._policy.row(b) if plan else None, values[b - first], bounds[b - first]
             level = rows.n_states, self.layout.start, b, self._window, *task.terms, *model
             known = self._action_worst, self._fallback, self._table, value, choice, self._lost
-            for run in rows.runs:
-                if plan:
-                    self._settle("settle_plan", run, LANES, *level, task.tie, rows.state, *known)
-                if bounded:
-                    self._settle("settle_bound", run, 1, *level, self._rounding, self._low, bound)
+            if plan:
+                rows.launch(self._kernels, "settle_plan", LANES, *level, task.tie, rows.state, *known)
+            if bounded:
+                rows.launch(self._kernels, "settle_bound", 1, *level, self._rounding, self._low, bound)
             if plan and (b + 1 == last or b + 1 - self._policy.sent >= self._policy.each):
                 self._policy.send(b + 1)
         if plan:
@@ -110,13 +109,6 @@ class DeviceLevelSweep(Backend):
             error = self.layout.error(np.arange(first, last))
             self.found[1, first:last] = self.found[0, first:last] * (self._sure * (1 - error))
         self.done = last
-
-    def _settle(self, kernel: str, run: Run, lanes: int, *about: Any) -> None:
-        """Launch a kernel for a wide layer, or for narrow ones."""
-        if run.layers > 0:
-            self._kernels.alone(f"{kernel}_layers", run.layers, run.start, *about)
-        else:
-            self._kernels.each(kernel, lanes * run.places, run.first, *about)
 
     @property
     def _lost_each(self) -> float:

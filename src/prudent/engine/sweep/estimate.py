@@ -20,7 +20,7 @@ from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
-from prudent.runtime.limits import shown_bytes, threads_in_force
+from prudent.runtime.limits import device_in_force, shown_bytes, threads_in_force
 
 __all__ = [
     "advised_device",
@@ -170,7 +170,8 @@ def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float
     """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
     threads = threads_in_force()
-    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, levels, False, threads, TIE, levels)
+    about = levels, False, threads, TIE, levels, device_in_force()
+    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, *about)
     kind = backend_for(task, levels)
     few = min(max(threads * kind.sample // kind.outcomes(prepared), AT_LEAST), max(levels, 1), ENOUGH)
     while few > 1 and max(sweep_bytes(prepared, 2 * few), kind.trial_bytes(prepared, few)) > TRIAL:

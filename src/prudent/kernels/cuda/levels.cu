@@ -24,6 +24,9 @@ typedef long long whole;
     double tie, const int *state, const whole *action_worst, const CHOICE *fallback, double2 *table, double2 *found, \
         CHOICE *choice, unsigned long long *lost
 #define BOUND const double *rounding, double *table, double *found
+#define CHOICES \
+    const int *state, const CHOICE *entry, const whole *entry_start, const whole *low, const whole *high, whole stride, \
+        const CHOICE *without, double2 *table, double2 *found
 
 // Return U and M if an action is played.
 __device__ __forceinline__ double2 played(
@@ -123,9 +126,27 @@ __device__ __forceinline__ void bound_one(whole s, MODEL, BOUND)
         *found = least;
 }
 
+// Evaluate, at a place on level b, the policy that looks its actions up as prudent/kernels/choices.py does.
+__device__ __forceinline__ void follow_one(whole s, MODEL, CHOICES)
+{
+    double2 value = make_double2(0.0, 0.0);
+    if (action_start[s] < action_start[s + 1]) {  // not a goal
+        int t = state[s];
+        whole left = b < low[t] ? low[t] : b > high[t] ? high[t] : b;
+        unsigned number = high[t] < low[t] ? without[t] : entry[entry_start[t] + (left - low[t]) * stride];
+        value = played(
+            action_start[s] + number, n, b, window, accrual, slope, outcome_start, probability, successor, cost,
+            mean_cost, table);
+    }
+    table[b % window * n + s] = value;
+    if (s == start)
+        *found = value;
+}
+
 #define MODEL_ARGUMENTS \
     n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost, mean_cost, worst
 #define PLAN_ARGUMENTS tie, state, action_worst, fallback, table, found, choice, lost
+#define CHOICES_ARGUMENTS state, entry, entry_start, low, high, stride, without, table, found
 
 // Settle both objectives of the places first:first + count / LANES on level b.
 extern "C" __global__ void settle_plan(whole count, whole first, MODEL, PLAN)
@@ -159,6 +180,24 @@ extern "C" __global__ void __launch_bounds__(1024) settle_bound_layers(whole cou
     for (whole layer = 0; layer < count; layer++) {
         for (whole s = layer_start[layer] + threadIdx.x; s < layer_start[layer + 1]; s += blockDim.x)
             bound_one(s, MODEL_ARGUMENTS, rounding, table, found);
+        __syncthreads();
+    }
+}
+
+// Evaluate a policy at the places first:first + count on level b.
+extern "C" __global__ void follow(whole count, whole first, MODEL, CHOICES)
+{
+    whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
+    if (i < count)
+        follow_one(first + i, MODEL_ARGUMENTS, CHOICES_ARGUMENTS);
+}
+
+// The same for layers, by one block.
+extern "C" __global__ void __launch_bounds__(1024) follow_layers(whole count, const int *layer_start, MODEL, CHOICES)
+{
+    for (whole layer = 0; layer < count; layer++) {
+        for (whole s = layer_start[layer] + threadIdx.x; s < layer_start[layer + 1]; s += blockDim.x)
+            follow_one(s, MODEL_ARGUMENTS, CHOICES_ARGUMENTS);
         __syncthreads();
     }
 }
