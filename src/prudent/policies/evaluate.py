@@ -61,7 +61,8 @@ def evaluate(
     time_limit : float, optional
         Seconds, about, after which it is an error that the distribution is not finished.
     device : str
-        ``"gpu"`` finds expected and worst costs on a GPU; see :func:`prudent.solve`.  Runs are followed on the CPU.
+        ``"gpu"`` follows runs on a GPU, in models with cycles that all cost something, unless costs are rounded; see
+        :func:`prudent.solve`.
 
     Examples
     --------

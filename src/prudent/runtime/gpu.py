@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, TooLarge
 from prudent.kernels import compiler
 
 __all__ = ["BLOCK", "Device", "Kernels", "Known", "device_named", "open_gpu", "remembered"]
@@ -134,13 +134,20 @@ class _Gpu:
         return int(self._cupy.cuda.runtime.memGetInfo()[0] + self._cupy.get_default_memory_pool().free_bytes())
 
     def up(self, array: NDArray[Any]) -> Any:
-        return self._cupy.asarray(array)
+        return self._within(lambda: self._cupy.asarray(array))
 
     def down(self, array: Any) -> NDArray[Any]:
         return np.asarray(self._cupy.asnumpy(array))
 
     def new(self, size: int | tuple[int, ...], kind: Any) -> Any:
-        return self._cupy.zeros(size, dtype=kind)
+        return self._within(lambda: self._cupy.zeros(size, dtype=kind))
+
+    def _within(self, make: Callable[[], Any]) -> Any:
+        """Return an array that is made, or say that the memory does not do: others may have taken it meanwhile."""
+        try:
+            return make()
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise TooLarge(f"the GPU's memory does not do ({error}): leave out device= (--device)") from None
 
     def kernels(self, file: str, **types: Any) -> "_Module":
         named = {name: C_TYPES[np.dtype(kind).name] for name, kind in types.items()}
@@ -150,7 +157,7 @@ class _Gpu:
         return self._kernels[key]
 
     def take(self, array: Any, index: Any) -> Any:
-        return array[index]
+        return self._within(lambda: array[index])
 
     def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
         cupy = self._cupy
