@@ -119,8 +119,9 @@ def test_memory_that_runs_out_stops_no_sooner_than_it_must():
 
 
 def test_memory_that_runs_out_stops_with_bounds(game):
-    truth = prudent.solve(game, 0.2)
-    plan = prudent.solve(game, 0.2, memory=2_050_000)
+    truth, prepared = prudent.solve(game, 0.2), prepare(game)
+    few = round(prepared.scale.in_levels(truth.upper)) - 2
+    plan = prudent.solve(game, 0.2, memory=sweep_bytes(prepared, few))
     assert plan.status == "gap_not_reached"
     assert "memory" in plan.notes[-1]
     assert plan.lower <= truth.cvar <= plan.upper
@@ -194,7 +195,7 @@ def test_a_resumed_solve_gives_the_identical_answer(kind, request, tmp_path, mon
     model, options = request.getfixturevalue(kind), {} if kind == "game" else {"relative_gap": 0.01}
     truth = prudent.solve(model, 0.2, **options)
     for backend in BACKENDS:
-        monkeypatch.setattr(backend, "batch", 100_000 if kind == "game" else 20_000_000)
+        monkeypatch.setattr(backend, "batch", 100_000 if kind == "game" else 1_500_000)
     monkeypatch.setattr("prudent.io.checkpoint.EVERY", 0.0)
     monkeypatch.setattr("numpy.empty", partial(used, np.empty))
     file, stops = tmp_path / "solve.checkpoint", 0
@@ -274,6 +275,8 @@ COMMAND = """
 import sys
 from prudent.runtime.limits import Limits
 from prudent.apps.cli.main import main
+from prudent.engine.sweep.tiles import TileSweep
+TileSweep.batch = 1_000_000  # the clock is looked at often
 entered = Limits.__enter__
 Limits.__enter__ = lambda self: print("sweeping", file=sys.stderr, flush=True) or entered(self)
 main(["solve", "inventory-control", "--set", "capacity=60", "--alpha", "0.2", "--json"])

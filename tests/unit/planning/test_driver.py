@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import prudent
+from prudent.engine.prepare import prepare
+from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.planning.plans import heard
 from strategies import noisy_table
 
@@ -120,8 +122,10 @@ def test_overviews_round_a_common_step_that_takes_too_much():
 
 def test_a_common_step_is_not_rounded_where_that_saves_nothing():
     game = prudent.domains.betting_game()
-    plan = prudent.solve(game, 0.2, memory=2_050_000)  # stops at a level; steps of a whole euro are coarse already
-    assert (plan.status, plan.step) == ("gap_not_reached", prudent.solve(game, 0.2).step)
+    truth, prepared = prudent.solve(game, 0.2), prepare(game)
+    few = round(prepared.scale.in_levels(truth.upper)) - 2
+    plan = prudent.solve(game, 0.2, memory=sweep_bytes(prepared, few))  # steps of a whole euro are coarse already
+    assert (plan.status, plan.step) == ("gap_not_reached", truth.step)
 
 
 def test_a_mean_beyond_floats_is_refused_with_the_remedy():
