@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.values.expected_cost import ratios
 from prudent.engine.values.worst_case import WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
@@ -83,9 +84,7 @@ class Task:
         """How far the lower bound on U without budget is below it, at most, as a factor; 1 unless both are swept."""
         if self.aims != BOTH:
             return 1.0
-        ratio = np.ones_like(self.base.excess)
-        np.divide(self.base.low, self.base.excess, out=ratio, where=self.base.excess > 0)
-        return min(float(ratio.min()), 1.0)
+        return float(min(ratio.min() for ratio in ratios(self.base.low, self.base.excess)))
 
     def workspace(self) -> Workspace:
         """Return a workspace for solving free cycles."""
