@@ -43,7 +43,6 @@ class DeviceRows:
     state: Any  # (n_states,)  int32, the state at each place
     place: Any  # (n_states,)  int32, the place of each state
     action: Any  # (n_actions,)  int32, the model's action at each place
-    action_place: Any  # (n_actions,)  int32, the place of each of the model's actions
     action_start: Any  # (n_states + 1,)  uint32
     outcome_start: Any  # (n_actions + 1,)  uint32
     probability: Any  # (n_outcomes,)
@@ -104,10 +103,6 @@ class DeviceRows:
         copy_together(there, found, threads_in_force())
         return found
 
-    def by_action(self, values: Any) -> NDArray[Any]:
-        """Return an entry for each of the model's actions on the host."""
-        return self._down(self.device.take(values, self.action_place))
-
 
 def device_rows(device: Device, prepared: Prepared) -> DeviceRows | None:
     """Return the rows of a model on a device; None where there are free cycles, or too many outcomes."""
@@ -122,7 +117,7 @@ def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:
     kind = np.dtype(np.int32) if places.cost.dtype.itemsize > 2 else places.cost.dtype
     if prepared.cost_range[1] > FAR:
         return None
-    need = len(prepared.cost) * (12 + kind.itemsize) + 20 * prepared.n_actions + 12 * prepared.n_states
+    need = len(prepared.cost) * (12 + kind.itemsize) + 16 * prepared.n_actions + 12 * prepared.n_states
     room_on(device, need, "the model")
     depth = prepared.free_depth[block_of][places.state]
     layer = np.flatnonzero(np.concatenate([[True], depth[1:] != depth[:-1], [True]]))
@@ -133,8 +128,6 @@ def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:
         Run(int(layer[i]), int(layer[j] - layer[i]), j - i if narrow[i] else 0, start[i : j + 1])
         for i, j in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
     ]
-    action_place = np.empty(prepared.n_actions, dtype=np.int32)
-    action_place[action] = np.arange(prepared.n_actions, dtype=np.int32)
     return DeviceRows(
         device=device,
         kind=kind,
@@ -142,7 +135,6 @@ def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:
         state=device.up(places.state.astype(np.int32)),
         place=device.up(places.place),
         action=device.up(action.astype(np.int32)),
-        action_place=device.up(action_place),
         action_start=device.up(places.action_start.astype(np.uint32)),
         outcome_start=device.up(places.outcome_start.astype(np.uint32)),
         probability=device.up(places.probability),

@@ -68,8 +68,13 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         *prepared.free_blocks,
         value,
     )
+    return WorstCase(value, _after(prepared, value))
+
+
+def _after(prepared: Prepared, value: IntArray) -> IntArray:
+    """Return the least worst case after each action, given that of each state."""
     total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
-    return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
+    return np.asarray(np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 
 
 def _on_device(device: Device, prepared: Prepared) -> WorstCase | None:
@@ -78,8 +83,8 @@ def _on_device(device: Device, prepared: Prepared) -> WorstCase | None:
     if found is None:
         return None
     value, after, rows = found
-    worst = WorstCase(value, lambda: rows.by_action(after))
-    rows.known.append((worst, after))  # a sweep there need not have it brought down
+    worst = WorstCase(value, lambda: _after(prepared, value))
+    rows.known.append((worst, after))  # so a sweep there need not ask for it; nor does it keep the device's memory
     return worst
 
 
