@@ -1,16 +1,17 @@
 """Answers with ``device="gpu"``: those of the CPU, as certain, and the same bits each time."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 from random_models import random_model
 
 import prudent
-from conftest import REAL
 from prudent.runtime import gpu
 from standin import StandIn
 
+REAL = os.environ.get("PRUDENT_GPU") == "1"
 MODELS = 200 if REAL else 64
 """How many random models."""
 
