@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test lint bench bench-table fuzz reproduce serve docs linkcheck clean
+.PHONY: setup test test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
 
 setup: $(VENV)/.dev
 
@@ -30,6 +30,11 @@ test: $(VENV)/.dev
 	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# The suite for device="gpu" on a machine that has one, with the Python that has CuPy, Numba, SciPy, click, rich,
+# safetensors and pytest: nothing is installed.
+test-gpu:
+	PRUDENT_GPU=1 PYTHONPATH=src $(PYTHON) -m pytest tests/gpu --confcutdir=tests/gpu
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,6 +56,10 @@ bench: bench-table
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
 	$(BIN)/python benchmarks/what_slack_buys.py
+
+# What a GPU gains, likewise: a table, also in benchmarks/results-gpu.md; QUICK=--quick leaves out the largest model.
+bench-gpu:
+	PYTHONPATH=src $(PYTHON) benchmarks/gpu.py $(QUICK)
 
 # Files nobody should trust: RUNS inputs for each format, with atheris, which finds what comes next by coverage.
 RUNS ?= 50000

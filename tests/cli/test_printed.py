@@ -46,7 +46,7 @@ def test_json_is_to_dict(model, plan):
     wanted = [
         (("solve", "--alpha", 0.2), loaded.to_dict()),
         (("solve", "--alpha", 0.2, "--decisions"), loaded.to_dict() | loaded.decisions().to_dict()),
-        (("evaluate", plan), about | prudent.evaluate(model, loaded.policy).to_dict(0.2)),
+        (("evaluate", plan), about | {"device": "cpu"} | prudent.evaluate(model, loaded.policy).to_dict(0.2)),
         (("simulate", plan), about | prudent.simulate(model, loaded.policy).to_dict(0.2)),
         (("curve",), prudent.curve(model).to_dict()),
         (("curve", "--alphas", "0.3,0.1"), prudent.curve(model).to_dict([0.3, 0.1])),

@@ -13,7 +13,7 @@ import numpy as np
 
 from prudent.engine.cost_scale import CostScale
 from prudent.kernels.acyclic import least_behind, longest_ahead
-from prudent.kernels.counting import mean_costs, stop_below
+from prudent.kernels.counting import cost_range, mean_costs, stop_below
 from prudent.kernels.graphs import UNREACHED, best_luck
 from prudent.kernels.layout import layers, least_costs
 from prudent.kernels.search import downhill, lower_behind
@@ -93,6 +93,19 @@ class Prepared(Rows):
         rows = cut(self.outcome_start), self.outcome_start, self.probability, self.fine
         in_parts(mean_costs, len(self.fine), *rows, float(self.scale.stride), mean)
         return mean
+
+    @cached_property
+    def cost_range(self) -> tuple[int, int]:
+        """The least cost above 0, UNREACHED if there is none, and the largest cost, in levels."""
+        part = cut(self.outcome_start)
+        least, most = np.empty((2, len(part) - 1), dtype=np.int64)
+        in_parts(cost_range, len(self.cost), part, self.outcome_start, self.cost, least, most)
+        return min(int(least.min(initial=UNREACHED)), UNREACHED), int(most.max(initial=0))
+
+    @cached_property
+    def most_actions(self) -> int:
+        """The most actions of a state, at least 1."""
+        return int(np.diff(self.action_start).max(initial=1))
 
     @cached_property
     def free_blocks(self) -> Blocks:
@@ -257,7 +270,7 @@ def _named(function: Callable[[Prepared], T]) -> str:
 
 def choice_type(prepared: Prepared) -> type[Any]:
     """Return the smallest type that holds the number of an action within its state."""
-    most = int(np.diff(prepared.action_start).max(initial=1)) - 1
+    most = prepared.most_actions - 1
     return np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32
 
 

@@ -37,6 +37,7 @@ from prudent.results.plan import STATUS, Plan
 __all__ = ["content_of", "parse"]
 
 FORMAT, VERSION = "prudent-plan", 1
+DEVICES = ("cpu", "gpu")
 OBJECTIVES = ("exceedance", "var", "mean-plus-cvar", "worst-case")
 NUMBERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("alpha", "step", "expected_lower", "seconds"), ()),
@@ -46,7 +47,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 }
 """The plan's numbers, and the texts that each may be instead of a finite number."""
 
-TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status")
+TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status", "device")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
@@ -64,6 +65,7 @@ def content_of(plan: Plan) -> bytes:
         "prepared": _prepared_digest(policy.prepared, int(policy.plain_state.max()) + 1),
         "method": plan.method,
         "status": plan.status,
+        "device": plan.device,
         "notes": list(plan.notes),
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
@@ -106,6 +108,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         policy=policy,
         method=content["method"],
         status=content["status"],
+        device=content["device"],
         notes=tuple(content["notes"]),
         objective=None if content["objective"] is None else Achieved(*content["objective"]),
         **{name: float(content[name]) for name in NUMBERS},
@@ -113,13 +116,14 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
 
 
 def _check_content(content: dict[str, Any]) -> None:
-    """Refuse metadata that no plan has."""
+    """Refuse metadata that no plan has; those made before there were devices were made on the CPU."""
+    content.setdefault("device", "cpu")
     if set(content) != FIELDS:
         raise PrudentError(f"has or lacks the field {min(set(content) ^ FIELDS)[:60]!r}")
     for name in TEXTS:
         if not isinstance(content[name], str):
             raise PrudentError(f"{name} is not a text")
-    for name, known in (("method", METHODS), ("status", STATUS)):
+    for name, known in (("method", METHODS), ("status", STATUS), ("device", DEVICES)):
         if content[name] not in known:
             raise PrudentError(f"{name} is {_shown(content[name])}, which is not one of {', '.join(known)}")
     notes = content["notes"]

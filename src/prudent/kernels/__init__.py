@@ -8,7 +8,7 @@ source are removed when the package is imported.
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
 
@@ -67,16 +67,31 @@ class Compiler(Listener):
             if self._inside == 1:
                 self._announce(event.data["dispatcher"].py_func.__module__)
             return
-        with self._guard:
-            if self._depth == 0:
-                self._since = time.perf_counter()
-            self._depth += 1
+        self._start()
 
     def on_end(self, event: Event) -> None:
         """Stop the clock."""
         if event.kind == COMPILE:
             self._inside -= 1
             return
+        self._stop()
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count the time inside: another compiler is at work."""
+        self._start()
+        try:
+            yield
+        finally:
+            self._stop()
+
+    def _start(self) -> None:
+        with self._guard:
+            if self._depth == 0:
+                self._since = time.perf_counter()
+            self._depth += 1
+
+    def _stop(self) -> None:
         with self._guard:
             self._depth -= 1
             if self._depth == 0:

@@ -221,6 +221,20 @@ def mean_costs(counters, part, outcome_start, probability, cost, unit, mean):
             mean[a] = mean_cost(outcome_start[a], outcome_start[a + 1], probability, cost, unit)
 
 
+@njit(cache=True, nogil=True)
+def cost_range(counters, part, outcome_start, cost, least, most):
+    """Fill in, for each part, the least cost above 0, infinite if there is none, and the largest."""
+    while True:
+        k = draw(counters)
+        if k >= len(part) - 1:
+            return
+        low, high = np.iinfo(np.int64).max, 0
+        for o in range(outcome_start[part[k]], outcome_start[part[k + 1]]):
+            low = min(low, cost[o] if cost[o] > 0 else low)
+            high = max(high, cost[o])
+        least[k], most[k] = low, high
+
+
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False, error_model="numpy")
 def mean_cost(first, last, probability, cost, unit):
     """Return the expected cost of one action's outcomes, divided by ``unit``."""

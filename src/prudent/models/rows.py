@@ -66,7 +66,7 @@ class Rows:
         """The number of (state, action) pairs."""
         return len(self.outcome_start) - 1
 
-    @property
+    @cached_property
     def is_goal(self) -> BoolArray:
         """Whether a state is a goal, i.e. has no actions."""
         return np.asarray(np.diff(self.action_start) == 0)

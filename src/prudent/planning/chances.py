@@ -61,6 +61,7 @@ class Chances(Shown):
     seconds: float
     worst: bool = False  # whether these are least chances
     notes: tuple[str, ...] = ()  # which plans count, where that matters
+    device: str = "cpu"  # what they were computed on
 
     @property
     def gap(self) -> float:
@@ -78,7 +79,7 @@ class Chances(Shown):
         """
         rows = zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
         points = [dict(zip(("budget", "chance", "lower", "upper"), map(float, row), strict=True)) for row in rows]
-        names = ("worst", "step", "seconds", "notes")
+        names = ("worst", "step", "seconds", "notes", "device")
         return plain({"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}})
 
     def to_frame(self) -> DataFrame:
@@ -132,6 +133,7 @@ def chances(
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
+    device: str = "cpu",
 ) -> Chances:
     """Return the greatest chance of a total cost within each budget, or the least, with bounds: all from one sweep.
 
@@ -149,7 +151,7 @@ def chances(
         Return the least chance instead: no plan, however bad, has a smaller one.
     step : float, optional
         Round costs to multiples of this; the bounds enclose what that changes.
-    memory, time_limit, threads
+    memory, time_limit, threads, device
         As in :func:`prudent.solve`; running out of them is an error.
 
     Examples
@@ -166,7 +168,7 @@ def chances(
         raise PrudentError(f"budgets is {budgets!r}; it must be a sequence of numbers, such as [10, 20]")
     wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
     swept, endless = with_arrivals(model) if worst else (model, None)
-    job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads)
+    job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     if worst and job.step is not None and not prepare(swept).fine.any():
         job = replace(job, step=None)  # where runs end at once, no cost is left to be rounded
     attempt = _least if worst else _greatest
@@ -185,6 +187,7 @@ def chances(
         job.seconds,
         worst,
         (*model.notes, *_why_rounded(job, prepared), *who),
+        device,
     )
 
 

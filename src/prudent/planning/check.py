@@ -107,6 +107,7 @@ class Report(Shown):
         kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | {"acyclic": "boolean"}
         for item in fields(Forecast):
             kinds[f"forecast_{item.name}"] = "Int64" if item.type is int else "float64"
+        kinds["forecast_device"] = "object"
         return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
 
     def table(self) -> Table:
@@ -140,6 +141,8 @@ class Report(Shown):
                 ("solving takes", _duration(takes.seconds), f"about, at alpha {takes.alpha:g}"),
                 ("", shown_bytes(takes.memory), f"for up to {takes.levels:,} levels of {takes.step:g}"),
             ]
+            if takes.device == "gpu":
+                rows.append(("on", "gpu", "an NVIDIA GPU would be at least twice as fast (device=, --device)"))
             if takes.gap > 0:
                 rows.append(("gap", f"{takes.gap:,.3g}", f"about, between the bounds, by rounding to {takes.step:g}"))
         return rows

@@ -77,6 +77,7 @@ class Curve(Shown):
     alpha_min: float
     seconds: float
     _explored: Explored
+    device: str = "cpu"  # what it was computed on
 
     def __repr__(self) -> str:
         low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
@@ -164,7 +165,7 @@ class Curve(Shown):
         [10.0, 10.0]
         """
         about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
-        return plain({**about, "points": [asdict(point) for point in self._asked(alphas)]})
+        return plain({**about, "device": self.device, "points": [asdict(point) for point in self._asked(alphas)]})
 
     def to_frame(self, alphas: Iterable[float] | None = None) -> DataFrame:
         """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
@@ -269,6 +270,7 @@ def curve(
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
+    device: str = "cpu",
 ) -> Curve:
     """Return the optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
 
@@ -281,9 +283,9 @@ def curve(
     step : float, optional
         Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
         the bounds at ``alpha_min`` to be about a thousandth apart.
-    memory, time_limit, threads : optional
-        The most memory to use for tables, the most seconds, and how many threads; see :func:`prudent.solve`.  Running
-        out of time is an error.
+    memory, time_limit, threads, device : optional
+        The most memory to use for tables, the most seconds, how many threads, and ``"gpu"`` for a GPU; see
+        :func:`prudent.solve`.  Running out of time is an error.
 
     Examples
     --------
@@ -297,9 +299,8 @@ def curve(
     1.0000  1.9000  0  1.9000
     """
     check_model(model)
-    job = begin(
-        model, check_alpha(alpha_min, "alpha_min"), step=step, memory=memory, time_limit=time_limit, threads=threads
-    )
+    alpha_min = check_alpha(alpha_min, "alpha_min")
+    job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
         found = explored(job, f"the curve from alpha {job.alpha:g} on")
-    return Curve(model, job.alpha, job.seconds, found)
+    return Curve(model, job.alpha, job.seconds, found, device)

@@ -138,7 +138,7 @@ class Job:
         return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking),))
 
     def _with_threads(self, attempt: Callable[[Prepared], Stage[Found]]) -> Callable[[Prepared], Stage[Found]]:
-        """Let all threads work on the values that an attempt computes once."""
+        """Let all threads, or the device, work on the values that an attempt computes once."""
 
         def run(prepared: Prepared) -> Stage[Found]:
             with in_force(self.limits.without_time):
@@ -287,6 +287,7 @@ def begin(
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
+    device: str = "cpu",
     checkpoint: str | PathLike[str] | None = None,
     said: object = None,
 ) -> Job:
@@ -296,7 +297,7 @@ def begin(
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
-    limits, keeper = Limits.of(memory, time_limit, None, threads), None
+    limits, keeper = Limits.of(memory, time_limit, None, threads, device), None
     if checkpoint is not None:
         about = {"model": model.fingerprint, "alpha": alpha, "method": repr(said), "step": step}
         keeper = Checkpoint(checkpoint, about)

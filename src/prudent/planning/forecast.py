@@ -13,7 +13,7 @@ import numpy as np
 
 from prudent.engine.prepare import at_step, prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, solve_bytes
+from prudent.engine.sweep.estimate import advised_device, likely_levels, seconds_per_level, solve_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, TooLarge
@@ -60,6 +60,7 @@ class Forecast:
     memory: int  # bytes
     seconds: float
     gap: float  # between the bounds; 0 where costs are exact
+    device: str = "cpu"  # the one to advise: "gpu" where that is at least twice as fast, if there is one
 
 
 def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
@@ -77,7 +78,7 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
         levels = _levels(prepared, alpha)
         seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared), levels)
     memory = solve_bytes(prepared, levels) + PER_OUTCOME * model.n_outcomes
-    return Forecast(alpha, prepared.scale.step, levels, memory, seconds, 0.0)
+    return Forecast(alpha, prepared.scale.step, levels, memory, seconds, 0.0, advised_device(prepared, levels, seconds))
 
 
 def _levels(prepared: Prepared, alpha: float) -> int:

@@ -59,6 +59,7 @@ def plan_of(
         worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
         notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
+        device="cpu" if limits is None or limits.device is None else "gpu",
     )
 
 
@@ -92,6 +93,8 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
         notes += stage.notes
     elif status == "within_gap" and not stopped and deviation > 0:
         notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
+    if limits is not None and limits.device is not None and len(prepared.free_blocks[0]) <= prepared.n_states:
+        notes.append("cycles at no cost were swept on the CPU: the GPU sweeps models without them")
     if stopped == "memory" and limits is not None:
         would = "" if math.isnan(stage.needs) else f", about {shown_bytes(stage.needs)}"
         notes.append(

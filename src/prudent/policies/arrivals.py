@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from prudent.engine.places import ENOUGH, PART
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.level_layout import ENOUGH, PART
 from prudent.kernels.arrivals import Arrivals, collect, keep_played, mark_changing, mark_met
 from prudent.kernels.choices import mark_played
 from prudent.kernels.layout import layers

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from prudent.engine.device_rows import device_rows
 from prudent.engine.prepared import Prepared, recall, restrict
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.level_layout import level_layout
@@ -16,17 +17,18 @@ from prudent.engine.sweep.levels import LevelSweep, lengthened, new_table, windo
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
-from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, ratios
 from prudent.kernels.evaluation import follow
 from prudent.kernels.sweep import Base, Ends, Free, Workspace
 from prudent.kernels.sweep import Values as LevelValues
 from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import follow as follow_in_tiles
 from prudent.models.rows import FloatArray, owner
+from prudent.policies.device_chain import backward_on_device
 from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.forwards import MISSING, Followed, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, go_on, threads_in_force
+from prudent.runtime.limits import Limits, device_in_force, go_on, threads_in_force
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 
@@ -107,12 +109,13 @@ def _backward(
 def _backward_by_level(
     policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits | None
 ) -> FloatArray:
-    prepared, layout, arcs, levels = (
-        policy.prepared,
-        level_layout(policy.prepared),
-        free_arcs(policy.prepared),
-        policy.level + 1,
-    )
+    prepared, layout, levels = policy.prepared, level_layout(policy.prepared), policy.level + 1
+    device = device_in_force() if limits is None else limits.device
+    there = None if device is None else device_rows(device, prepared)
+    if there is not None:
+        excess, mean = backward_on_device(there, policy, base[0], base[2], mean_cost, limits, EVALUATING)
+        return np.stack([excess, _above(prepared, base, excess), mean])
+    arcs = free_arcs(prepared)
     costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
     unused = np.empty(0, dtype=np.int64)
     numbers, row = np.empty(prepared.n_actions), np.empty(prepared.n_states)
@@ -149,14 +152,20 @@ def _backward_by_level(
             progress.at(last)
     excess, mean, above = found
     if not layout.cyclic:
-        above[1:] = excess[1:] * (_ratio(base) * (1 + layout.error(np.arange(1, levels))))
+        above = _above(prepared, base, excess)
     return np.stack([excess, above, mean])
+
+
+def _above(prepared: Prepared, base: FloatArray, excess: FloatArray) -> FloatArray:
+    """Return an upper bound on the excess of a policy, by budget, where no cycles are free."""
+    above = excess * (_ratio(base) * (1 + level_layout(prepared).error(np.arange(len(excess)))))
+    above[0] = base[1, prepared.start]
+    return np.asarray(above)
 
 
 def _ratio(base: FloatArray) -> float:
     """Return how far the upper bound on the excess without budget is above it, at most."""
-    whole = base[0] > 0
-    return float((base[1][whole] / base[0][whole]).max(initial=1.0))
+    return float(max(ratio.max() for ratio in ratios(base[1], base[0])))
 
 
 def _backward_in_tiles(

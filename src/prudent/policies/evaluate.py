@@ -17,7 +17,7 @@ from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.forwards import MISSING, most_spent
 from prudent.policies.function import Function, follow_function, refuse_stuck
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, in_force
 
 __all__ = ["Policy", "evaluate", "restricted"]
 
@@ -38,6 +38,7 @@ def evaluate(
     tolerance: float = MISSING,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
+    device: str = "cpu",
 ) -> Distribution:
     """Return the distribution of the total cost of a policy: exact, or grouped where costs are rounded.
 
@@ -59,6 +60,9 @@ def evaluate(
         The most memory, in bytes or as ``"2GB"``; 0.8 of what is free by default.
     time_limit : float, optional
         Seconds, about, after which it is an error that the distribution is not finished.
+    device : str
+        ``"gpu"`` follows runs on a GPU, in models with cycles that all cost something, unless costs are rounded; see
+        :func:`prudent.solve`.
 
     Examples
     --------
@@ -71,14 +75,15 @@ def evaluate(
     check_model_and_policy(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
-    limits = Limits.of(memory, time_limit)
-    if isinstance(policy, BudgetPolicy):
-        if step is None:
-            return mixture([(share, _evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
-        policy = _by_names(policy)
-    if isinstance(policy, Mapping):
-        return _evaluate_table(restricted(model, policy), step, tolerance, limits)
-    return follow_function(model, policy, step, tolerance, limits)
+    limits = Limits.of(memory, time_limit, device=device)
+    with in_force(limits):
+        if isinstance(policy, BudgetPolicy):
+            if step is None:
+                return mixture([(share, _evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
+            policy = _by_names(policy)
+        if isinstance(policy, Mapping):
+            return _evaluate_table(restricted(model, policy), step, tolerance, limits)
+        return follow_function(model, policy, step, tolerance, limits)
 
 
 def check_model_and_policy(model: SSP, policy: Policy) -> None:

@@ -95,6 +95,7 @@ class Plan(Shown):
     max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
     objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
     notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
+    device: str = "cpu"  # what it was computed on
 
     @property
     def message(self) -> str:
@@ -259,7 +260,7 @@ class Plan(Shown):
         names = "method alpha step status cvar var expected expected_lower lower upper worst_case max_cvar objective"
         own = {name: getattr(self, name) for name in names.split()}
         sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}
-        return {"model": self.model.name, **own, **sizes, "seconds": self.seconds}
+        return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
 
     def table(self) -> Table:
         """Return what ``prudent solve`` prints.

@@ -1,4 +1,4 @@
-"""Limits of a solve: memory, time and threads; Ctrl-C; and the interface for checkpoints."""
+"""Limits of a solve: memory, time, threads and the device; Ctrl-C; and the interface for checkpoints."""
 
 import os
 import re
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.runtime.clock import now
+from prudent.runtime.gpu import Device, device_named
 
 __all__ = [
     "Keeper",
@@ -24,10 +25,12 @@ __all__ = [
     "Stopped",
     "available_memory",
     "cores",
+    "device_in_force",
     "go_on",
     "in_bytes",
     "in_force",
     "limits_in_force",
+    "room_on",
     "shown_bytes",
     "threads_in_force",
 ]
@@ -67,7 +70,7 @@ class Stopped(PrudentError):
 
 @dataclass
 class Limits:
-    """Memory, time and threads that a solve may use.
+    """Memory, time, threads and the device that a solve may use.
 
     Inside its context, Ctrl-C asks a solve to stop and return what it has; a second Ctrl-C interrupts it at once.
     """
@@ -76,6 +79,7 @@ class Limits:
     time_limit: float | None = None  # seconds, compilation not counted
     keeper: Keeper | None = None
     threads: int = 1
+    device: Device | None = None  # what to compute on; None: the CPU
     interrupted: bool = False
     partial: bool = True  # whether a sweep that is stopped is of use; if not, it raises Stopped
     began: float = field(default_factory=now)
@@ -90,6 +94,7 @@ class Limits:
         time_limit: float | None,
         keeper: Keeper | None = None,
         threads: int | None = None,
+        device: str = "cpu",
     ) -> "Limits":
         """Return the limits from a user's arguments; the default memory is 0.8 of what is available now."""
         if time_limit is not None:
@@ -99,7 +104,7 @@ class Limits:
             threads = cores()
         elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
             raise PrudentError(f"threads is {threads!r}; it must be a whole number from 1 to 1024")
-        return cls(most, time_limit, keeper, int(threads))
+        return cls(most, time_limit, keeper, int(threads), device_named(device))
 
     @property
     def left(self) -> float:
@@ -123,8 +128,8 @@ class Limits:
 
     @property
     def without_time(self) -> "Limits":
-        """The same memory and threads, without a limit on time: for values that an answer needs."""
-        return Limits(self.memory, threads=self.threads)
+        """The same memory, threads and device, without a limit on time: for values that an answer needs."""
+        return Limits(self.memory, threads=self.threads, device=self.device)
 
     def check(self, need: int, what: str, advice: str) -> None:
         """Refuse work that needs more memory than is allowed, before it takes any."""
@@ -186,6 +191,23 @@ def threads_in_force() -> int:
     """Return how many threads work here may use: 1 if no limits hold."""
     limits = limits_in_force()
     return 1 if limits is None else limits.threads
+
+
+def device_in_force() -> Device | None:
+    """Return the device that work here is to use, None for the CPU."""
+    limits = limits_in_force()
+    return None if limits is None else limits.device
+
+
+def room_on(device: Device, need: int, what: str) -> None:
+    """Refuse work that needs more of a device's memory than is free, before it takes any."""
+    if need > (free := device.free):
+        refused = TooLarge(
+            f"{what} would take {shown_bytes(need)} of the GPU's memory; {shown_bytes(free)} are free: round costs to "
+            "a larger step (step=, --step), or leave out device= (--device)"
+        )
+        refused.need = need
+        raise refused
 
 
 def cores() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 from prudent.kernels.team import new_counters
 from prudent.runtime.limits import threads_in_force
 
-__all__ = ["cut", "in_parts", "side_by_side"]
+__all__ = ["copy_together", "cut", "in_parts", "side_by_side"]
 
 GRAIN = 2**14
 """Items in a part: some ten microseconds of work."""
+
+COPIED = 2**20
+"""The fewest bytes that a thread is begun for, to copy them."""
 
 SHARE = 100_000
 """The fewest items that a thread is begun for: a few times what that takes."""
@@ -86,6 +90,22 @@ def in_parts(kernel: Callable[..., None], items: float, *arguments: object, most
     counters = new_counters()
     lanes = max(min(threads_in_force(), int(items / SHARE), most), 1)
     side_by_side(lanes, lambda lane: kernel(counters, *arguments))
+
+
+def copy_together(source: NDArray[Any], target: NDArray[Any], threads: int) -> None:
+    """Copy an array, with as many of the threads as it is worth; both are contiguous.
+
+    Where the target's memory is new, to take it is slower than to copy, and threads take it side by side.
+    """
+    source, target = source.reshape(-1), target.reshape(-1)
+    lanes = max(min(threads, target.nbytes // COPIED), 1)
+    cuts = [len(target) * i // lanes for i in range(lanes + 1)]
+
+    def copy(lane: int) -> None:
+        part = slice(cuts[lane], cuts[lane + 1])
+        target[part] = source[part]
+
+    side_by_side(lanes, copy)
 
 
 def _taken(number: int) -> list[_Hand]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALPHA",
+    "DEVICE",
     "FILE",
     "MEMORY",
     "PLAN",
@@ -47,6 +48,14 @@ MEMORY = click.option(
 TIME_LIMIT = click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this, if not finished.")
 THREADS = click.option(
     "--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]"
+)
+
+DEVICE = click.option(
+    "--device",
+    type=click.Choice(["cpu", "gpu"]),
+    default="cpu",
+    show_default=True,
+    help="gpu: on an NVIDIA GPU (needs CuPy, extra gpu); check says whether it pays.",
 )
 
 

@@ -14,6 +14,7 @@ import prudent
 from prudent.apps.cli import overviews
 from prudent.apps.cli.arguments import (
     ALPHA,
+    DEVICE,
     FILE,
     MEMORY,
     PLAN,
@@ -105,6 +106,7 @@ def main() -> None:
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
 @THREADS
+@DEVICE
 @click.option(
     "--checkpoint",
     type=FILE,
@@ -184,6 +186,7 @@ def solve(
 @click.option("--step", type=float, help="Round the costs to multiples of this, if PLAN looks at no budget.")
 @MEMORY
 @TIME_LIMIT
+@DEVICE
 @with_plot("the distribution")
 def evaluate(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
@@ -201,7 +204,8 @@ def evaluate(make: Make, plan: str, plot: str | None, as_json: bool, **asked: An
     result = prudent.evaluate(loaded.model, loaded.policy, **asked)
     keep_picture(plot, lambda: prudent.plot.distribution(result, alpha=loaded.alpha))
     if as_json:
-        print_json({"model": loaded.model.name, "method": loaded.method, **result.to_dict(loaded.alpha)})
+        about = {"model": loaded.model.name, "method": loaded.method, "device": asked["device"]}
+        print_json({**about, **result.to_dict(loaded.alpha)})
     else:
         print_distribution(loaded, result)
 

@@ -8,6 +8,7 @@ import click
 import prudent
 from prudent.apps.cli.arguments import (
     ALPHA,
+    DEVICE,
     MEMORY,
     POINTS,
     STEP,
@@ -69,6 +70,7 @@ def compare(
 @STEP
 @MEMORY
 @TIME_LIMIT
+@DEVICE
 @with_plot("the curve")
 def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
@@ -121,6 +123,7 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
 @MEMORY
 @TIME_LIMIT
 @THREADS
+@DEVICE
 def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
     """Print the greatest chance of a total cost of MODEL within each budget, or with --worst the least.
 

@@ -4,13 +4,15 @@ To add one, write a class like :class:`~prudent.engine.sweep.levels.LevelSweep` 
 """
 
 from prudent.engine.sweep.between import BetweenSweep
+from prudent.engine.sweep.device_levels import DeviceLevelSweep
+from prudent.engine.sweep.device_tiles import DeviceTileSweep
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import Backend, Task
 from prudent.engine.sweep.tiles import TileSweep
 
 __all__ = ["BACKENDS", "backend_for"]
 
-BACKENDS: tuple[type[Backend], ...] = (BetweenSweep, TileSweep, LevelSweep)
+BACKENDS: tuple[type[Backend], ...] = (BetweenSweep, DeviceTileSweep, DeviceLevelSweep, TileSweep, LevelSweep)
 
 
 def backend_for(task: Task, levels: float) -> type[Backend]:

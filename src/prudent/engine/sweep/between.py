@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.engine.places import lanes_of, turns_of
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.level_layout import lanes_of, turns_of
 from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay, rounding
 from prudent.errors import PrudentError

@@ -52,7 +52,8 @@ def budget_sweep(
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else _most_needed(prepared, base, worst, float(value), alpha, terms)
     threads = limits.threads if threads is None else threads
-    task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, min(most, best))
+    about = min(most, best), limits.device
+    task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     if (need := sweep_bytes(prepared, sure, aims, keep)) > limits.memory:
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)

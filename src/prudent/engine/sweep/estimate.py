@@ -14,13 +14,16 @@ from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
+from prudent.engine.sweep.device_tiles import TILE
 from prudent.engine.sweep.task import AT_FIRST, BOTH, EXCESS, PLAN, TIE, Task
+from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
-from prudent.runtime.limits import shown_bytes, threads_in_force
+from prudent.runtime.limits import device_in_force, shown_bytes, threads_in_force
 
 __all__ = [
+    "advised_device",
     "likely_levels",
     "memory_advice",
     "seconds_per_level",
@@ -43,6 +46,13 @@ TRIAL = 2 * 10**9
 AT_LEAST, ENOUGH = 4, 100_000
 """The fewest and the most levels that are swept to time them."""
 
+LAUNCH, BY_LEVEL, IN_TILES, UPLOAD, BEGIN = 8e-6, 3e-11, 5e-12, 5e-8, 0.5
+"""About what a GPU takes, in seconds: to launch a kernel, for an outcome on a level, the same in tiles, to lay out and
+upload an outcome, and to begin.  Measured on one H200."""
+
+WORTH = 2.0
+"""How many times faster a GPU must be to be advised."""
+
 MORE, BEYOND = "allow more (memory=, --memory)", 10**14
 """The advice to allow more memory, and the bytes that no machine has."""
 
@@ -60,7 +70,7 @@ def solve_bytes(prepared: Prepared, levels: int) -> int:
     """Return the memory that a solve of so many levels takes: with rounded costs, a bound and an evaluation as well."""
     if not prepared.scale.rounded:
         return sweep_bytes(prepared, levels)
-    largest = int(prepared.cost.max(initial=0))
+    largest = prepared.cost_range[1]
     looked_back, ahead = min(largest, levels) + 1, LAYERS * (largest + 1)
     if ahead * prepared.n_states > FOLLOWED:
         ahead = LAYERS * looked_back  # the policy is not followed so
@@ -140,11 +150,28 @@ def work_per_level(prepared: Prepared) -> float:
     return float(max(len(prepared.cost), 1) + (size[size > 1].astype(np.float64) ** 3).sum() / 3)
 
 
+def advised_device(prepared: Prepared, levels: int, seconds: float) -> str:
+    """Return the device to advise for a solve of so many levels that takes so many seconds on this machine's CPU.
+
+    A GPU needs many states side by side: it does not pay for small models, nor where one state waits for the other.
+    """
+    tiling = tiling_of(prepared) if prepared.acyclic else None
+    if prepared.scale.rounded or (tiling is None and len(prepared.free_blocks[0]) <= prepared.n_states):
+        return "cpu"  # bounds, or all of the sweep, stay there
+    if tiling is not None:
+        takes = tiling.n_layers * LAUNCH * (1 + levels / TILE) + len(tiling.work.cost) * levels * IN_TILES
+    else:
+        layers = 1 + int(prepared.free_depth.max(initial=0))
+        takes = levels * (layers * LAUNCH + len(prepared.cost) * BY_LEVEL)
+    return "gpu" if WORTH * (BEGIN + UPLOAD * len(prepared.cost) + takes) < seconds else "cpu"
+
+
 def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
     """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
     threads = threads_in_force()
-    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, levels, False, threads, TIE, levels)
+    about = levels, False, threads, TIE, levels, device_in_force()
+    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, *about)
     kind = backend_for(task, levels)
     few = min(max(threads * kind.sample // kind.outcomes(prepared), AT_LEAST), max(levels, 1), ENOUGH)
     while few > 1 and max(sweep_bytes(prepared, 2 * few), kind.trial_bytes(prepared, few)) > TRIAL:

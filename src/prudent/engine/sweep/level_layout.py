@@ -1,41 +1,24 @@
 """The layout of models for sweeping budgets level by level.
 
-States are numbered by *place*, in layers: the free moves of a layer lead to layers before it.  So on one level the
-states of a layer can be settled side by side, once the layers before are done.  Free cycles of a layer follow its other
-states; they are solved one after the other.
-
-Rows are copied in the order of places, as compact as they can be: a sweep reads all of them once for each level.
+:mod:`prudent.engine.places` says in which order; here is how exact sums over it are.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prudent.engine.places import lanes_of, places_of, turns_of
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import largest_rounding
-from prudent.kernels.graphs import UNREACHED
-from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
 from prudent.kernels.sweep import Places, Turns
-from prudent.kernels.team import new_counters
-from prudent.models.rows import FloatArray, IntArray, offsets
-from prudent.runtime.limits import threads_in_force
-from prudent.runtime.team import side_by_side
+from prudent.models.rows import FloatArray, IntArray
 
-__all__ = ["LevelLayout", "lanes_of", "level_layout", "turns_of"]
+__all__ = ["CLOSE", "LevelLayout", "level_layout"]
 
-PART = 4096
-"""Outcomes in a part: some 20 microseconds of one thread."""
 
-COPIED = 2**12
-"""Places whose rows are copied at a time."""
-
-MANY, NEAR = 2**16, 2**12
-"""States from which on their order matters, since their values outgrow the caches; and how many are close together."""
-
-ENOUGH = 250_000
-"""Outcomes times levels for each thread to be worth starting: about a millisecond."""
+CLOSE = 1e-9
+"""The most that rounding may take off a lower bound, relatively, at the most levels that are possible; mostly far fewer
+are swept.  Else it gets a field of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,94 +43,32 @@ class LevelLayout:
         runs = levels // self.least + 1.0
         return np.asarray(runs * (np.inf if self.cyclic else 2 * self.sums * self.unit), dtype=np.float64)
 
+    def lost(self, each: float, levels: int) -> float | FloatArray:
+        """Return a bound on the relative increase of U on each of the levels, given that of one choice among ties.
+
+        It is nan if that is not small.
+        """
+        level = np.arange(levels)
+        sums = self.sums * (level // self.least + 1.0)
+        lost = (1 + each) ** sums * (1 + self.error(level)) - 1
+        return lost if lost[-1] <= CLOSE else np.nan
+
     def lanes(self, levels: int, threads: int) -> int:
         """Return how many threads are worth starting for so many levels."""
         return lanes_of(self.turns, len(self.places.cost) * levels, threads)
 
 
-def lanes_of(turns: Turns, work: float, threads: int) -> int:
-    """Return how many threads are worth starting for so much work, in outcomes times levels."""
-    wide = len(turns.needed) / max(len(np.unique(turns.needed)), 1)  # parts side by side
-    return int(max(min(threads, work // ENOUGH, np.ceil(wide)), 1))
-
-
 @once
 def level_layout(prepared: Prepared) -> LevelLayout:
     """Return a model laid out for sweeping level by level."""
-    turns, depth = turns_of(prepared)
-    state = turns.state
-    place = np.empty(prepared.n_states, dtype=np.int32)
-    place[state] = np.arange(prepared.n_states, dtype=np.int32)
-    rows, action = _rows(prepared, state, place)
+    (turns, depth), (places, action) = turns_of(prepared), places_of(prepared)
     return LevelLayout(
         turns=turns,
-        places=Places(state, place, rows[0], prepared.action_start[:-1][state], *rows[1:]),
+        places=places,
         action=action,
-        start=int(place[prepared.start]),
+        start=int(places.place[prepared.start]),
         sums=depth + 1,
-        least=int(prepared.cost[prepared.cost > 0].min(initial=UNREACHED)),
+        least=prepared.cost_range[0],
         cyclic=len(turns.cycle) > 0,
         unit=largest_rounding(prepared),
     )
-
-
-@once
-def turns_of(prepared: Prepared) -> tuple[Turns, int]:
-    """Return the order in which states take their turn on a level, and the longest path of free moves.
-
-    A move is free here if its successor is looked up on the same level: with costs between levels, all that cost less
-    than one.
-    """
-    block_start, block_state, block_of = prepared.free_blocks
-    size, depth = np.diff(block_start), prepared.free_depth
-    cyclic = bool((size > 1).any())
-    # A layer has two sections, its free cycles being the second.
-    section = (2 * depth + (size > 1))[block_of] if cyclic else depth[block_of]
-    kind = np.int16 if section.max(initial=0) < 2**15 else np.int64
-    state = block_state if cyclic else _nearby(prepared)  # the states of a cycle stay together
-    state = state[np.argsort(section[state].astype(kind), kind="stable")]
-    numbers = np.unique(section)
-    starts = np.searchsorted(section[state], [*numbers, numbers[-1] + 1])
-    alone = numbers % 2 == 1 if cyclic else np.zeros(len(numbers), dtype=bool)
-    work = offsets(np.diff(prepared.arc_start)[state])
-    part_start, needed = cut(starts, alone, work, PART)
-    blocks, place = np.flatnonzero(size > 1), np.empty(prepared.n_states, dtype=np.int64)
-    place[state] = np.arange(prepared.n_states)
-    first = place[block_state[block_start[blocks]]]
-    order = np.argsort(first)
-    cycle_start = np.searchsorted(first[order], part_start)
-    return Turns(state, part_start, needed, cycle_start, blocks[order]), int(depth.max(initial=0))
-
-
-def _nearby(prepared: Prepared) -> IntArray:
-    """Return the states in an order in which successors are close: as they are numbered, if they are or cannot be."""
-    n, graph = prepared.n_states, (prepared.arc_start, prepared.successor)
-    order, inside = np.arange(n), np.zeros(n, dtype=bool)
-    if n < MANY:
-        return order
-    middle = slice((n - NEAR) // 2, (n + NEAR) // 2)
-    inside[middle] = True
-    if share_inside(*graph, order[middle], inside) > 0.5:
-        return order
-    found = np.empty(n, dtype=np.int64)
-    ball = found[: breadth_first(*graph, prepared.start, NEAR, found)].copy()
-    inside[middle], inside[ball] = False, True
-    if share_inside(*graph, ball, inside) < 0.75 or breadth_first(*graph, prepared.start, n, found) < n:
-        return order
-    return found
-
-
-def _rows(prepared: Prepared, state: IntArray, place: NDArray[np.int32]) -> tuple[list[Any], IntArray]:
-    """Return the rows by place, and the model's actions in their order."""
-    count = np.diff(prepared.action_start)[state]
-    action_start = offsets(count)
-    action = np.repeat(prepared.action_start[:-1][state] - action_start[:-1], count) + np.arange(action_start[-1])
-    outcome_start = offsets(np.diff(prepared.outcome_start)[action])
-    total, most = len(prepared.cost), int(prepared.cost.max(initial=0))
-    kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if most <= np.iinfo(kind).max)
-    new = [action_start, outcome_start, np.empty(total), np.empty(total, dtype=np.int32), np.empty(total, dtype=kind)]
-    old = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
-    counters = new_counters()
-    lanes = threads_in_force() if total > ENOUGH else 1
-    side_by_side(lanes, lambda lane: rows_by_place(old, state, place, tuple(new), COPIED, counters))
-    return new, action

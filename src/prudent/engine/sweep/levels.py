@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.level_layout import LevelLayout, level_layout
+from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
 from prudent.engine.sweep.task import Backend, Tables, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
@@ -22,14 +22,10 @@ from prudent.runtime.team import side_by_side
 
 __all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
 
-CLOSE = 1e-9
-"""The most that rounding may take off a lower bound, relatively, at the most levels that are possible; mostly far fewer
-are swept.  Else it gets a field of its own."""
-
 
 def window_of(prepared: Prepared, most: int) -> int:
     """Return how many levels of values a sweep to level ``most`` has to keep."""
-    return min(int(prepared.cost.max(initial=0)), most) + 1
+    return min(prepared.cost_range[1], most) + 1
 
 
 def new_table(layout: LevelLayout, *fields: FloatArray) -> FloatArray:
@@ -74,8 +70,7 @@ class LevelSweep(Backend):
         self._known = Known(prepared.mean_cost[layout.action], task.worst.value[places.state], task.first_choice[0])
         most = int(np.diff(prepared.action_start).max(initial=1))
         self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(task.threads)]
-        whole = base.excess > 0
-        self._sure = float((base.low[whole] / base.excess[whole]).min(initial=1.0)) if aims.plan else 1.0
+        self._sure = task.sure
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -121,7 +116,7 @@ class LevelSweep(Backend):
 
     @property
     def _furthest(self) -> int:
-        return UNREACHED if self.task.keep else int(self.task.prepared.cost.max(initial=0))
+        return UNREACHED if self.task.keep else self.task.prepared.cost_range[1]
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
@@ -155,12 +150,7 @@ class LevelSweep(Backend):
     @property
     def lost(self) -> float | FloatArray:
         """Bound on the relative increase of U, by level, by choices among ties and rounding; nan if it is not small."""
-        if not self.task.aims.plan:
-            return np.nan
-        levels = np.arange(self.done)
-        sums = self.layout.sums * (levels // self.layout.least + 1.0)
-        lost = (1 + self._lost_each) ** sums * (1 + self.layout.error(levels)) - 1
-        return lost if lost[-1] <= CLOSE else np.nan
+        return self.layout.lost(self._lost_each, self.done) if self.task.aims.plan else np.nan
 
     @property
     def choice(self) -> NDArray[Any]:

@@ -6,17 +6,20 @@ saved in a checkpoint and resumed from it.  A checkpoint that does not fit the t
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.values.expected_cost import ratios
 from prudent.engine.values.worst_case import WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.kernels.sweep import Aims, Base, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
 
 __all__ = [
@@ -68,12 +71,20 @@ class Task:
     threads: int = 1
     tie: float = TIE
     levels: float = np.inf  # about how many levels will be swept at most
+    device: Device | None = None  # what to sweep on; None: the CPU
 
-    @property
+    @cached_property
     def first_choice(self) -> NDArray[Any]:
         """The actions for no budget, by their numbers within their states: (1, n_states)."""
         number = self.choice - self.prepared.action_start[:-1]
         return np.asarray(number.astype(choice_type(self.prepared))[None])
+
+    @property
+    def sure(self) -> float:
+        """How far the lower bound on U without budget is below it, at most, as a factor; 1 unless both are swept."""
+        if self.aims != BOTH:
+            return 1.0
+        return float(min(ratio.min() for ratio in ratios(self.base.low, self.base.excess)))
 
     def workspace(self) -> Workspace:
         """Return a workspace for solving free cycles."""
@@ -123,6 +134,7 @@ class Backend(ABC):
     sample: ClassVar[int] = SAMPLE  # outcomes times levels that are swept to time them
     first: ClassVar[int] = 63  # levels that are swept before the first check of how far to go
     least: ClassVar[float] = 0.0  # no value is below it
+    device: ClassVar[str] = "cpu"  # what it sweeps on
 
     def __post_init__(self) -> None:
         self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.base]

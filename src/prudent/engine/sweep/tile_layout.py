@@ -122,6 +122,13 @@ class Tiling:
         scratch = MOST_SCRATCH // (8 * self.scratch_rows * levels) if self.work.cyclic.any() else threads
         return int(max(min(threads, self.weight[-1] * levels // LEAST, each, scratch), 1))
 
+    def lost(self, each: float, levels: int) -> float:
+        """Return a bound on the relative increase of U, given that of one choice among ties; nan with cycles."""
+        if self.least > 0:
+            return np.nan
+        error = float(self.error(np.array([levels]))[0])
+        return float((1 + each) ** self.sums * (1 + error) - 1)
+
     def error(self, levels: IntArray) -> FloatArray:
         """Return a bound on the relative rounding error of values at each of the levels."""
         runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0

@@ -86,10 +86,7 @@ class TileSweep(Backend):
         self._window = Window(self.tiling, task.most, task.aims.plan, task.threads, task.levels)
         first = task.base.excess if task.aims.plan else task.base.low
         self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
-        self._sure = 1.0
-        if task.aims == (True, True):
-            whole = task.base.excess > 0
-            self._sure = float((task.base.low[whole] / task.base.excess[whole]).min(initial=1.0))
+        self._sure = task.sure
         # Memory that is not written to is not taken, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
         self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
@@ -107,10 +104,7 @@ class TileSweep(Backend):
     @property
     def lost(self) -> float:
         """Bound on the relative increase of U by choices among ties, rounding included; nan where there are cycles."""
-        if self.tiling.least > 0:
-            return np.nan
-        error = float(self.tiling.error(np.array([self.done]))[0])
-        return float((1 + self._lost_each) ** self.tiling.sums * (1 + error) - 1)
+        return self.tiling.lost(self._lost_each, self.done)
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:

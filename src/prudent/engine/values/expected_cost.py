@@ -47,11 +47,14 @@ numbers only make them wide.  In an acyclic model one pass (:mod:`prudent.kernel
 refined ones, and adds up both errors instead, rounding up at every step.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from prudent.engine.device_rows import device_rows
 from prudent.engine.prepared import PASSES, Prepared, once, remember, restrict_to
 from prudent.engine.values.bellman import (
     UNIT,
@@ -64,6 +67,7 @@ from prudent.engine.values.bellman import (
     rounding,
     solve_bellman,
 )
+from prudent.engine.values.device_values import device_expected
 from prudent.engine.values.large_components import LargeBlock
 from prudent.kernels.backward_induction import solve_backwards
 from prudent.kernels.blocks import (
@@ -80,9 +84,11 @@ from prudent.kernels.graphs import almost_sure, among_themselves
 from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.runtime.gpu import Device
+from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import in_parts
 
-__all__ = ["Expected", "least_expected_cost", "share_expected", "surely_expected"]
+__all__ = ["Expected", "claim_terms_on", "least_expected_cost", "ratios", "share_expected", "surely_expected"]
 
 ROUGHLY, TOTALS = 1e-3, 1e-9
 """The relative residuals to which corrections, and totals of errors, are solved."""
@@ -92,6 +98,9 @@ REFINEMENTS = 100
 
 CLOSE = 4e-13
 """Bounds relative to the cost are taken if they are this close; otherwise values are refined."""
+
+TOGETHER = 2**15
+"""Ratios that are found at a time."""
 
 LEAST = 2.0**-96
 """The least error of a gap, relative to the value, where none is known: two floats hardly have more digits."""
@@ -151,6 +160,8 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
     """Return the least expected cost; ``first`` is a proper policy to begin with, if one is known."""
     if prepared.acyclic:
         return _backwards(prepared)
+    if (found := _on_device(prepared)) is not None:
+        return found
     free = _free_choice(prepared)
     if free is None:
         return _Equations(prepared).least(first)
@@ -159,6 +170,35 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
     choice[acting] = kept[found.choice[acting]]
     return replace(found, prepared=prepared, choice=choice)
+
+
+def _on_device(prepared: Prepared) -> Expected | None:
+    """Return the least expected cost as the device in force finds it, or None if there is none, or that is no use."""
+    device = device_in_force()
+    if device is None or device_rows(device, prepared) is None:
+        return None
+    found = device_expected(device, prepared, claim_terms_on(device, prepared), CLOSE)
+    return None if found is None else Expected(prepared, *found)
+
+
+def claim_terms_on(device: Device, prepared: Prepared) -> tuple[Any, Any]:
+    """Return what the claim needs of a model, on a device by place: rounding errors, and what is above values."""
+    rows = device_rows(device, prepared)
+    assert rows is not None, "only models that are on the device are claimed there"
+
+    def make() -> tuple[Any, Any]:
+        return rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
+
+    return device.once(prepared, make, "claim")
+
+
+def _above(prepared: Prepared) -> FloatArray:
+    """Return what to add to values for the costs before normalising, best luck in levels; 0 if some are below 0."""
+    scale, state_of = prepared.scale, prepared.members.state_of
+    luck = np.zeros(prepared.n_states)
+    luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
+    luck[prepared.start] = scale.start_luck / scale.stride
+    return luck if (luck >= 0).all() else np.zeros_like(luck)
 
 
 def _backwards(prepared: Prepared) -> Expected:
@@ -295,11 +335,7 @@ class _Equations:
 
     def _relative(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:
         """Return the costs before normalising, and the factor with which they serve as Y."""
-        scale, state_of = self.prepared.scale, self.prepared.members.state_of
-        luck = np.zeros(self.prepared.n_states)
-        luck[state_of[state_of >= 0]] = scale.unrounded(scale.luck[state_of >= 0])
-        luck[self.prepared.start] = scale.start_luck / scale.stride
-        cost = refined.high + luck if (luck >= 0).all() else refined.high
+        cost = refined.high + _above(self.prepared)
         return cost, self._factor(refined, choice, cost, np.zeros_like(cost))
 
     def _totalled(self, refined: _Refined, choice: IntArray) -> tuple[FloatArray, float]:
@@ -330,6 +366,13 @@ class _Equations:
         in_parts(claim_factors, len(self.prepared.cost), *known, least, most)
         factor = float(least.max()) * (1 + CLOSE)
         return factor if factor <= float(most.min()) * (1 - CLOSE) else np.inf
+
+
+def ratios(above: FloatArray, below: FloatArray) -> Iterator[FloatArray]:
+    """Yield the ratios of values, such as bounds, to others, 1 where those are 0: some at a time, in the caches."""
+    for first in range(0, len(below), TOGETHER):
+        under = below[first : first + TOGETHER]
+        yield np.divide(above[first : first + TOGETHER], under, out=np.ones(len(under)), where=under > 0)
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

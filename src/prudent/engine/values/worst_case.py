@@ -6,14 +6,19 @@ This is the least solution, in whole numbers, so nothing is rounded.  It is an e
 probability 0 do not count, and a free loop that is left with probability 1 is harmless.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared, once, restrict
+from prudent.engine.values.device_values import device_worst_case
 from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, may_end, worst_case
 from prudent.models.rows import IntArray
+from prudent.runtime.gpu import Device
+from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import cut, in_parts
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_worst_case", "worst_case_of"]
@@ -24,7 +29,12 @@ class WorstCase:
     """The least worst case from every prepared state, in levels; UNREACHED stands for infinite."""
 
     value: IntArray  # (n_states,)
-    action_value: IntArray  # (n_actions,)  the least worst case after this action
+    after: IntArray | Callable[[], IntArray]  # (n_actions,)  that after each action, or what returns it
+
+    @cached_property
+    def action_value(self) -> IntArray:
+        """The least worst case after each action, (n_actions,)."""
+        return self.after() if callable(self.after) else self.after
 
     def at(self, state: int) -> float:
         """Return the least worst case from a state as a float, infinite where no policy bounds it."""
@@ -41,6 +51,9 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         order = prepared.order
         in_parts(worst_ahead, len(prepared.cost), *order.backwards, *rows, value, action_value, most=order.width)
         return WorstCase(value, action_value)
+    device = device_in_force()
+    if device is not None and (found := _on_device(device, prepared)) is not None:
+        return found
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
@@ -55,8 +68,24 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         *prepared.free_blocks,
         value,
     )
+    return WorstCase(value, _after(prepared, value))
+
+
+def _after(prepared: Prepared, value: IntArray) -> IntArray:
+    """Return the least worst case after each action, given that of each state."""
     total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
-    return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
+    return np.asarray(np.maximum.reduceat(total, prepared.outcome_start[:-1]))
+
+
+def _on_device(device: Device, prepared: Prepared) -> WorstCase | None:
+    """Return the least worst case as a device finds it, or None if it does not."""
+    found = device_worst_case(device, prepared)
+    if found is None:
+        return None
+    value, after, rows = found
+    worst = WorstCase(value, lambda: _after(prepared, value))
+    rows.known.append((worst, after))  # so a sweep there need not ask for it; nor does it keep the device's memory
+    return worst
 
 
 def _never_bounded(prepared: Prepared) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep import estimate
-from prudent.engine.sweep.estimate import likely_levels, seconds_per_level, sweep_bytes, within_levels
+from prudent.engine.sweep.estimate import advised_device, likely_levels, seconds_per_level, sweep_bytes, within_levels
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, Task
 from prudent.engine.values.expected_cost import least_expected_cost
@@ -93,3 +93,14 @@ def test_a_level_takes_time_and_none_is_tried_where_there_is_no_room(monkeypatch
     assert 0 < seconds_per_level(prepared, least, 1000) < np.inf
     monkeypatch.setattr(estimate, "TRIAL", 100)
     assert np.isnan(seconds_per_level(prepared, least, 1000))
+
+
+def test_a_gpu_is_advised_where_many_states_are_side_by_side_and_the_cpu_takes_long():
+    game, loop = prepare(prudent.domains.betting_game()), prepare(prudent.build("s", LOOP))
+    for prepared in (game, loop):
+        assert [advised_device(prepared, 100, seconds) for seconds in (0.1, 100.0)] == ["cpu", "gpu"]
+    assert advised_device(loop, 10**9, 100.0) == "cpu"  # a launch for each level takes longer
+    assert advised_device(prepare(prudent.build("s", LOOP), 0.7), 100, 100.0) == "cpu"  # costs are rounded
+    free = {"s": {"a": [(0.5, "t", 0), (0.5, "g", 1)]}, "t": {"b": [(0.5, "s", 0), (0.5, "g", 2)]}}
+    assert advised_device(prepare(prudent.build("s", free)), 100, 100.0) == "cpu"  # cycles at no cost
+    assert prudent.check(prudent.domains.figure_2()).forecast.device == "cpu"

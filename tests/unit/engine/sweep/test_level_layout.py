@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from tests.strategies import cases, examples, solvable
 
 import prudent
+from prudent.engine import places as layout_module
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep import level_layout as layout_module
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.bounded import beneath
 from prudent.engine.sweep.level_layout import level_layout

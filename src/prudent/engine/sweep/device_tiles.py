@@ -1,0 +1,214 @@
+"""The backend that sweeps in tiles on a device: models without cycles.
+
+Nodes, layers and what is known at both ends of the budget axis are those of :mod:`prudent.engine.sweep.tile_layout`,
+and so is the guarantee: a device's sums have the same terms, each rounded once.  A launch settles the nodes of one
+layer for all levels of a tile (``prudent/kernels/cuda/tiles.cu``).  Every node has a row of its own, in which levels
+take turns.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.sweep.device_policy import DevicePolicy, policy_bytes
+from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
+from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
+from prudent.errors import PrudentError
+from prudent.kernels.sweep import Aims
+from prudent.models.rows import owner
+from prudent.runtime.gpu import BLOCK, Device
+from prudent.runtime.limits import Arrays, room_on
+
+__all__ = ["TILE", "DeviceTileSweep", "device_model"]
+
+TILE, SHORTEST, SHARE = 2048, BLOCK, 0.5
+"""The most levels of a tile, and the fewest; the most of the free memory that tables take for tiles longer than that.
+"""
+
+OUTCOME = np.dtype([("probability", np.float64), ("successor", np.int32), ("back", np.int32)])
+
+
+@dataclass
+class DeviceTileSweep(Backend):
+    """A sweep in tiles on a device."""
+
+    batch: ClassVar[int] = 10_000_000_000
+    first: ClassVar[int] = 511
+    device: ClassVar[str] = "gpu"
+
+    tiling: Tiling = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        task, prepared, device, aims = self.task, self.task.prepared, self.task.device, self.task.aims
+        tiling = tiling_of(prepared)
+        assert device is not None and tiling is not None, "it serves only tasks that have both"
+        self.tiling, self._model, work = tiling, device_model(device, tiling), tiling.work
+        n, first = tiling.n_nodes, task.base.excess if aims.plan else task.base.low
+        known = known_of(tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
+        late = int(work.delay[: prepared.n_states].max(initial=0))
+        self.tile, self._width = self._sizes(device)
+        need = 8 * n * self._width * (2 if aims.plan else 1) + 40 * n + 8 * len(known.action_worst)
+        room_on(device, need + (policy_bytes(task, self.tile, late) if aims.plan else 0), "the tables")
+        kind = choice_type(prepared)
+        self._kernels = device.kernels("tiles", CHOICE=kind)
+        self._base = device.up(known.excess), device.up(known.mean)
+        ends = known.worst, known.action_worst, known.calm, known.choice.astype(kind)
+        self._ends = tuple(device.up(each) for each in ends)
+        self._tables = [device.new(n * self._width if used else 1, np.float64) for used in (True, aims.plan)]
+        self._lost = device.new(1, np.float64)
+        self._policy = DevicePolicy(device, task, self.tile, late) if aims.plan else None
+        self._sure = task.sure
+        past, about = tiling.back, (task.terms.slope, aims.plan, self._model.delay)
+        self._kernels.each("fill_past", n * past, 1 - past, past, self._width, *about, *self._base, *self._tables)
+
+    def _sizes(self, device: Device) -> tuple[int, int]:
+        """Return the length of tiles, and how many levels rows hold: all, or those of a tile and before it."""
+        task, back = self.task, self.tiling.back
+        most = int(min(task.most, task.levels)) + 1
+        fits = int(SHARE * device.free) // (16 * self.tiling.n_nodes) - back
+        tile = max(min(fits, TILE, most), min(SHORTEST, most))
+        return tile, back + tile + 1
+
+    @classmethod
+    def serves(cls, task: Task, levels: float) -> bool:
+        """Return whether there is a device, and a model without cycles."""
+        prepared = task.prepared
+        if task.device is None or task.keep or prepared.between or not prepared.acyclic:
+            return False
+        tiling = tiling_of(prepared)
+        return tiling is not None and tiling.back < 2**30 and len(tiling.work.cost) < 2**32
+
+    @classmethod
+    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
+        """Return 0: the values are on the device."""
+        return 0
+
+    @classmethod
+    def outcomes(cls, prepared: Prepared) -> int:
+        """Return how many outcomes are added up on a level: those of lists that actions share once."""
+        tiling = tiling_of(prepared)
+        return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
+
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        self._widen(last)
+        while self.done < last:
+            self._settle(self.done, min(self.done + self.tile, last))
+
+    def _settle(self, first: int, last: int) -> None:
+        """Settle a tile."""
+        task, model, width, policy = self.task, self._model, self._width, self._policy
+        ring, rows = (self._tables[1], 1) if policy is None else (policy.ring, policy.rows)
+        if policy is not None:
+            policy.row(last - 1)
+        about = first, last, width, rows, task.prepared.n_states, *task.terms, task.tie, task.aims.plan
+        known = *self._base, *self._ends, *self._tables, ring, self._lost
+        for begin, end in zip(model.layer[:-1], model.layer[1:], strict=True):
+            grid = end - begin, -(-(last - first) // BLOCK)
+            self._kernels.blocks("settle_nodes", grid, *about, model.node[begin:end], *model.rows, model.delay, *known)
+        if policy is not None:
+            policy.send(max(last - policy.late, policy.sent))
+        self._note(first, last)
+        self.done = last
+
+    def _note(self, first: int, last: int) -> None:
+        """Record the values of the start that a tile has found."""
+        device, aims, width = self._model.device, self.task.aims, self._width
+        begin, column = self.task.prepared.start * width, np.arange(first, last) % width
+        excess = device.down(self._tables[0][begin : begin + width])[column]
+        self.found[0, first:last] = excess if aims.plan else 0.0
+        if aims.bound:
+            self.found[1, first:last] = excess * (self._sure * (1 - self.tiling.error(np.arange(first, last))))
+        if aims.plan:
+            self.found[2, first:last] = device.down(self._tables[1][begin : begin + width])[column]
+
+    @property
+    def _lost_each(self) -> float:
+        """The largest relative increase of U by one choice among actions that tie."""
+        return float(self._model.device.down(self._lost)[0])
+
+    @property
+    def lost(self) -> float:
+        """Bound on the relative increase of U by choices among ties, rounding included."""
+        return self.tiling.lost(self._lost_each, self.done)
+
+    @property
+    def choice(self) -> NDArray[Any]:
+        """The actions of the settled levels."""
+        if self._policy is None:
+            return self.task.first_choice
+        self._policy.send(self.done)
+        self._policy.finish()
+        return self._policy.table[: self.done]
+
+    def packed(self) -> Arrays:
+        """Return the arrays needed to resume from here."""
+        excess, mean = (self._model.device.down(table) for table in self._tables)
+        found, lost = np.ascontiguousarray(self.found[:, : self.done]), np.array([self._lost_each])
+        return {"found": found, "choice": self._so_far(), "excess": excess, "mean": mean, "lost": lost}
+
+    def _so_far(self) -> NDArray[Any]:
+        """Return the actions of the settled levels, while some rows are not finished."""
+        if self._policy is None:
+            return self.task.first_choice
+        policy = self._policy
+        policy.finish()
+        table = policy.table[: self.done].copy()
+        ring = self._model.device.down(policy.ring)
+        for b in range(policy.sent, self.done):
+            table[b] = ring[b % policy.rows]
+        return table
+
+    def resume(self, kept: Arrays) -> None:
+        """Resume from packed arrays, or from the kept result of a finished sweep."""
+        done, wanted = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
+        device, finished = self._model.device, "excess" not in kept  # then only its result was kept
+        if not finished:
+            sizes = self.tiling.n_nodes * self._width, len(self._tables[1])
+            wanted = {name: ((size,), np.float64) for name, size in zip(("excess", "mean"), sizes, strict=True)}
+            wanted["lost"] = (1,), np.float64
+            if kept.get("excess", np.empty(0)).shape != (sizes[0],):
+                raise PrudentError(MISFIT)
+        self._check(kept, wanted)
+        self._lost = device.up(np.array([np.nan]) if finished else kept["lost"])
+        if not finished:
+            self._tables = [device.up(kept["excess"]), device.up(kept["mean"])]
+        if self._policy is not None:
+            self._policy.resume(kept["choice"])
+        self.done, self.found = done, kept["found"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """A model without cycles on a device."""
+
+    device: Device
+    node: Any  # (n_nodes,)  int32, by layer
+    layer: list[int]  # (n_layers + 1,)  where layers begin
+    rows: tuple[Any, Any, Any, Any]  # action_start, outcome_start (uint32), outcomes, mean_cost
+    delay: Any  # (n_nodes,)  int32
+
+
+def device_model(device: Device, tiling: Tiling) -> _Model:
+    """Return a tiling on a device."""
+
+    def make() -> _Model:
+        work = tiling.work
+        room_on(device, 16 * len(work.cost) + 16 * len(work.mean_cost) + 16 * tiling.n_nodes, "the model")
+        source = owner(work.outcome_start[work.action_start])
+        outcome = np.empty(len(work.cost), dtype=OUTCOME)
+        outcome["probability"], outcome["successor"] = work.probability, work.successor
+        outcome["back"] = work.cost + work.delay[source] - work.delay[work.successor]
+        starts = (device.up(start.astype(np.uint32)) for start in (work.action_start, work.outcome_start))
+        node = work.group_node[work.group_start[:-1]]
+        up = device.up
+        rows = *starts, up(outcome.view(np.float64)), up(work.mean_cost)
+        return _Model(
+            device, up(node.astype(np.int32)), tiling.layer_start.tolist(), rows, up(work.delay.astype(np.int32))
+        )
+
+    return device.once(tiling, make, "model")

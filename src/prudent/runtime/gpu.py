@@ -1,0 +1,208 @@
+"""A GPU: arrays there and back, kernels by name, and copies to the host while kernels go on.
+
+The only module that imports CuPy, when a GPU is asked for.  The rest of the package knows :class:`Device` alone; in
+tests a stand-in with the same methods has NumPy arrays and NumPy kernels.  Kernels are CUDA files in
+``prudent/kernels/cuda``, compiled when first used, without fast-math: IEEE doubles, some multiply-adds fused.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError, TooLarge
+from prudent.kernels import compiler
+
+__all__ = ["BLOCK", "Device", "Kernels", "Known", "device_named", "open_gpu", "remembered"]
+
+BLOCK, LONE = 128, 1024
+"""Threads in a block; and in one that is alone."""
+
+SOURCES = Path(__file__).parent.parent / "kernels" / "cuda"
+
+INSTALL = (
+    "install CuPy with: pip install 'prudent[gpu]' for CUDA 13, or 'prudent[gpu12]' for CUDA 12; or leave out device="
+)
+
+C_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int32": "int", "int64": "long long"}
+
+OWNERS = 2
+"""How many owners' things a device keeps: a refined model and the one before."""
+
+Known = list[tuple[object, dict[str, Any]]]
+
+IN_C: dict[type, Callable[[Any], Any]] = {bool: np.int32, int: np.int64, float: np.float64}
+"""Numbers as kernels take them: flags are ``int`` there, whole numbers ``long long``, others ``double``."""
+
+T = TypeVar("T")
+
+
+class Kernels(Protocol):
+    """The kernels of one file, compiled for some types."""
+
+    def each(self, name: str, items: int, *arguments: Any) -> None:
+        """Launch a kernel with a thread for each item; their number is its first argument."""
+
+    def blocks(self, name: str, grid: tuple[int, int], *arguments: Any) -> None:
+        """Launch a kernel with a block of threads for each pair of numbers below those of ``grid``."""
+
+    def alone(self, name: str, *arguments: Any) -> None:
+        """Launch a kernel with one block, whose threads can wait for each other."""
+
+
+class Device(Protocol):
+    """What the package needs of a device; its arrays have a shape, slices and a type, and nothing else is used."""
+
+    name: str
+
+    @property
+    def free(self) -> int:
+        """The bytes of memory that are free."""
+
+    def up(self, array: NDArray[Any]) -> Any:
+        """Return a copy on the device."""
+
+    def down(self, array: Any) -> NDArray[Any]:
+        """Return a copy on the host, once all work before is done."""
+
+    def new(self, size: int | tuple[int, ...], kind: Any) -> Any:
+        """Return zeros on the device."""
+
+    def kernels(self, file: str, **types: Any) -> Kernels:
+        """Return the kernels of a file, compiled with these types."""
+
+    def take(self, array: Any, index: Any) -> Any:
+        """Return the entries of an array that an array of indices names."""
+
+    def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
+        """Begin to copy to the host, once all work so far is done; return what waits for the copy and returns it."""
+
+    def once(self, owner: object, make: Callable[[], T], name: str) -> T:
+        """Return what was made for an owner under a name; make it the first time, and again if others came between."""
+
+
+def remembered(known: Known, owner: object, make: Callable[[], T], name: str) -> T:
+    """Return what is ``known`` of an owner under a name; make it if need be, and forget the oldest owner."""
+    things = next((things for each, things in known if each is owner), None)
+    if things is None:
+        known.append((owner, things := {}))
+        del known[:-OWNERS]
+    if name not in things:
+        things[name] = make()
+    found: T = things[name]
+    return found
+
+
+def device_named(name: str) -> Device | None:
+    """Return the device that a user names, None for the CPU; refuse other names, and a GPU that is not there."""
+    if name not in ("cpu", "gpu"):
+        raise PrudentError(f"device is {name!r}; it must be 'cpu' or 'gpu'")
+    return open_gpu() if name == "gpu" else None
+
+
+def open_gpu() -> Device:
+    """Return the GPU, or say why there is none."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise PrudentError(f"device 'gpu' needs CuPy, which cannot be imported ({error}): {INSTALL}") from None
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # no driver, or one that is too old: CuPy has many ways to say so
+        raise PrudentError(f"device 'gpu': CuPy finds no GPU ({error}): {INSTALL}") from None
+    if count == 0:
+        raise PrudentError("device 'gpu': this machine has no GPU that CUDA can use; leave out device=")
+    return _Gpu(cupy)
+
+
+class _Gpu:
+    """A GPU by way of CuPy."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self.name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
+        self._copying = cupy.cuda.Stream(non_blocking=True)
+        self._known: Known = []
+        self._lock = RLock()
+        self._kernels: dict[tuple[Any, ...], _Module] = {}
+
+    @property
+    def free(self) -> int:
+        return int(self._cupy.cuda.runtime.memGetInfo()[0] + self._cupy.get_default_memory_pool().free_bytes())
+
+    def up(self, array: NDArray[Any]) -> Any:
+        return self._within(lambda: self._cupy.asarray(array))
+
+    def down(self, array: Any) -> NDArray[Any]:
+        return np.asarray(self._cupy.asnumpy(array))
+
+    def new(self, size: int | tuple[int, ...], kind: Any) -> Any:
+        return self._within(lambda: self._cupy.zeros(size, dtype=kind))
+
+    def _within(self, make: Callable[[], Any]) -> Any:
+        """Return an array that is made, or say that the memory does not do: others may have taken it meanwhile."""
+        try:
+            return make()
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise TooLarge(f"the GPU's memory does not do ({error}): leave out device= (--device)") from None
+
+    def kernels(self, file: str, **types: Any) -> "_Module":
+        named = {name: C_TYPES[np.dtype(kind).name] for name, kind in types.items()}
+        key = file, *named.items()
+        if key not in self._kernels:
+            self._kernels[key] = _Module(self._cupy, file, named)
+        return self._kernels[key]
+
+    def take(self, array: Any, index: Any) -> Any:
+        return self._within(lambda: array[index])
+
+    def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
+        cupy = self._cupy
+        ready, done = cupy.cuda.Event(disable_timing=True), cupy.cuda.Event(disable_timing=True)
+        ready.record()
+        held = cupy.cuda.alloc_pinned_memory(array.nbytes)  # from a pool, so it is there again the next time
+        there: NDArray[Any] = np.frombuffer(held, dtype=array.dtype, count=array.size).reshape(array.shape)
+        self._copying.wait_event(ready)
+        array.get(stream=self._copying, out=there, blocking=False)
+        done.record(self._copying)
+
+        def wait() -> NDArray[Any]:
+            done.synchronize()
+            return there
+
+        return wait
+
+    def once(self, owner: object, make: Callable[[], T], name: str) -> T:
+        with self._lock:  # sweeps may run side by side
+            return remembered(self._known, owner, make, name)
+
+
+class _Module:
+    """The kernels of one file."""
+
+    def __init__(self, cupy: Any, file: str, types: dict[str, str]) -> None:
+        options = ("--std=c++17", *(f"-D{name}={kind}" for name, kind in types.items()))
+        with compiler.at_work():
+            self._module = cupy.RawModule(code=(SOURCES / f"{file}.cu").read_text(encoding="ascii"), options=options)
+            self._module.compile()
+        self._functions: dict[str, Any] = {}
+
+    def each(self, name: str, items: int, *arguments: Any) -> None:
+        if items > 0:
+            self._launch(name, (-(-items // BLOCK),), (items, *arguments))
+
+    def blocks(self, name: str, grid: tuple[int, int], *arguments: Any) -> None:
+        if min(grid) > 0:
+            self._launch(name, grid, arguments)
+
+    def alone(self, name: str, *arguments: Any) -> None:
+        self._launch(name, (1,), arguments, LONE)
+
+    def _launch(self, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], threads: int = BLOCK) -> None:
+        if name not in self._functions:
+            self._functions[name] = self._module.get_function(name)
+        given = tuple(IN_C[type(each)](each) if type(each) in IN_C else each for each in arguments)
+        self._functions[name](grid, (threads,), given)
