@@ -172,16 +172,12 @@ def share_rows(action_start, layer, order, last, leaving, rows, row):
 
 
 @njit(cache=True, nogil=True)
-def clear_outside(counters, table, least, most, inside):
-    """Set each column of a table to 0 before its row ``least``, but for row 0, and beyond ``most``.
-
-    Rows from ``inside[0]`` to ``inside[1]`` have nothing to clear.  What is 0 is not written to: it may take no memory.
-    """
-    first, last = inside
+def clear_beyond(counters, table, most, first):
+    """Set each column of a table to 0 beyond its row ``most``; rows before ``first`` are beyond none."""
     while True:
-        b = 1 + draw(counters)
+        b = first + draw(counters)
         if b >= len(table):
             return
-        for s in range(0 if first <= b <= last else table.shape[1]):
-            if (b < least[s] or b > most[s]) and table[b, s] != 0:
+        for s in range(table.shape[1]):
+            if b > most[s]:
                 table[b, s] = 0

@@ -26,7 +26,7 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
 from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import copy_list, sorted_by
 from prudent.kernels.layout import (
-    clear_outside,
+    clear_beyond,
     layers,
     look_furthest,
     looks_back_less,
@@ -378,27 +378,19 @@ def _floors(tiling: Tiling, floor: int) -> IntArray:
     prepared, work = tiling.prepared, tiling.work
     if floor == 1 or not prepared.acyclic:
         return np.ones(tiling.n_nodes, dtype=np.int64)
-    needed = np.append(_needed(prepared, floor), np.full(len(tiling.heads), UNREACHED))
+    needed = np.full(tiling.n_nodes, UNREACHED)
+    needed[prepared.start] = floor
+    order, arcs = prepared.order, (prepared.arc_start, prepared.successor, prepared.cost)
+    in_parts(least_behind, len(prepared.cost), *order.forwards, *arcs, -1, needed, most=order.width)
     if len(tiling.heads) > 0:
         start = work.outcome_start[work.action_start[: prepared.n_states + 1]]
         in_parts(lower_lists, start[-1], cut(start), start, work.successor, work.cost, needed)
     return np.asarray(np.maximum(needed, 1))
 
 
-def _needed(prepared: Prepared, floor: int) -> IntArray:
-    """Return the least budget that a run can have left in each state if it begins with ``floor``, without cycles."""
-    needed = np.full(prepared.n_states, UNREACHED)
-    needed[prepared.start] = floor
-    order, arcs = prepared.order, (prepared.arc_start, prepared.successor, prepared.cost)
-    in_parts(least_behind, len(prepared.cost), *order.forwards, *arcs, -1, needed, most=order.width)
-    return needed
-
-
 def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
     """Set choices to the first action for budgets that no run has left if it begins with the largest one."""
     tiling = tiling_of(prepared)
     if tiling is not None and not tiling.free:
-        begin = len(choice) - 1
-        most = np.clip(begin - tiling.work.delay[: prepared.n_states], 0, None)  # that a run can have left in each
-        least = _needed(prepared, begin) if prepared.acyclic else np.ones(prepared.n_states, dtype=np.int64)
-        in_parts(clear_outside, choice.size / 8, choice, least, most, (int(least.max()), int(most.min())))
+        most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each
+        in_parts(clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)
