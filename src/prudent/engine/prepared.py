@@ -203,7 +203,7 @@ class Prepared(Rows):
         least[self.start] = 0
         rows = self.arc_start, self.successor, self.fine if up else self.cost
         if self.acyclic:
-            in_parts(least_behind, len(self.cost), *self.order.forwards, *rows, 1, least, most=self.order.width)
+            in_parts(least_behind, len(self.cost), *self.order.forwards, *rows, least, most=self.order.width)
         else:
             lowered, changed = np.full(self.n_states, -1, dtype=np.int8), np.zeros(2 * PASSES, dtype=bool)
             lowered[self.start] = 0

@@ -82,10 +82,8 @@ def luck_ahead(counters, part, after, backwards, arc_start, successor, cost, sig
 
 
 @njit(cache=True, nogil=True)
-def least_behind(counters, part, after, forwards, arc_start, successor, cost, sign, least):
-    """Lower ``least`` to the least cost, times ``sign``, of reaching each state, plus what it is at the start.
-
-    It enters with large numbers elsewhere.
+def least_behind(counters, part, after, forwards, arc_start, successor, cost, least):
+    """Lower ``least`` to the least cost of reaching each state; it enters with 0 at the start, else large numbers.
 
     Here the parts are in the order of runs: ``forwards`` lists the states, successors last.
     """
@@ -97,8 +95,8 @@ def least_behind(counters, part, after, forwards, arc_start, successor, cost, si
         for i in range(part[k], part[k + 1]):
             s = forwards[i]
             for o in range(arc_start[s], arc_start[s + 1]):
-                if least[s] + sign * cost[o] < least[successor[o]]:
-                    lower_atomically(least, successor[o], least[s] + sign * cost[o])
+                if least[s] + cost[o] < least[successor[o]]:
+                    lower_atomically(least, successor[o], least[s] + cost[o])
         finish(counters)
 
 

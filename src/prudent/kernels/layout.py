@@ -119,20 +119,6 @@ def place_node(s, arc_start, successor, layer, last):
 
 
 @njit(cache=True, nogil=True)
-def lower_lists(counters, part, arc_start, successor, cost, floor):
-    """Lower the least budgets of shared lists, which are nodes after the states, to those that states need of them."""
-    n_states = part[-1]
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
-        for s in range(part[k], part[k + 1]):
-            for o in range(arc_start[s], arc_start[s + 1]):
-                if successor[o] >= n_states and floor[s] - cost[o] < floor[successor[o]]:
-                    lower_atomically(floor, successor[o], floor[s] - cost[o])
-
-
-@njit(cache=True, nogil=True)
 def look_furthest(counters, part, action_start, outcome_start, successor, cost, delay, back, longest):
     """Find, for each part, how many levels an outcome looks back at most, and the most outcomes of an action."""
     while True:

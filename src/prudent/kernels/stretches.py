@@ -76,7 +76,6 @@ class Known(NamedTuple):
     action_worst: np.ndarray  # (n_actions,)  the same, once an action is played
     calm: np.ndarray  # (n_nodes,)  the budget from which M is the same as without budget
     choice: np.ndarray  # (n_nodes,)  the action that attains that M, by its number within the node
-    floor: np.ndarray  # (n_nodes,)  the least budget that is settled, 1 or more
 
 
 class Values(NamedTuple):

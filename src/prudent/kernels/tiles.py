@@ -38,11 +38,11 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, shift, values, scra
     rows, means, excesses, front, block = values.row, values.mean, values.excess, values.front, values.block
     excess_before, mean_before, base, base_mean = values.excess_before, values.mean_before, known.excess, known.mean
     hands_on, ring = values.kept > 0 and tile[1] < values.final, (values.kept, block, len(delay) * block)
-    slope, filled, (low, high), held, floor = terms.slope, front >= 0, strip, 0, known.floor
+    slope, filled, (low, high), held = terms.slope, front >= 0, strip, 0
     for group in range(begin, end):
         s = group_node[group_start[group]]
         since, here, place, goal = delay[s], rows[s] + shift, s * block, action_start[s] == action_start[s + 1]
-        b = max(low - since, floor[s])
+        b = max(low - since, 1)
         n = high - since - b
         if filled:
             begin_row(excesses, here, since, front, base[s], slope, ring, excess_before, place, tile, strip, goal)

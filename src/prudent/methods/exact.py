@@ -138,23 +138,17 @@ def exact(
     With ``bounded`` false and rounded costs the lower bound is left out.  With a ``focus`` only that is swept.
     """
     with limits:  # after Ctrl-C, evaluate what was swept
-        explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus, only=True)
+        explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
         return solution_for(explored, alpha, last=True, limits=limits.for_the_rest)
 
 
 def explore(
-    prepared: Prepared,
-    alpha: float,
-    limits: Limits,
-    *,
-    bounded: bool = True,
-    focus: Focus | None = None,
-    only: bool = False,
+    prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True, focus: Focus | None = None
 ) -> Explored:
-    """Sweep the budgets as far as alpha requires; with ``only``, no more is asked for than what is optimal for it."""
+    """Sweep the budgets as far as alpha requires."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     if focus is None:
-        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha, bounded=bounded, only=only)
+        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha, bounded=bounded)
     else:
         swept = focused_sweep(prepared, expected, worst, focus, limits)
     return Explored(prepared, expected, swept, float(surely_expected(prepared)[prepared.start]))

@@ -38,27 +38,25 @@ def bounded_sweep(
     bounded: bool = True,
     tie: float = TIE,
     until: Callable[[float], bool] | None = None,
-    only: bool = False,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     Without budget the policy of least expected cost is played.  The first objective is then ``exhausted`` if given, and
     the base must agree; else the terms determine it.  With rounded costs, ``bounded=False`` leaves out the bound.
-    With ``until`` sweeps also end where that holds for the first objective of the start.  With ``only``, no more
-    is asked for than what is optimal for this alpha.
+    With ``until`` sweeps also end where that holds for the first objective of the start.
     """
     choice = least_expected_cost(prepared).choice
     options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until}
     if not (prepared.scale.rounded and bounded):
         aims = PLAN if prepared.scale.rounded else BOTH
-        swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, only=only, **options)
+        swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
         return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
 
     side_by_side = limits.threads > 1 and limits.keeper is None
     options["threads"] = -(-limits.threads // 2) if side_by_side else limits.threads
 
     def plan(limits: Limits) -> Swept:
-        return budget_sweep(prepared, base, choice, worst, limits, aims=PLAN, tie=tie, only=only, **options)
+        return budget_sweep(prepared, base, choice, worst, limits, aims=PLAN, tie=tie, **options)
 
     def bound() -> tuple[FloatArray, str]:
         return surely_above(prepared, limits, exhausted=exhausted, **options)

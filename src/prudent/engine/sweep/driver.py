@@ -41,29 +41,26 @@ def budget_sweep(
     tie: float = TIE,
     until: Callable[[float], bool] | None = None,
     threads: int | None = None,
-    only: bool = False,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     ``choice`` is a proper policy to play without budget; ``keep`` keeps the values of all levels up to ``most``.
     With ``until`` the sweep also ends where that holds for U of the start.  It may use all ``threads`` of the limits,
-    unless others are given.  With ``only``, no more is asked for than what is optimal for this alpha: smaller budgets
-    that cannot be may be left out too.
+    unless others are given.
     """
     most = min(most, int(worst.value[prepared.start]))
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else _most_needed(prepared, base, worst, float(value), alpha, terms)
     threads = limits.threads if threads is None else threads
     about = min(most, best), limits.device
-    floor = _least_needed(prepared, base, best, alpha) if only and alpha is not None else 1
-    task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, *about, floor)
+    task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     if (need := sweep_bytes(prepared, sure, aims, keep)) > limits.memory:
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
     batch = max(threads * sweep.batch // sweep.outcomes(prepared), 1)
-    key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most, floor)
+    key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if limits.keeper is None else limits.keeper.load(key)
     if kept is not None:
         sweep.resume(kept)
@@ -122,21 +119,11 @@ def _most_needed(prepared: Prepared, base: Base, worst: WorstCase, value: float,
     return value / alpha
 
 
-def _least_needed(prepared: Prepared, base: Base, best: float, alpha: float) -> int:
-    """Return the least budget that can be optimal for alpha, given an upper bound on the objective at the best one.
-
-    U is at least V - b (Jensen), so the objective at b is at least b + (V - b) / alpha.
-    """
-    low = float(base.low[prepared.start])
-    if alpha == 1 or best >= low / alpha:
-        return 1
-    return max(int((low - alpha * best) / (1 - alpha) * (1 - 1e-9)) - 1, 1)
-
-
-def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int, floor: int) -> str:
+def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:
     """Return a digest that identifies this sweep."""
-    about = f"{prepared.scale.step!r} {tuple(aims)} {tuple(terms)} {alpha!r} {most} {floor}"
-    digest = sha256(f"{prepared.model.fingerprint} {about}".encode())
+    digest = sha256(
+        f"{prepared.model.fingerprint} {prepared.scale.step!r} {tuple(aims)} {tuple(terms)} {alpha!r} {most}".encode()
+    )
     for array in (*base, prepared.action_start, prepared.outcome_start, prepared.cost, prepared.successor):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

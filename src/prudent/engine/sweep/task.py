@@ -72,7 +72,6 @@ class Task:
     tie: float = TIE
     levels: float = np.inf  # about how many levels will be swept at most
     device: Device | None = None  # what to sweep on; None: the CPU
-    floor: int = 1  # smaller budgets of the start need not be settled; if not, they keep the values without budget
 
     @cached_property
     def first_choice(self) -> NDArray[Any]:

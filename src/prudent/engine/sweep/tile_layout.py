@@ -23,17 +23,8 @@ from prudent.engine.prepared import Prepared, once
 from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
-from prudent.kernels.acyclic import least_behind
 from prudent.kernels.counting import copy_list, sorted_by
-from prudent.kernels.layout import (
-    clear_beyond,
-    layers,
-    look_furthest,
-    looks_back_less,
-    lower_lists,
-    node_layers,
-    share_rows,
-)
+from prudent.kernels.layout import clear_beyond, layers, look_furthest, looks_back_less, node_layers, share_rows
 from prudent.kernels.stretches import Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
@@ -334,18 +325,9 @@ def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:
 
 
 def known_of(
-    tiling: Tiling,
-    excess: FloatArray,
-    mean: FloatArray,
-    worst: WorstCase,
-    choice: IntArray | None,
-    slope: float,
-    floor: int = 1,
+    tiling: Tiling, excess: FloatArray, mean: FloatArray, worst: WorstCase, choice: IntArray | None, slope: float
 ) -> Known:
-    """Return the values at both ends of the budget axis; ``mean`` is the expected cost of ``choice``, if given.
-
-    ``floor`` is the least budget of the start that is asked for.
-    """
+    """Return the values at both ends of the budget axis; ``mean`` is the expected cost of ``choice``, if given."""
     prepared, work = tiling.prepared, tiling.work
     goals = prepared.is_goal
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
@@ -354,7 +336,7 @@ def known_of(
         calm = np.minimum(never + int(worst.value[goals].max(initial=0)), UNREACHED)
         number = np.where(goals, 0, choice - prepared.action_start[:-1])
     if len(tiling.heads) == 0:
-        return Known(excess, mean, worst.value, worst.action_value, calm, number, _floors(tiling, floor))
+        return Known(excess, mean, worst.value, worst.action_value, calm, number)
     first = int(work.outcome_start[prepared.n_actions])
     starts = work.outcome_start[prepared.n_actions : -1] - first
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
@@ -369,23 +351,7 @@ def known_of(
         action_worst=action_worst,
         calm=np.append(calm, np.maximum.reduceat(np.minimum(cost + calm[after], UNREACHED), starts)),
         choice=np.append(number, np.zeros(len(tiling.heads), dtype=np.int64)),
-        floor=_floors(tiling, floor),
     )
-
-
-def _floors(tiling: Tiling, floor: int) -> IntArray:
-    """Return the least budget of each node that is needed for those of the start from ``floor`` on."""
-    prepared, work = tiling.prepared, tiling.work
-    if floor == 1 or not prepared.acyclic:
-        return np.ones(tiling.n_nodes, dtype=np.int64)
-    needed = np.full(tiling.n_nodes, UNREACHED)
-    needed[prepared.start] = floor
-    order, arcs = prepared.order, (prepared.arc_start, prepared.successor, prepared.cost)
-    in_parts(least_behind, len(prepared.cost), *order.forwards, *arcs, -1, needed, most=order.width)
-    if len(tiling.heads) > 0:
-        start = work.outcome_start[work.action_start[: prepared.n_states + 1]]
-        in_parts(lower_lists, start[-1], cut(start), start, work.successor, work.cost, needed)
-    return np.asarray(np.maximum(needed, 1))
 
 
 def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:

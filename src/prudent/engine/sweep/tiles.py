@@ -85,8 +85,7 @@ class TileSweep(Backend):
         task, prepared = self.task, self.task.prepared
         self._window = Window(self.tiling, task.most, task.aims.plan, task.threads, task.levels)
         first = task.base.excess if task.aims.plan else task.base.low
-        about = task.worst, task.choice, task.terms.slope, task.floor
-        self._known: Known = known_of(self.tiling, first, task.base.mean, *about)
+        self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         self._sure = task.sure
         # Memory that is not written to is not taken, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
@@ -151,8 +150,6 @@ class TileSweep(Backend):
             self.found[1, first:last] = tiles.excess * (self._sure * (1 - self.tiling.error(np.arange(first, last))))
         if aims.plan:
             self.found[2, first:last] = tiles.mean
-        if self.task.floor > 1:  # at most the values without budget, which smaller budgets keep
-            self.found[:, first : max(min(self.task.floor, last), first)] = self.found[:, :1]
 
     def _lengthen(self, last: int) -> None:
         levels, n = self._choice.shape

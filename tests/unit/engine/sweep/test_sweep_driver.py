@@ -153,16 +153,6 @@ def test_without_cycles_the_variance_tells_how_far_to_go():
     assert 50 < charged.min() < len(found.excess) <= 50 + 5 * np.sqrt(0.95 / 0.05) + 3
 
 
-def test_budgets_that_cannot_be_best_are_left_out_if_only_the_best_is_asked_for():
-    coins = {k: {"toss": [(0.5, k + 1, 0), (0.5, k + 1, 1)]} for k in range(100)}
-    whole, part = (swept(prudent.build(0, coins), 0.05, only=only) for only in (False, True))
-    left_out = part.excess != whole.excess
-    charged = np.arange(len(whole.excess)) + whole.excess / 0.05
-    assert 45 < left_out.sum() < np.argmin(charged) and left_out[1:46].all()
-    assert charged[left_out].min() > charged.min() + 1
-    assert part.excess[left_out] == pytest.approx(50)
-
-
 def test_a_sweep_that_is_stopped_keeps_its_place_and_goes_on(monkeypatch):
     shelf, whole = Shelf(wanted=False), swept(alpha=None, most=3000)
     limits = Limits(10**9, keeper=shelf)

@@ -22,7 +22,7 @@ from prudent.engine.prepared import once
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept, Task
-from prudent.engine.sweep.tile_layout import Rules, known_of, lay_out, tiling_of
+from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
 from prudent.engine.sweep.tile_window import BLOCK, shape_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
@@ -34,7 +34,7 @@ from strategies import cases, examples, solvable
 LAYOUT, WINDOW = "prudent.engine.sweep.tile_layout", "prudent.engine.sweep.tile_window"
 
 
-def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None, threads=1, anew=False, floor=1):
+def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None, threads=1, anew=False):
     """One sweep to a level, in tiles or level by level, in steps that get longer; begun ``anew`` after each of them."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     slope = terms.accrual + terms.slope
@@ -42,7 +42,7 @@ def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None, thr
     if terms.accrual > 0:
         worst = without_safety(prepared)
     most = min(most, int(worst.value[prepared.start]))
-    task = Task(prepared, base, expected.choice, worst, aims, terms, most, threads=threads, floor=floor)
+    task = Task(prepared, base, expected.choice, worst, aims, terms, most, threads=threads)
     sweep = TileSweep(task, layout=layout) if tiles else LevelSweep(task)
     while sweep.done <= most:
         if anew:
@@ -327,41 +327,3 @@ def test_free_cycles_side_by_side_do_not_disturb_each_other():
         one, *others = (swept(prepared, tiles=True, aims=BOUND, most=600, threads=threads) for threads in (1, 5, 5, 5))
     for other in others:
         assert (one.low == other.low).all()
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(case=cases(acyclic=True, most_states=9), tile=st.sampled_from([2, 8, 40]), floor=st.integers(2, 12))
-def test_budgets_below_a_floor_are_left_out(case, tile, floor):
-    """All others have the same bits, and so have the actions that runs from there take."""
-    with solvable():
-        prepared = prepare(case.model)
-    layout = lay_out(prepared, Rules(long=tile))
-    whole, part = (swept(prepared, tiles=True, layout=layout, floor=each) for each in (1, floor))
-    assert len(whole.excess) == len(part.excess)
-    for name in ("excess", "low", "mean"):
-        assert (getattr(part, name)[floor:] == getattr(whole, name)[floor:]).all()
-        assert (getattr(part, name)[:floor] == getattr(part, name)[0]).all()
-    met, order = {(prepared.start, b) for b in range(floor, len(whole.excess))}, prepared.order.blocks[1][::-1]
-    for s in order.tolist():
-        for b in sorted(b for t, b in met if t == s and b > 0):
-            if prepared.is_goal[s]:
-                continue
-            assert part.choice[b, s] == whole.choice[b, s]
-            a = prepared.action_start[s] + part.choice[b, s]
-            for o in range(prepared.outcome_start[a], prepared.outcome_start[a + 1]):
-                met.add((int(prepared.successor[o]), b - int(prepared.cost[o])))
-
-
-def test_floors_follow_the_largest_costs_also_into_shared_lists():
-    prepared = prepare(prudent.domains.inventory_control(stages=3))
-    tiling = tiling_of(prepared)
-    assert len(tiling.heads) > 0
-    least = least_expected_cost(prepared)
-    known = known_of(tiling, least.value, least.value, least_worst_case(prepared), least.choice, 1.0, 50)
-    needed = np.full(tiling.n_nodes, 10**9)
-    needed[prepared.start] = 50
-    work = tiling.work
-    for s in work.group_node[::-1]:
-        for o in range(work.outcome_start[work.action_start[s]], work.outcome_start[work.action_start[s + 1]]):
-            needed[work.successor[o]] = min(needed[work.successor[o]], needed[s] - work.cost[o])
-    assert (known.floor == np.maximum(needed, 1)).all() and known.floor.max() == 50 and known.floor.min() == 1
