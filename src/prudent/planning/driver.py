@@ -102,7 +102,19 @@ class Job:
         false the question depends on the step, and the last answer is returned.  With ``may_stall`` part of the gap
         need not come from rounding, so attempts end when a finer step does not help.
         """
-        attempt = self._with_threads(attempt)
+        with in_force(self.limits.without_time):  # all threads, or the device, find what attempts need
+            return self._refined(attempt, first_step, focused, tell, order, one_question, may_stall)
+
+    def _refined(
+        self,
+        attempt: Callable[[Prepared], Stage[Found]],
+        first_step: Callable[[Prepared, float], float],
+        focused: Callable[[Prepared, Focus], Stage[Found]] | None,
+        tell: Callable[[Stage[Found]], None],
+        order: int,
+        one_question: bool,
+        may_stall: bool,
+    ) -> Stage[Found]:
         prepared = self.prepared(self.step)
         if self.step is not None:
             return attempt(prepared)
@@ -136,15 +148,6 @@ class Job:
             return best
         stopped = best.stopped or (stage.stopped if stage is not None and self.target.exact else "")
         return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking),))
-
-    def _with_threads(self, attempt: Callable[[Prepared], Stage[Found]]) -> Callable[[Prepared], Stage[Found]]:
-        """Let all threads, or the device, work on the values that an attempt computes once."""
-
-        def run(prepared: Prepared) -> Stage[Found]:
-            with in_force(self.limits.without_time):
-                return attempt(prepared)
-
-        return run
 
     def _exactly(
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
@@ -190,11 +193,10 @@ class Job:
             return best, lacking
         tell(best)
         try:
-            with in_force(self.limits.without_time):
-                focus = focus_on(prepared, self.alpha, upper, cells_of(upper), self.limits)
-                if focus is None or not (self.target.exact or affordable(focus.work, self.limits)):
-                    return best, lacking
-                stage = focused(prepared, focus)
+            focus = focus_on(prepared, self.alpha, upper, cells_of(upper), self.limits)
+            if focus is None or not (self.target.exact or affordable(focus.work, self.limits)):
+                return best, lacking
+            stage = focused(prepared, focus)
         except (KeyboardInterrupt, Stopped, TooLarge) as error:
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else getattr(error, "reason", "memory")
             if why == "interrupted":

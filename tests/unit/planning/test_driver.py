@@ -10,6 +10,7 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.planning.plans import heard
+from prudent.runtime.limits import threads_in_force
 from strategies import noisy_table
 
 SEEDS = (0, 3, 5, 8)
@@ -173,3 +174,15 @@ def test_a_listener_hears_the_rounded_plan_before_the_exact_one_is_sought(monkey
     exact = before[-1]
     assert (plan.status, plan.step, exact.status) == ("optimal", 0.01, "within_gap")
     assert exact.step > plan.step and exact.lower <= plan.lower <= plan.upper <= exact.upper
+
+
+def test_all_threads_find_what_attempts_need(monkeypatch):
+    seen = []
+
+    def modest(prepared, alpha):
+        seen.append(threads_in_force())
+        return True
+
+    monkeypatch.setattr("prudent.planning.driver.modest", modest)
+    prudent.solve(prudent.domains.betting_game(), 0.2, threads=3)
+    assert seen == [3]
