@@ -45,7 +45,8 @@ def look_around(counters, part, arc_start, target, start, low, high, entered, ri
             least, most = len(low), -1
             for j in range(arc_start[i], arc_start[i + 1]):
                 least, most = min(least, target[j]), max(most, target[j])
-                entered[target[j]] = True
+                if not entered[target[j]]:  # threads share what is read, and would pass on what is written
+                    entered[target[j]] = True
             low[i], high[i] = least, most
             up = up and (least > i or i == start)
             down = down and (most < i or i == start)
