@@ -46,6 +46,9 @@ BEHIND, LITTLE = 4, 0.125
 """Where several tiles are in work at the same time: the fewest layers for each of them, as the last begins so many
 layers late as there are others; and the most that they hand on, as a share of their length."""
 
+NEAR = 2**20
+"""Bytes of a table of a tile, of several in work at the same time, that stay in the cache of one core."""
+
 ROUND = 64
 """The most tiles of a stream that are settled in one call."""
 
@@ -96,15 +99,22 @@ class Window:
 
         Return the tiles, the parts that they are settled in, and how many threads are worth starting.
         """
-        tiling, n = self.tiling, -(-(last - first) // self.tile)
+        tiling, levels = self.tiling, last - first
+        tile = self._even(levels)
+        n = -(-levels // tile)
         self._reach(first, last, final=final and n == 1)
-        streams = min(self.streams, n)
-        parts = tiling.parts(min(self.strip, last - first), -(-self.threads // streams))
-        lanes = tiling.lanes(parts, last - first, self.strip, self.threads)
+        streams, strip = min(self.streams, n), min(self.strip, tile, levels)
+        parts = tiling.parts(strip, -(-self.threads // streams))
+        lanes = tiling.lanes(parts, levels, strip, self.threads)
         streams = min(streams, lanes)
-        strip, found = min(self.strip, last - first), np.empty((2, last - first))
-        size, start, group = tiling.rows * self.width, tiling.prepared.start, tiling.start_group
-        return Tiles(first, last, self.tile, strip, streams, size, new_counters(n), start, group, *found), parts, lanes
+        found, size = np.empty((2, levels)), tiling.rows * self.width
+        about = size, new_counters(n), tiling.prepared.start, tiling.start_group
+        return Tiles(first, last, tile, strip, streams, *about, *found), parts, lanes
+
+    def _even(self, levels: int) -> int:
+        """Return the length of tiles for so many levels: each stream has as many of them, all about as long."""
+        n = -(-levels // (self.tile * self.streams)) * self.streams
+        return min(max(-(-levels // (n * LANES)) * LANES, min(SHORT, self.tile)), self.tile)
 
     def _reach(self, first: int, end: int, *, final: bool) -> None:
         tiling = self.tiling
@@ -234,8 +244,9 @@ def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) ->
         tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
         return 1, tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
     tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
-    turns = -(-levels // (threads * tile))  # tiles of each thread
-    short = min(max(-(-levels // (turns * threads * LANES)) * LANES, SHORT), tile)
+    near = min(max(NEAR // (16 * tiling.rows) - tiling.back, SHORT), tile)
+    turns = -(-levels // (threads * near))  # tiles of each thread
+    short = min(max(-(-levels // (turns * threads * LANES)) * LANES, SHORT), near)
     streams = min(threads, -(-levels // short))
     room = 16 * tiling.rows * streams * (short + tiling.back)
     late, little = BEHIND * streams > tiling.n_layers, tiling.back <= LITTLE * short

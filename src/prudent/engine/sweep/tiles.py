@@ -32,7 +32,7 @@ class TileSweep(Backend):
 
     tiling: Tiling = field(init=False)
     layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # used instead of the model's own
-    batch: ClassVar[int] = 1_000_000_000
+    batch: ClassVar[int] = 3_000_000_000
     sample: ClassVar[int] = 20 * SAMPLE  # as vectors that takes about as long
     first: ClassVar[int] = 511  # about a tile
 

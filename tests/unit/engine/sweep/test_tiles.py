@@ -23,7 +23,7 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept, Task
 from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
-from prudent.engine.sweep.tile_window import BLOCK, shape_of
+from prudent.engine.sweep.tile_window import BLOCK, SHORT, Window, shape_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
@@ -162,6 +162,17 @@ def test_several_tiles_at_the_same_time(case, tile, threads, anew):
         together = swept(prepared, tiles=True, layout=layout, threads=threads, anew=anew)
     for name in ("excess", "low", "mean", "choice"):
         assert (getattr(together, name) == getattr(alone, name)).all()
+
+
+@pytest.mark.parametrize("levels", [1, 100, 300, 513, 1030, 1966])
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_tiles_at_the_same_time_are_about_as_long(levels, threads):
+    tiling = tiling_of(prepare(staged(np.random.default_rng(0), stages=60, width=20)))
+    window = Window(tiling, 4000, True, threads, 4000)
+    tiles, _, _ = window.tiles(1, 1 + levels, final=True)
+    turns = -(-levels // (window.streams * window.tile))
+    assert window.streams == threads and tiles.tile <= window.tile
+    assert tiles.tile == SHORT or 0 <= tiles.tile - levels / (turns * threads) < LANES  # in whole lanes
 
 
 def _values(prepared):
