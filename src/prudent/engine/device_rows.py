@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from prudent.engine.places import places_of
 from prudent.engine.prepared import Prepared
 from prudent.runtime.gpu import Device, Kernels
-from prudent.runtime.limits import room_on, threads_in_force
-from prudent.runtime.team import copy_together
+from prudent.runtime.limits import room_on
 
 __all__ = ["DeviceRows", "Run", "device_rows"]
 
@@ -49,7 +48,8 @@ class DeviceRows:
     successor: Any  # (n_outcomes,)  int32, a place
     cost: Any  # (n_outcomes,)
     mean_cost: Any  # (n_actions,)
-    known: list[tuple[object, Any]] = field(default_factory=list)  # what of the host is here by place
+    # What of the host is here by place; of chosen actions, their numbers within their states.
+    known: list[tuple[object, Any]] = field(default_factory=list)
 
     @property
     def n_states(self) -> int:
@@ -92,15 +92,9 @@ class DeviceRows:
 
     def by_state(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
         """Return an entry for each state on the host; with ``keep``, they are here already when asked for again."""
-        found = self._down(self.device.take(values, self.place))
+        found = self.device.down_later(self.device.take(values, self.place))()
         if keep:
             self.known.append((found, values))
-        return found
-
-    def _down(self, values: Any) -> NDArray[Any]:
-        there = self.device.down_later(values)()
-        found = np.empty_like(there)
-        copy_together(there, found, threads_in_force())
         return found
 
 

@@ -340,6 +340,20 @@ def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, mo
 
 
 @njit(cache=True, nogil=True)
+def range_of_ratios(counters, above, below, least, most):
+    """Fill in, for each share of the states, the least and the largest ratio of two values, 1 where both are 0."""
+    while True:
+        share = draw(counters)
+        if share >= len(least):
+            return
+        low, high = np.inf, 0.0
+        for s in range(share * SHARE, min((share + 1) * SHARE, len(below))):
+            ratio = above[s] / below[s] if below[s] > 0.0 else 1.0
+            low, high = min(low, ratio), max(high, ratio)
+        least[share], most[share] = low, high
+
+
+@njit(cache=True, nogil=True)
 def variance_costs(counters, action_start, outcome_start, probability, successor, cost, unit, choice, value, k):
     """Fill in the costs of the chosen actions whose totals are variances: the mean square of what a value turns out by.
 

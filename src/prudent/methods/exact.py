@@ -46,7 +46,7 @@ from prudent.engine.sweep.focus import Focus, focused_sweep
 from prudent.engine.sweep.task import TIE, Swept
 from prudent.engine.sweep.tile_layout import clear_waste
 from prudent.engine.values.bellman import UNIT
-from prudent.engine.values.expected_cost import Expected, least_expected_cost, ratios, surely_expected
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, range_of, surely_expected
 from prudent.engine.values.worst_case import least_worst_case, true_worst_case
 from prudent.methods.solution import Solution
 from prudent.models.rows import BoolArray, FloatArray
@@ -106,7 +106,7 @@ class Explored:
         swept = self.swept
         if not swept.measured:
             return backward_from_each(BudgetPolicy.of_rows(self.prepared, swept.choice), self.expected)
-        more = float(max(ratio.max() for ratio in ratios(self.expected.upper, self.expected.value)))
+        _, more = range_of(self.expected.upper, self.expected.value)
         return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
 
     def values_of(self, policy: BudgetPolicy, limits: Limits | None = None) -> Values:

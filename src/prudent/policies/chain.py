@@ -17,7 +17,7 @@ from prudent.engine.sweep.levels import LevelSweep, lengthened, new_table, windo
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window
 from prudent.engine.values.bellman import costs_of, free_arcs
-from prudent.engine.values.expected_cost import Expected, least_expected_cost, ratios
+from prudent.engine.values.expected_cost import Expected, least_expected_cost, range_of
 from prudent.kernels.evaluation import follow
 from prudent.kernels.sweep import Base, Ends, Free, Workspace
 from prudent.kernels.sweep import Values as LevelValues
@@ -165,7 +165,7 @@ def _above(prepared: Prepared, base: FloatArray, excess: FloatArray) -> FloatArr
 
 def _ratio(base: FloatArray) -> float:
     """Return how far the upper bound on the excess without budget is above it, at most."""
-    return float(max(ratio.max() for ratio in ratios(base[1], base[0])))
+    return range_of(base[1], base[0])[1]
 
 
 def _backward_in_tiles(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.values.expected_cost import ratios
+from prudent.engine.values.expected_cost import range_of
 from prudent.engine.values.worst_case import WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
@@ -76,15 +76,15 @@ class Task:
     @cached_property
     def first_choice(self) -> NDArray[Any]:
         """The actions for no budget, by their numbers within their states: (1, n_states)."""
-        number = self.choice - self.prepared.action_start[:-1]
-        return np.asarray(number.astype(choice_type(self.prepared))[None])
+        kind, first = choice_type(self.prepared), self.prepared.action_start[:-1]
+        return np.subtract(self.choice, first, dtype=kind, casting="unsafe")[None]  # exact: overflows cancel
 
     @property
     def sure(self) -> float:
         """How far the lower bound on U without budget is below it, at most, as a factor; 1 unless both are swept."""
         if self.aims != BOTH:
             return 1.0
-        return float(min(ratio.min() for ratio in ratios(self.base.low, self.base.excess)))
+        return range_of(self.base.low, self.base.excess)[0]
 
     def workspace(self) -> Workspace:
         """Return a workspace for solving free cycles."""

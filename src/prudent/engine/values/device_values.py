@@ -73,7 +73,9 @@ def device_expected(
     lower, upper = device.new(n, np.float64), device.new(n, np.float64)
     kernels.each("enclose", n, factor * (1 + close), lucks, x, lower, upper)
     value, low = rows.by_state(x, keep=True), rows.by_state(lower, keep=True)
-    return value, low, rows.by_state(upper), prepared.action_start[:-1] + rows.by_state(chosen)
+    choice = prepared.action_start[:-1] + rows.by_state(chosen)
+    rows.known.append((choice, chosen))
+    return value, low, rows.by_state(upper), choice
 
 
 def _kernels(rows: DeviceRows, prepared: Prepared) -> Kernels:

@@ -47,7 +47,6 @@ numbers only make them wide.  In an acyclic model one pass (:mod:`prudent.kernel
 refined ones, and adds up both errors instead, rounding up at every step.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -77,6 +76,7 @@ from prudent.kernels.blocks import (
     action_gaps,
     claim_factors,
     improved,
+    range_of_ratios,
     take_better,
     variance_costs,
 )
@@ -88,7 +88,7 @@ from prudent.runtime.gpu import Device
 from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import in_parts
 
-__all__ = ["Expected", "claim_terms_on", "least_expected_cost", "ratios", "share_expected", "surely_expected"]
+__all__ = ["Expected", "claim_terms_on", "least_expected_cost", "range_of", "share_expected", "surely_expected"]
 
 ROUGHLY, TOTALS = 1e-3, 1e-9
 """The relative residuals to which corrections, and totals of errors, are solved."""
@@ -98,9 +98,6 @@ REFINEMENTS = 100
 
 CLOSE = 4e-13
 """Bounds relative to the cost are taken if they are this close; otherwise values are refined."""
-
-TOGETHER = 2**15
-"""Ratios that are found at a time."""
 
 LEAST = 2.0**-96
 """The least error of a gap, relative to the value, where none is known: two floats hardly have more digits."""
@@ -368,11 +365,11 @@ class _Equations:
         return factor if factor <= float(most.min()) * (1 - CLOSE) else np.inf
 
 
-def ratios(above: FloatArray, below: FloatArray) -> Iterator[FloatArray]:
-    """Yield the ratios of values, such as bounds, to others, 1 where those are 0: some at a time, in the caches."""
-    for first in range(0, len(below), TOGETHER):
-        under = below[first : first + TOGETHER]
-        yield np.divide(above[first : first + TOGETHER], under, out=np.ones(len(under)), where=under > 0)
+def range_of(above: FloatArray, below: FloatArray) -> tuple[float, float]:
+    """Return the least and the largest ratio of values, such as bounds, to others; it is 1 where those are 0."""
+    least, most = np.empty((2, -(-len(below) // SHARE)))
+    in_parts(range_of_ratios, len(below), above, below, least, most)
+    return float(least.min()), float(most.max())
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

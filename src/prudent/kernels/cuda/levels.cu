@@ -13,7 +13,6 @@
 typedef long long whole;
 
 #define LANES 2
-#define AT_HAND 8  // actions of a lane whose values are kept from the first pass to the second
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 
 #define MODEL \
@@ -49,28 +48,41 @@ __device__ __forceinline__ double2 played(
 }
 
 // Settle both objectives of a place on level b, and choose its action; ``here`` is false for threads beyond the last.
-// The lanes of a state share its actions out, one to each in turn; then all of them know the least U, and the first of
-// the best actions.
+// The lanes of a state share its actions out, one to each in turn; then all of them know the best one.  Mostly one
+// action alone attains U; where others may, a second pass compares their M.
 __device__ __forceinline__ void plan_one(whole s, unsigned lane, bool here, MODEL, PLAN)
 {
-    unsigned begin = here ? action_start[s] : 0, end = here ? action_start[s + 1] : 0;
-    double2 kept[AT_HAND];
-    bool safe = here && b >= worst[s];
-    double least = INFINITE;
-    for (unsigned a = begin + lane, k = 0; a < end; a += LANES, k++) {
+    unsigned begin = here ? action_start[s] : 0, end = here ? action_start[s + 1] : 0, chosen = ~0u;
+    bool safe = here && b >= worst[s];  // then U is 0, and whole numbers say which actions attain it
+    double least = safe ? 0.0 : INFINITE, next_least = least, best = INFINITE;
+    for (unsigned a = safe ? end : begin + lane; a < end; a += LANES) {
         double2 value = played(
             a, n, b, window, accrual, slope, outcome_start, probability, successor, cost, mean_cost, table);
-        if (k < AT_HAND)
-            kept[k] = value;
-        least = fmin(least, value.x);
+        next_least = fmin(next_least, fmax(least, value.x));
+        if (value.x < least) {
+            least = value.x;
+            best = value.y;
+            chosen = a - begin;
+        }
     }
-    for (unsigned other = LANES / 2; other > 0; other /= 2)
-        least = fmin(least, __shfl_xor_sync(~0u, least, other));
-    // M decides over the actions that attain U; where U is 0, whole numbers say which do.
-    double limit = least * (1.0 + tie), best = INFINITE, attained = least;
-    unsigned chosen = ~0u;
-    for (unsigned a = begin + lane, k = 0; a < end; a += LANES, k++) {
-        double2 value = k < AT_HAND ? kept[k] : played(
+    for (unsigned other = LANES / 2; other > 0; other /= 2) {
+        double theirs = __shfl_xor_sync(~0u, least, other), their_best = __shfl_xor_sync(~0u, best, other);
+        unsigned their_choice = __shfl_xor_sync(~0u, chosen, other);
+        next_least = fmin(fmin(next_least, __shfl_xor_sync(~0u, next_least, other)), fmax(least, theirs));
+        if (theirs < least) {
+            least = theirs;
+            best = their_best;
+            chosen = their_choice;
+        }
+    }
+    double limit = least * (1.0 + tie), attained = least;
+    bool several = next_least <= limit;
+    if (several) {
+        best = INFINITE;
+        chosen = ~0u;
+    }
+    for (unsigned a = several ? begin + lane : end; a < end; a += LANES) {
+        double2 value = played(
             a, n, b, window, accrual, slope, outcome_start, probability, successor, cost, mean_cost, table);
         bool allowed = safe ? action_worst[a] <= b : value.x <= limit;
         if (allowed && value.y < best) {
@@ -94,7 +106,7 @@ __device__ __forceinline__ void plan_one(whole s, unsigned lane, bool here, MODE
     if (begin < end) {  // not a goal
         if (!safe && attained > least && least > 0.0)
             atomicMax(lost, (unsigned long long)__double_as_longlong(attained / least - 1.0));
-        settled = make_double2(safe ? 0.0 : least, best);
+        settled = make_double2(least, best);
         choice[state[s]] = chosen == ~0u ? fallback[s] : (CHOICE)chosen;
     }
     table[b % window * n + s] = settled;
