@@ -65,6 +65,9 @@ class ModelError(PrudentError):
         also = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
         super().__init__(self.problems[0] + also)
 
+    def __reduce__(self) -> tuple[type["ModelError"], tuple[tuple[str, ...]]]:
+        return type(self), (self.problems,)  # as it comes from another process
+
 
 class TooLarge(PrudentError):
     """What takes more memory or work than is allowed; bounds may hold without it."""

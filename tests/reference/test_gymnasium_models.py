@@ -96,7 +96,7 @@ def returns(id_, options, plan, episodes, mode="NextStep"):
             totals[i].append(-earned[i])
             earned[i] = 0
     assert agents.totals == totals
-    return Runs(np.concatenate([own[: episodes // n] for own in totals]), seed=7)
+    return Runs.of(np.concatenate([own[: episodes // n] for own in totals]), seed=7)
 
 
 def hold_against_evaluation(id_, options, episodes):
@@ -135,7 +135,7 @@ def test_returns_in_the_papers_domains(id_):
             earned += step[1]
         totals.append(-earned)
         assert agent.spent == totals[-1]
-    runs = Runs(np.array(totals), seed=0)
+    runs = Runs.of(np.array(totals), seed=0)
     assert abs(runs.mean - plan.expected) <= 4 * runs.mean_se
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.engine.cost_scale import CostScale
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
@@ -41,10 +42,19 @@ class Walk:
     begin: IntArray  # the first outcome of what the sum stands for
     end: IntArray  # past its last outcome
     action: IntArray  # the action it is
+    scale: CostScale
+    left_out: bool = False  # whether ``cost`` is what rounding leaves out, in levels, and not the whole cost
 
     def arrays(self) -> tuple[Any, ...]:
         """Return what the kernel takes, in its order."""
-        return tuple(getattr(self, item.name) for item in fields(self) if item.name != "action")
+        own = ("action", "scale", "left_out")
+        return tuple(getattr(self, item.name) for item in fields(self) if item.name not in own)
+
+    def totals(self, charged: IntArray, paid: FloatArray) -> FloatArray:
+        """Return the total costs of runs, from the levels charged and from the sums of the walk's costs."""
+        if not self.scale.rounded:
+            return self.scale.totals(charged)
+        return self.scale.totals(charged) + paid * self.scale.level_size if self.left_out else paid
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,11 +170,8 @@ class BudgetPolicy:
             begin=model.outcome_start[action],
             end=model.outcome_start[action + 1],
             action=action,
+            scale=scale,
         )
-
-    def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
-        """Return the total costs of walks, from the levels charged and from the sums of the walk's costs (internal)."""
-        return paid if self.prepared.scale.rounded else self.prepared.scale.totals(charged)
 
     def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
         """Return a walk by its states, actions and costs in the user's words (internal)."""

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import Distribution, check_alpha
+from prudent.policies.tally import Tally
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
 
-__all__ = ["Path", "Runs"]
+__all__ = ["KEPT", "Path", "Runs"]
+
+KEPT = 10_000_000
+"""The most runs whose costs are kept one by one."""
 
 ROUNDING = 1e-12
 """What rounding may change in a mean or a CVaR, relative to the largest cost; where all runs cost the same, a standard
@@ -28,6 +33,10 @@ Path = tuple[tuple[Hashable, Hashable, float], ...]
 class Runs(Shown):
     """Total costs of simulated runs.
 
+    Of more than ten million runs only the ``tally`` is kept: ``tally.values``, rising, and ``tally.counts``, how many
+    runs had each.  Where there are more than 262,144 different costs, it has them rounded to 17 binary digits, which
+    the standard errors include.
+
     Examples
     --------
     >>> import prudent
@@ -37,9 +46,23 @@ class Runs(Shown):
     (True, True)
     """
 
-    costs: FloatArray  # (episodes,)
+    tally: Tally
     seed: int
     paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as asked for
+    kept: FloatArray | None = None  # (episodes,)
+
+    @classmethod
+    def of(cls, costs: FloatArray, seed: int = 0) -> "Runs":
+        """Return runs of which the total costs are known.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> import prudent
+        >>> prudent.Runs.of(numpy.array([1.0, 1.0, 4.0])).mean
+        2.0
+        """
+        return cls(Tally.of(costs), seed, kept=costs)
 
     def __repr__(self) -> str:
         return f"<Runs: {self.episodes:,} episodes, seed {self.seed}, mean {self.mean:.6g} ± {self.mean_se:.2g}>"
@@ -47,13 +70,23 @@ class Runs(Shown):
     @property
     def episodes(self) -> int:
         """How many runs."""
-        return len(self.costs)
+        return int(self.tally.counts.sum())
+
+    @property
+    def costs(self) -> FloatArray:
+        """The total cost of each run; ten million runs are the most that are kept."""
+        if self.kept is None:
+            raise PrudentError(
+                f"the costs of {self.episodes:,} runs are not kept one by one: take tally or distribution, or simulate "
+                f"at most {KEPT:,}"
+            )
+        return self.kept
 
     @cached_property
     def distribution(self) -> Distribution:
         """The empirical distribution."""
-        values, counts = np.unique(self.costs, return_counts=True)
-        return Distribution(values, counts / len(self.costs), mean=float(self.costs.mean()))
+        values, n = self.tally.values, self.episodes
+        return Distribution(values, self.tally.counts / n, mean=self.tally.total(values) / n)
 
     @property
     def mean(self) -> float:
@@ -63,7 +96,7 @@ class Runs(Shown):
     @property
     def mean_se(self) -> float:
         """The standard error of the mean; rounding is included, which is all there is where runs cost the same."""
-        return self._error(self.costs)
+        return self._error(self.tally.values)
 
     def cvar(self, alpha: float) -> float:
         """Return the mean of the worst alpha fraction of the runs.
@@ -89,7 +122,7 @@ class Runs(Shown):
         >>> print(f"{runs.cvar(0.5):.2f} ± {runs.cvar_se(0.5):.2f}")
         7.08 ± 0.25
         """
-        return self._error(np.maximum(self.costs - self.distribution.var(alpha), 0.0)) / check_alpha(alpha)
+        return self._error(np.maximum(self.tally.values - self.distribution.var(alpha), 0.0)) / check_alpha(alpha)
 
     def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
         """Return the numbers as ``prudent simulate --json`` prints them: None where unknown or infinite.
@@ -155,8 +188,11 @@ class Runs(Shown):
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
         return Table(title, (("mean", number(self.mean), mean), *rows), "lrw", notes=(note,))
 
-    def _error(self, sample: FloatArray) -> float:
-        """Return the standard error of the mean of a sample, with an allowance for rounding."""
-        if len(sample) < 2:
+    def _error(self, amount: FloatArray) -> float:
+        """Return the standard error of the mean of an amount by cost, with an allowance for rounding."""
+        n = self.episodes
+        if n < 2:
             return float("inf")
-        return float(np.hypot(sample.std(ddof=1) / np.sqrt(len(sample)), ROUNDING * np.abs(self.costs).max()))
+        spread = np.sqrt(self.tally.total((amount - self.tally.total(amount) / n) ** 2) / (n - 1) / n)
+        rounding = max(ROUNDING, self.tally.rounding)
+        return float(np.hypot(spread, rounding * np.abs(self.tally.values[[0, -1]]).max()))

@@ -1,29 +1,39 @@
-"""Simulated runs: a cross-check of the exact numbers, with standard errors."""
+"""Simulated runs: a cross-check of the exact numbers, with standard errors.
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+Runs are numbered.  Pieces of them are done by threads here or by an executor's workers; what comes back is put together
+by number or as counts, so the numbers are the same however runs were split.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
-from prudent.errors import PrudentError, whole_number
-from prudent.kernels.episodes import draw, draw_each, run_episodes
+from prudent.errors import whole_number
+from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
+from prudent.policies.episodes import SIMULATING, Episodes, OfFunction, OfTable, by_state, replayed
 from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
-from prudent.policies.policy import BudgetPolicy, Walk
-from prudent.policies.runs import Path, Runs
+from prudent.policies.policy import BudgetPolicy
+from prudent.policies.runs import KEPT, Path, Runs
+from prudent.policies.tally import Tally, joined
+from prudent.runtime.executors import check_executor, finished
 from prudent.runtime.limits import Limits, cores, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = ["simulate"]
 
-SIMULATING = "simulating runs"
+PIECES = 1024
+"""The most pieces that runs are split into."""
 
-CHUNK = 1024
-"""Episodes that share one stream of random numbers; fixed, so that the number of threads changes nothing."""
+COUNTED = 2**16
+"""Runs whose costs are held until they are counted."""
 
 
 def simulate(
@@ -36,6 +46,7 @@ def simulate(
     paths: int = 0,
     max_steps: int = 1_000_000,
     time_limit: float | None = None,
+    executor: Executor | None = None,
 ) -> Runs:
     """Simulate runs of a policy.
 
@@ -46,17 +57,21 @@ def simulate(
     policy : policy, mapping or callable
         A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
     episodes : int
-        How many runs.
+        How many runs.  Of more than ten million, only a tally of their costs is kept, so any number takes little
+        memory.
     seed : int
-        Where the random numbers start; the same seed gives the same runs, whatever the number of threads.
+        Where the random numbers start; the same seed gives the same runs, whatever the number of threads or workers.
     threads : int, optional
-        How many threads; all cores by default.
+        How many threads; all cores by default.  A function is asked by one thread.
     paths : int
         How many runs to return step by step.
     max_steps : int
         The most actions of one run; a run that takes more is an error.
     time_limit : float, optional
         Seconds, about, after which it is an error that not all runs are finished.
+    executor : Executor, optional
+        Workers that do the runs instead of threads: a process pool of :mod:`concurrent.futures`, that of a Dask client
+        (``client.get_executor()``), or one of ``mpi4py.futures``.  A function must be one that can be sent to them.
 
     Examples
     --------
@@ -76,133 +91,117 @@ def simulate(
     ):
         whole_number(name, value, least)
     check_model_and_policy(model, policy)
-    limits = Limits.of(None, time_limit)
-    if isinstance(policy, BudgetPolicy) and len(policy.parts) > 1:
-        return _simulate_drawn(policy, episodes, seed, threads, paths, max_steps, limits)
+    check_executor(executor)
+    by = _Workers(executor, threads or cores(), Limits.of(None, time_limit))
     if isinstance(policy, BudgetPolicy):
-        return _simulate_table(policy, episodes, seed, threads, paths, max_steps, limits)
+        simulated = _drawn if len(policy.parts) > 1 else _by_table
+        return simulated(policy, episodes, seed, paths, max_steps, by)
     if isinstance(policy, Mapping):
         alone = restricted(model, policy)
-        if find_lattice(alone.cost) is None:
-            return _simulate_function(model, lambda state, _: policy[state], episodes, seed, paths, max_steps, limits)
-        chain = prepare(alone)
-        by_state = BudgetPolicy.of_states(chain, chain.action_start[:-1])
-        return _simulate_table(by_state, episodes, seed, threads, paths, max_steps, limits)
-    return _simulate_function(model, policy, episodes, seed, paths, max_steps, limits)
+        if find_lattice(alone.cost) is not None:
+            chain = prepare(alone)
+            same = BudgetPolicy.of_states(chain, chain.action_start[:-1])
+            return _by_table(same, episodes, seed, paths, max_steps, by)
+        policy = partial(by_state, policy)
+    tally, costs, shown = by.gathered(OfFunction(model, policy, seed, max_steps), episodes, paths)
+    return Runs(tally, seed, tuple(shown), costs)
 
 
-def _simulate_drawn(
-    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int, limits: Limits
-) -> Runs:
+def _by_table(policy: BudgetPolicy, episodes: int, seed: int, paths: int, max_steps: int, by: "_Workers") -> Runs:
+    """Simulate runs of one policy."""
+    source = OfTable(policy.walk(), policy.prepared.model.name, seed, max_steps)
+    tally, costs, _ = by.gathered(source, episodes)
+    shown = tuple(policy.named(steps) for steps in replayed(source, min(paths, episodes)))
+    return Runs(tally, seed, shown, costs)
+
+
+def _drawn(policy: BudgetPolicy, episodes: int, seed: int, paths: int, max_steps: int, by: "_Workers") -> Runs:
     """Draw a policy for each run, then simulate all runs of each policy."""
-    drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0]))).random(episodes)
-    second = drawn >= policy.parts[0][0]
-    costs, shown = np.empty(episodes), list[Path]([()] * min(paths, episodes))
+    costs = np.empty(episodes) if episodes <= KEPT else None
+    n_shown = min(paths, episodes)
+    seconds, second = _draws(policy, episodes, seed, known=n_shown if costs is None else episodes)
+    found, shown = list[Tally](), list[Path]([()] * n_shown)
     for turn, (_, part) in enumerate(policy.parts):
-        which = np.flatnonzero(second == bool(turn))
-        if len(which) == 0:
+        n = seconds if turn else episodes - seconds
+        if n == 0:
             continue
+        which = np.flatnonzero(second == bool(turn))
         own = int(np.random.SeedSequence([seed, 1 + turn]).generate_state(1, np.uint64)[0])
-        runs = _simulate_table(part, len(which), own, threads, min(paths, len(which)), max_steps, limits)
-        costs[which] = runs.costs
-        for i, path in zip(which.tolist(), runs.paths, strict=False):
-            if i < len(shown):
-                shown[i] = path
-    return Runs(costs, seed, tuple(shown))
+        first = which[which < n_shown].tolist()
+        runs = _by_table(part, n, own, len(first), max_steps, by)
+        found.append(runs.tally)
+        if costs is not None:
+            costs[which] = runs.costs
+        for i, path in zip(first, runs.paths, strict=True):
+            shown[i] = path
+    return Runs(joined(found) if costs is None else Tally.of(costs), seed, tuple(shown), costs)
 
 
-def _endless(model: SSP, max_steps: int) -> PrudentError:
-    return PrudentError(f"a run of {model.name} took more than {max_steps:,} actions; raise max_steps= to let it")
+def _draws(policy: BudgetPolicy, episodes: int, seed: int, known: int) -> tuple[int, BoolArray]:
+    """Return how many runs draw the second of two policies; and of the first ``known`` runs, whether they do."""
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0])))
+    total, told = 0, [np.zeros(0, dtype=bool)]
+    for begin in range(0, episodes, COUNTED):
+        second = rng.random(min(COUNTED, episodes - begin)) >= policy.parts[0][0]
+        total += int(second.sum())
+        if begin < known:
+            told.append(second[: known - begin])
+    return total, np.concatenate(told)
 
 
-def _simulate_table(
-    policy: BudgetPolicy, episodes: int, seed: int, threads: int | None, paths: int, max_steps: int, limits: Limits
-) -> Runs:
-    walk = policy.walk()
-    total, paid = np.empty(episodes, dtype=np.int64), np.empty(episodes)
-    streams = np.random.SeedSequence(seed).spawn(-(-episodes // CHUNK))
-
-    def run(chunk: int) -> bool | None:
-        if limits.stop:
-            return None
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        rng = np.random.Generator(np.random.PCG64(streams[chunk]))
-        return bool(run_episodes(rng, *walk.arrays(), max_steps, total[part], paid[part]))  # type: ignore[call-arg]
-
-    with ThreadPoolExecutor(threads or cores()) as pool, Progress(SIMULATING, total=episodes, unit="runs") as progress:
-        for chunk, ended in enumerate(pool.map(run, range(len(streams)))):
-            if ended is None:
-                go_on(limits, SIMULATING)
-            if not ended:
-                raise _endless(policy.prepared.model, max_steps)
-            progress.at(chunk * CHUNK)
-    shown = tuple(policy.named(steps) for steps in _replayed(walk, streams, min(paths, episodes)))
-    return Runs(policy.walked(total, paid), seed, shown)
+Piece = tuple[FloatArray | Tally, list[Path]]
+"""The total costs of some runs, or their tally; and the first runs of all, step by step, if they are among them."""
 
 
-def _replayed(walk: Walk, streams: list[np.random.SeedSequence], n: int) -> Iterator[list[tuple[int, int, int]]]:
-    """Repeat the first runs with the same random numbers; yield each as a list of (state, action, outcome)."""
-    for i in range(n):
-        if i % CHUNK == 0:
-            rng = np.random.Generator(np.random.PCG64(streams[i // CHUNK]))
-        first = draw(rng.random(), 0, len(walk.first_state), walk.first_probability)
-        s, charged, steps = int(walk.first_state[first]), int(walk.first_charge[first]), []
-        while walk.offset[s] >= 0:
-            a = int(walk.offset[s]) + walk.choices.at(s, walk.level - charged)
-            o = draw(rng.random(), walk.begin[a], walk.end[a], walk.probability)
-            steps.append((s, int(walk.action[a]), o))
-            charged, s = charged + int(walk.charge[o]), int(walk.successor[o])
-        yield steps
+@dataclass(frozen=True)
+class _Workers:
+    """Who does the runs: an executor's workers, or threads here."""
+
+    executor: Executor | None
+    threads: int
+    limits: Limits
+
+    def gathered(self, source: Episodes, episodes: int, paths: int = 0) -> tuple[Tally, FloatArray | None, list[Path]]:
+        """Return what all runs cost: tallied and, if they are not too many, one by one; and the paths asked for."""
+        size = -(-episodes // (PIECES * source.chunk)) * source.chunk
+        begin = range(0, episodes, size)
+        costs = np.empty(episodes) if episodes <= KEPT else None
+        here = self.limits if self.executor is None else None  # elsewhere, another clock runs
+        calls = [(source, at, min(at + size, episodes), costs is None, paths, here) for at in begin]
+        found, shown, done = list[Tally](), dict[int, list[Path]](), 0
+        with self._pool(source, len(calls)) as pool, Progress(SIMULATING, total=episodes, unit="runs") as progress:
+            try:
+                for number, future in finished(pool, run_piece, calls, lambda: self.limits.stop):
+                    piece, shown[number] = future.result()
+                    if isinstance(piece, Tally):
+                        found = [joined([*found, piece])]
+                    elif costs is not None:
+                        costs[begin[number] : begin[number] + size] = piece
+                    done += 1
+                    progress.at(done * size)
+            except BaseException:
+                self.limits.interrupted = True  # threads end with the chunk that they are at
+                raise
+        if done < len(calls):
+            go_on(self.limits, SIMULATING)
+        return found[0] if costs is None else Tally.of(costs), costs, [p for i in sorted(shown) for p in shown[i]]
+
+    def _pool(self, source: Episodes, pieces: int) -> Any:
+        if self.executor is not None or isinstance(source, OfFunction) or min(self.threads, pieces) == 1:
+            return nullcontext(self.executor)
+        return ThreadPoolExecutor(self.threads)
 
 
-def _simulate_function(
-    model: SSP,
-    policy: Callable[[Any, float], Hashable],
-    episodes: int,
-    seed: int,
-    paths: int,
-    max_steps: int,
-    limits: Limits,
-) -> Runs:
-    """Advance all runs together, one action at a time; the function is asked once for each state and cost so far."""
-    found = find_lattice(model.cost)
-    gain: NDArray[Any] = model.cost if found is None else found[1]
-    spent = np.zeros(episodes, dtype=gain.dtype)
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    state = rng.choice(model.initial_state, size=episodes, p=model.initial_probability)
-    known: dict[tuple[int, float], int] = {}
-
-    def in_units(amount: Any) -> Any:
-        return amount if found is None else found[0].value(amount)
-
-    def ask(s: int, amount: float) -> int:
-        if (s, amount) not in known:
-            known[s, amount] = model.find_action(s, policy(model.state(s), float(in_units(amount))))
-        return known[s, amount]
-
-    trace: list[list[tuple[Hashable, Hashable, float]]] = [[] for _ in range(min(paths, episodes))]
-    active = np.flatnonzero(~model.is_goal[state])
-    for _ in range(max_steps):
-        if len(active) == 0:
-            break
+def run_piece(source: Episodes, begin: int, end: int, counted: bool, paths: int, limits: Limits | None) -> Piece:
+    """Return what the runs ``begin:end`` cost, one by one or counted (internal)."""
+    costs, tally, shown = list[FloatArray](), list[Tally](), list[Path]()
+    for first in range(begin, end, source.chunk):
         go_on(limits, SIMULATING)
-        pairs = np.rec.fromarrays([state[active], spent[active]])
-        unique, which = np.unique(pairs, return_inverse=True)
-        action = np.array([ask(int(s), amount.item()) for s, amount in unique])[which]
-        outcome = np.empty(len(active), dtype=np.int64)
-        draw_each(
-            rng.random(len(active)),
-            model.outcome_start[action],
-            model.outcome_start[action + 1],
-            model.probability,
-            outcome,
-        )
-        for i in np.flatnonzero(active < len(trace)):
-            step = (model.state(state[active[i]]), model.action(int(action[i])), float(model.cost[outcome[i]]))
-            trace[active[i]].append(step)
-        spent[active] += gain[outcome]
-        state[active] = model.successor[outcome]
-        active = active[~model.is_goal[state[active]]]
-    if len(active):
-        raise _endless(model, max_steps)
-    return Runs(np.asarray(in_units(spent), dtype=np.float64), seed, tuple(map(tuple, trace)))
+        size = min(source.chunk, end - first)
+        some, told = source.costs(first // source.chunk, size, min(max(paths - first, 0), size), limits)
+        costs.append(some)
+        shown += told
+        if counted and (len(costs) * source.chunk >= COUNTED or first + size == end):
+            tally = [joined([*tally, Tally.of(np.concatenate(costs))])]
+            costs = []
+    return (tally[0] if counted else np.concatenate(costs)), shown

@@ -192,12 +192,9 @@ class UnrolledPolicy(BudgetPolicy):
             begin=prepared.outcome_start[:-1],
             end=prepared.outcome_start[1:],
             action=np.arange(prepared.n_actions),
+            scale=prepared.scale,
+            left_out=True,
         )
-
-    def walked(self, charged: IntArray, paid: FloatArray) -> FloatArray:
-        """Return the total costs of walks: what they were charged plus what rounding left out."""
-        scale = self.prepared.scale
-        return scale.totals(charged) + paid * scale.level_size if scale.rounded else scale.totals(charged)
 
     def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
         """Return a walk by its states, actions and costs in the user's words."""

@@ -60,12 +60,15 @@ class Stopped(PrudentError):
     """Raised if work that is of no use unfinished was stopped early."""
 
     def __init__(self, reason: str, what: str) -> None:
-        self.reason = reason
+        self.reason, self.what = reason, what
         more = {
             "time": "more time than is allowed: allow more (time_limit=, --time-limit)",
             "memory": "more memory than is allowed: allow more (memory=, --memory), or give a larger step=",
         }
         super().__init__(f"{what} takes {more.get(reason, 'longer: it was interrupted')}")
+
+    def __reduce__(self) -> tuple[type["Stopped"], tuple[str, str]]:
+        return type(self), (self.reason, self.what)  # as it comes from another process
 
 
 @dataclass

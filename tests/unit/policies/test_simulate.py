@@ -1,7 +1,12 @@
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
 
 import prudent
+from prudent.policies import episodes, simulate, tally
+from prudent.policies import runs as runs_module
 
 LOOP = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "pay": [(1, "g", 5)], "wait": [(1, "s", 0)]}}
 
@@ -113,3 +118,102 @@ def test_what_is_wrong_is_said():
 def test_one_run_has_no_standard_error():
     plan = prudent.solve(prudent.domains.figure_2(), 0.5)
     assert prudent.simulate(plan.model, plan.policy, episodes=1).mean_se == float("inf")
+
+
+def try_twice(state, spent):
+    """Can be sent to a worker."""
+    return "try" if spent < 2 else "pay"
+
+
+ROOTS = {
+    "s": {"a": [(0.5, "t", 2**0.5), (0.5, "t", 1)]},
+    "t": {"a": [(0.5, "g", 3**0.5), (0.3, "s", 0.1), (0.2, "g", 5)]},
+}
+
+
+def kinds_of_policies():
+    """Yield a model and a policy of each kind that is simulated in a way of its own."""
+    game = prudent.domains.betting_game()
+    yield game, prudent.solve(game, 0.2).policy
+    yield game, prudent.solve(game, 0.2, max_cvar=93, randomise=True).policy
+    yield game, prudent.solve(game, 0.2, method="cvar-wc").policy
+    roots = model_of(ROOTS)
+    yield roots, prudent.solve(roots, 0.2, step=0.5).policy
+    yield roots, {"s": "a", "t": "a"}
+    yield model_of(LOOP), {"s": "try"}
+    yield model_of(LOOP), try_twice
+
+
+def same(one, two):
+    return (
+        (np.array_equal(one.tally.values, two.tally.values), np.array_equal(one.tally.counts, two.tally.counts))
+        == (True, True)
+        and (one.mean, one.mean_se, one.cvar(0.1), one.cvar_se(0.1))
+        == (two.mean, two.mean_se, two.cvar(0.1), two.cvar_se(0.1))
+        and one.paths == two.paths
+    )
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_the_same_numbers_however_runs_are_split(number, monkeypatch):
+    """By one thread, by an executor, into pieces of any size, one by one or counted."""
+    monkeypatch.setattr(episodes.OfFunction, "chunk", 1024)
+    model, policy = list(kinds_of_policies())[number]
+    asked = {"episodes": 5000, "seed": 7, "paths": 1100}
+    whole = prudent.simulate(model, policy, threads=1, **asked)
+    assert whole.costs.sum() == pytest.approx(whole.mean * 5000)
+    for kept in (10_000, 100):
+        for module in (simulate, runs_module):
+            monkeypatch.setattr(module, "KEPT", kept)
+        for pieces in (1, 2, 1024):
+            monkeypatch.setattr(simulate, "PIECES", pieces)
+            with ThreadPoolExecutor(3) as executor:
+                split = prudent.simulate(model, policy, executor=executor, **asked)
+            assert same(whole, split)
+            assert (split.kept is None) == (kept == 100)
+            if kept == 10_000:
+                assert np.array_equal(split.costs, whole.costs)
+
+
+def test_many_different_costs_are_rounded_alike_and_the_error_says_so(monkeypatch):
+    model, policy = model_of(ROOTS), {"s": "a", "t": "a"}
+    exact = prudent.simulate(model, policy, episodes=5000)
+    for module in (simulate, runs_module):
+        monkeypatch.setattr(module, "KEPT", 100)
+    monkeypatch.setattr(tally, "MANY", 10)
+    monkeypatch.setattr(tally, "BITS", 6)
+    monkeypatch.setattr(simulate, "COUNTED", 64)
+    monkeypatch.setattr(episodes.OfFunction, "chunk", 5000)
+    rounded = prudent.simulate(model, policy, episodes=5000)
+    assert rounded.tally.rounded and rounded.tally.values.tolist() == rounded.tally.values.round(9).tolist()
+    assert rounded.mean_se > exact.mean_se
+    assert abs(rounded.mean - exact.mean) <= rounded.tally.rounding * exact.costs.max()
+
+
+def test_processes_give_the_same_numbers():
+    kinds = list(kinds_of_policies())
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        for model, policy in (kinds[0], kinds[-1]):
+            here = prudent.simulate(model, policy, episodes=3000, paths=2)
+            assert same(here, prudent.simulate(model, policy, episodes=3000, paths=2, executor=executor))
+        with pytest.raises(prudent.PrudentError, match="took more than 3 actions"):
+            prudent.simulate(model_of(LOOP), {"s": "try"}, max_steps=3, executor=executor)
+
+
+def test_costs_that_are_not_kept_are_refused_by_name(monkeypatch):
+    for module in (simulate, runs_module):
+        monkeypatch.setattr(module, "KEPT", 100)
+    plan = prudent.solve(prudent.domains.figure_2(), 0.5)
+    many = prudent.simulate(plan.model, plan.policy, episodes=101)
+    with pytest.raises(prudent.PrudentError, match="the costs of 101 runs are not kept one by one: take tally or dist"):
+        many.costs  # noqa: B018
+    with pytest.raises(prudent.PrudentError, match="simulate at most 100"):
+        many.to_frame()
+    assert many.to_dict(alpha=0.5)["episodes"] == 101
+
+
+def test_an_executor_must_be_one():
+    with pytest.raises(prudent.PrudentError, match="executor is a int"):
+        prudent.simulate(model_of(LOOP), {"s": "try"}, executor=4)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(prudent.PrudentError, match="more time than is allowed"):
+        prudent.simulate(model_of(LOOP), try_twice, episodes=10**6, time_limit=1e-9, executor=executor)

@@ -13,9 +13,9 @@ from prudent.domains import deep_sea_treasure, registry
 from prudent.methods.cvar_ev import CvarEV
 from prudent.methods.cvar_wc import CvarWC
 from prudent.methods.registry import with_grid
-from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.planning.solve import solve
+from prudent.policies.runs import Runs
 from prudent.policies.simulate import simulate
 from prudent.results.plan import Plan
 from prudent.runtime.progress import announce
@@ -70,7 +70,7 @@ class Results:
     rows: list[Row] = field(default_factory=list)
     grids: list[dict[str, Any]] = field(default_factory=list)  # Deep Sea Treasure at 0.02 by grid, ties and floor
     parts: dict[str, float] = field(default_factory=dict)  # seconds of each part, simulation included
-    costs: dict[tuple[str, str, float], FloatArray] = field(default_factory=dict)  # simulated totals
+    runs: dict[tuple[str, str, float], Runs] = field(default_factory=dict)
 
     def row(self, domain: str, method: str, alpha: float) -> Row:
         """Return one row."""
@@ -121,7 +121,7 @@ def _timed(results: Results, part: str) -> Iterator[None]:
 def _row(results: Results, model: SSP, domain: str, method: str, alpha: float, seed: int) -> Row:
     plan = solve_as_in_paper(model, method, alpha)
     runs = simulate(model, plan.policy, episodes=results.episodes, seed=seed)
-    results.costs[domain, method, alpha] = runs.costs
+    results.runs[domain, method, alpha] = runs
     own = domain != "autonomous-navigation" or results.traffic
     theirs = TABLE_1.get((domain, method, alpha)) if own else None
     cvar, cvar_se, expected, expected_se = theirs or (None,) * 4

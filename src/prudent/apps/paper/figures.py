@@ -4,7 +4,6 @@ from prudent.apps.paper.experiments import Results
 from prudent.apps.paper.published import DOMAINS, METHODS
 from prudent.plot.canvas import png
 from prudent.plot.tails import common_bins, distribution
-from prudent.policies.runs import Runs
 from prudent.runtime.optional import needed
 
 __all__ = ["FIGURES", "draw_figures"]
@@ -25,7 +24,7 @@ def draw_figures(results: Results) -> dict[str, bytes]:
     Figure = needed("matplotlib.figure", "plot").Figure
     pictures = {}
     for domain, alphas in FIGURES.items():
-        runs = {key[1:]: Runs(costs, seed=0) for key, costs in results.costs.items() if key[0] == domain}
+        runs = {key[1:]: runs for key, runs in results.runs.items() if key[0] == domain}
         bins = common_bins([each.distribution for each in runs.values()])
         for alpha in alphas:
             figure = Figure(figsize=(7, 8.6), layout="constrained")

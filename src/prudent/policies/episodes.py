@@ -1,0 +1,143 @@
+"""Runs by their numbers, in chunks that have random numbers of their own.
+
+The numbers of a chunk depend on the seed and on the chunk's number alone, so it makes no difference who draws them, and
+which chunks he draws besides.  What is here can be sent to another process.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engine.cost_step import find_lattice
+from prudent.errors import PrudentError
+from prudent.kernels.episodes import draw, draw_each, run_episodes
+from prudent.models.rows import FloatArray
+from prudent.models.ssp import SSP
+from prudent.policies.policy import Walk
+from prudent.policies.runs import Path
+from prudent.runtime.limits import Limits, go_on
+
+__all__ = ["SIMULATING", "Episodes", "OfFunction", "OfTable", "by_state", "replayed"]
+
+SIMULATING = "simulating runs"
+
+
+class Episodes(Protocol):
+    """Runs that can be asked for by the chunk."""
+
+    chunk: ClassVar[int]  # how many runs a whole chunk has; fixed, since numbers depend on it
+
+    def costs(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+        """Return the total costs of the first ``size`` runs of a chunk, and some of them step by step, if known."""
+
+
+@dataclass(frozen=True)
+class OfTable:
+    """Runs of a policy that is a table; :func:`replayed` shows them step by step."""
+
+    walk: Walk
+    model_name: str
+    seed: int
+    max_steps: int
+    chunk: ClassVar[int] = 1024
+
+    def costs(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+        """Return the total costs."""
+        charged, paid = np.empty(size, dtype=np.int64), np.empty(size)
+        rng = _random(self.seed, number)
+        if not run_episodes(rng, *self.walk.arrays(), self.max_steps, charged, paid):  # type: ignore[call-arg]
+            raise _endless(self.model_name, self.max_steps)
+        return self.walk.totals(charged, paid), []
+
+
+def replayed(episodes: OfTable, n: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Repeat the first runs with the same random numbers; yield each as a list of (state, action, outcome)."""
+    walk = episodes.walk
+    for i in range(n):
+        if i % OfTable.chunk == 0:
+            rng = _random(episodes.seed, i // OfTable.chunk)
+        first = draw(rng.random(), 0, len(walk.first_state), walk.first_probability)
+        s, charged, steps = int(walk.first_state[first]), int(walk.first_charge[first]), []
+        while walk.offset[s] >= 0:
+            a = int(walk.offset[s]) + walk.choices.at(s, walk.level - charged)
+            o = draw(rng.random(), walk.begin[a], walk.end[a], walk.probability)
+            steps.append((s, int(walk.action[a]), o))
+            charged, s = charged + int(walk.charge[o]), int(walk.successor[o])
+        yield steps
+
+
+@dataclass(frozen=True)
+class OfFunction:
+    """Runs of a user's function.
+
+    The runs of a chunk advance together, one action at a time; the function is asked once for each state and cost so
+    far.
+    """
+
+    model: SSP
+    policy: Callable[[Any, float], Hashable]
+    seed: int
+    max_steps: int
+    chunk: ClassVar[int] = 2**16
+
+    def costs(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+        """Return the total costs, and the first runs step by step."""
+        model = self.model
+        found = find_lattice(model.cost)
+        gain: NDArray[Any] = model.cost if found is None else found[1]
+        spent = np.zeros(size, dtype=gain.dtype)
+        rng = _random(self.seed, number) if number else np.random.Generator(np.random.PCG64(self.seed))
+        state = rng.choice(model.initial_state, size=size, p=model.initial_probability)
+        known: dict[tuple[int, float], int] = {}
+
+        def in_units(amount: Any) -> Any:
+            return amount if found is None else found[0].value(amount)
+
+        def ask(s: int, amount: float) -> int:
+            if (s, amount) not in known:
+                known[s, amount] = model.find_action(s, self.policy(model.state(s), float(in_units(amount))))
+            return known[s, amount]
+
+        trace: list[list[tuple[Hashable, Hashable, float]]] = [[] for _ in range(shown)]
+        active = np.flatnonzero(~model.is_goal[state])
+        for _ in range(self.max_steps):
+            if len(active) == 0:
+                break
+            go_on(limits, SIMULATING)
+            pairs = np.rec.fromarrays([state[active], spent[active]])
+            unique, which = np.unique(pairs, return_inverse=True)
+            action = np.array([ask(int(s), amount.item()) for s, amount in unique])[which]
+            outcome = np.empty(len(active), dtype=np.int64)
+            draw_each(
+                rng.random(len(active)),
+                model.outcome_start[action],
+                model.outcome_start[action + 1],
+                model.probability,
+                outcome,
+            )
+            for i in np.flatnonzero(active < shown):
+                step = (model.state(state[active[i]]), model.action(int(action[i])), float(model.cost[outcome[i]]))
+                trace[active[i]].append(step)
+            spent[active] += gain[outcome]
+            state[active] = model.successor[outcome]
+            active = active[~model.is_goal[state[active]]]
+        if len(active):
+            raise _endless(model.name, self.max_steps)
+        return np.asarray(in_units(spent), dtype=np.float64), list(map(tuple, trace))
+
+
+def by_state(table: Mapping[Any, Hashable], state: Any, spent: float) -> Hashable:
+    """Return the action that a user's table has for a state."""
+    return table[state]
+
+
+def _random(seed: int, number: int) -> np.random.Generator:
+    """Return the random numbers of a chunk."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,))))
+
+
+def _endless(name: str, max_steps: int) -> PrudentError:
+    return PrudentError(f"a run of {name} took more than {max_steps:,} actions; raise max_steps= to let it")

@@ -1,0 +1,108 @@
+"""Work that others do: an executor of Python's own, Dask's (``client.get_executor()``), or one of ``mpi4py.futures``.
+
+What is sent is a function by its name and its arguments; what comes back is a future.  Who does which work, in which
+order, and what happens when one of them is lost, is the executor's affair.
+"""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.reduction import ForkingPickler
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from prudent.errors import PrudentError
+
+__all__ = ["check_executor", "check_sendable", "finished", "process_pool"]
+
+POLL = 0.1
+"""Seconds between two looks at whether to stop."""
+
+
+def check_executor(executor: object) -> None:
+    """Refuse what is no executor."""
+    if executor is not None and not isinstance(executor, Executor):
+        hint = "client.get_executor()" if hasattr(executor, "get_executor") else "concurrent.futures or mpi4py.futures"
+        raise PrudentError(f"executor is a {type(executor).__name__}; it must be an executor, such as that of {hint}")
+
+
+def check_sendable(name: str, function: object) -> None:
+    """Refuse a function that a process of Python's own pool cannot find by its module and name."""
+    try:
+        ForkingPickler.dumps(function)
+    except Exception as error:
+        raise PrudentError(
+            f"{name} cannot be sent to another process ({error}); define it with def in a module, or give an executor "
+            "of Dask, which sends any function"
+        ) from None
+
+
+def finished(
+    executor: Executor | None, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], stop: Callable[[], object]
+) -> Iterator[tuple[int, "Future[Any]"]]:
+    """Call ``work`` with each of the arguments; yield the number of each call and its future as soon as it is done.
+
+    Without an executor, calls are made here, one after the other.  Once ``stop()`` is true, what has not begun is not
+    done any more; what has begun is waited for.
+    """
+    if executor is None:
+        for number, call in enumerate(calls):
+            if stop():
+                return
+            here: Future[Any] = Future()
+            try:
+                here.set_result(work(*call))
+            except Exception as error:
+                here.set_exception(error)
+            yield number, here
+        return
+    done, under_way = SimpleQueue[Future[Any]](), dict[Future[Any], int]()
+    try:
+        for number, call in enumerate(calls):
+            future = executor.submit(work, *call)
+            under_way[future] = number
+            future.add_done_callback(done.put)
+        while under_way:
+            if stop():
+                under_way = {future: number for future, number in under_way.items() if not future.cancel()}
+            try:
+                future = done.get(timeout=POLL)
+            except Empty:
+                continue
+            if future in under_way:
+                yield under_way.pop(future), future
+    finally:
+        for future in under_way:
+            future.cancel()
+
+
+@contextmanager
+def process_pool(workers: int) -> Iterator[Executor]:
+    """Yield an executor of so many processes, started anew; they end with the context, or with this process."""
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker)
+    try:
+        yield pool
+    except BaseException:  # nobody waits any more for what they do
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """Leave Ctrl-C to the parent, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
