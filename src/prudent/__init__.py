@@ -32,6 +32,8 @@ _HOME = {  # in the order of a first visit
     "Frontier": "prudent.planning.frontier",
     "chances": "prudent.planning.chances",
     "Chances": "prudent.planning.chances",
+    "study": "prudent.planning.study",
+    "Study": "prudent.results.study",
     "Exceedance": "prudent.methods.objectives",
     "ValueAtRisk": "prudent.methods.objectives",
     "MeanPlusCVaR": "prudent.methods.objectives",
@@ -84,11 +86,13 @@ if TYPE_CHECKING:
     from prudent.planning.frontier import Frontier as Frontier
     from prudent.planning.frontier import frontier as frontier
     from prudent.planning.solve import solve as solve
+    from prudent.planning.study import study as study
     from prudent.policies.distribution import Distribution as Distribution
     from prudent.policies.evaluate import evaluate as evaluate
     from prudent.policies.runs import Runs as Runs
     from prudent.policies.simulate import simulate as simulate
     from prudent.results.plan import Plan as Plan
+    from prudent.results.study import Study as Study
 else:  # computed, so that type checkers go by the imports above
     __all__ = [*_HOME, "__version__"]
 

@@ -5,7 +5,7 @@ A domain is a function that returns a model, in a file of its own, with :func:`d
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from prudent.errors import PrudentError
 from prudent.models.ssp import SSP
 
-__all__ = ["DOMAINS", "Domain", "domain", "make", "points_of"]
+__all__ = ["DOMAINS", "Domain", "domain", "grid", "make", "named", "points_of"]
 
 Make = TypeVar("Make", bound=Callable[..., SSP])
 
@@ -61,23 +61,41 @@ def points_of(model: SSP) -> int:
     return Domain.points if found is None else found.points
 
 
-def make(name: str, settings: tuple[str, ...] = ()) -> SSP:
-    """Return the model of a domain, with parameters as in ``--set KEY=VALUE``, read by their types."""
+def named(name: str) -> Domain:
+    """Return a domain by its name."""
     if name not in DOMAINS:
         near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near else ""
         raise PrudentError(f"{name}: neither a domain nor a file; {hint}domains are {', '.join(DOMAINS)}")
-    known = DOMAINS[name].parameters
-    chosen: dict[str, Any] = {}
+    return DOMAINS[name]
+
+
+def make(name: str, settings: tuple[str, ...] = ()) -> SSP:
+    """Return the model of a domain, with parameters as in ``--set KEY=VALUE``, read by their types."""
+    chosen = {key: _value(text, parameter, item) for item, key, text, parameter in _settings(name, settings)}
+    return named(name).make(**chosen)
+
+
+def grid(name: str, settings: tuple[str, ...]) -> dict[str, list[Any]]:
+    """Return values for parameters of a domain as in ``--set KEY=VALUE,VALUE``, read by their types."""
+    return {
+        key: [_value(each, parameter, f"{key}={each}") for each in text.split(",")]
+        for _, key, text, parameter in _settings(name, settings)
+    }
+
+
+def _settings(name: str, settings: tuple[str, ...]) -> Iterator[tuple[str, str, str, inspect.Parameter]]:
+    """Yield each setting as it was given, its key, the text of its value, and the parameter that it is for."""
+    known, seen = named(name).parameters, set[str]()
     for item in settings:
         key, equals, text = item.partition("=")
         if not equals or key not in known:
             takes = ", ".join(known) or "none"
             raise PrudentError(f"--set {item}: {name} has no such parameter; write KEY=VALUE with KEY one of: {takes}")
-        if key in chosen:
+        if key in seen:
             raise PrudentError(f"--set {item}: {key} is set twice")
-        chosen[key] = _value(text, known[key], item)
-    return DOMAINS[name].make(**chosen)
+        seen.add(key)
+        yield item, key, text, known[key]
 
 
 def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:

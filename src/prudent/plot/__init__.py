@@ -17,8 +17,20 @@ from prudent.plot.heat import heat_map
 from prudent.plot.maps import policy
 from prudent.plot.network import routes
 from prudent.plot.overall import curve, frontier
+from prudent.plot.parameters import study
 from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip
 from prudent.plot.tails import cdf, distribution
 
-__all__ = ["budget_strip", "cdf", "curve", "distribution", "frontier", "heat_map", "policy", "routes", "sea_map"]
+__all__ = [
+    "budget_strip",
+    "cdf",
+    "curve",
+    "distribution",
+    "frontier",
+    "heat_map",
+    "policy",
+    "routes",
+    "sea_map",
+    "study",
+]

@@ -231,7 +231,7 @@ class Plan(Shown):
         ('optimal', 4.06, None)
         """
         achieved = None if self.objective is None else asdict(self.objective)
-        return plain({**self._numbers(), "objective": achieved, "notes": self.notes})
+        return plain({**self.numbers(), "objective": achieved, "notes": self.notes})
 
     def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
@@ -253,10 +253,11 @@ class Plan(Shown):
         about = {f"objective_{name}": achieved[name] for name in ("value", "lower", "upper", "parameter")}
         if achieved["parameter"] is None:
             about["objective_parameter"] = math.nan
-        row = {**self._numbers(), "objective": achieved["objective"], **about, "notes": "\n".join(self.notes)}
+        row = {**self.numbers(), "objective": achieved["objective"], **about, "notes": "\n".join(self.notes)}
         return frame({name: [value] for name, value in row.items()})
 
-    def _numbers(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Any]:
+        """Return the plan's fields other than policy and notes, and the size of its model (internal)."""
         names = "method alpha step status cvar var expected expected_lower lower upper worst_case max_cvar objective"
         own = {name: getattr(self, name) for name in names.split()}
         sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}

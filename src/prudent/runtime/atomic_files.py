@@ -14,7 +14,7 @@ from pathlib import Path
 
 from prudent.errors import PrudentError
 
-__all__ = ["check_place", "check_plain", "read_bytes", "refusing", "write_bytes"]
+__all__ = ["append_bytes", "check_place", "check_plain", "read_bytes", "refusing", "write_bytes"]
 
 
 def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str = "") -> None:
@@ -58,6 +58,14 @@ def write_bytes(path: Path, content: bytes) -> None:
         finally:
             Path(temporary).unlink(missing_ok=True)  # if it was not renamed
         _flush_folder(path.parent)
+
+
+def append_bytes(path: Path, content: bytes) -> None:
+    """Add to the end of a file, and flush it to the disk; a process killed meanwhile may leave a part of it."""
+    with refusing(path, "cannot be written"), path.open("ab") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

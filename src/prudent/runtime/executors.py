@@ -7,6 +7,7 @@ order, and what happens when one of them is lost, is the executor's affair.
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -32,13 +33,18 @@ def check_executor(executor: object) -> None:
 
 def check_sendable(name: str, function: object) -> None:
     """Refuse a function that a process of Python's own pool cannot find by its module and name."""
+    why = ""
+    if getattr(function, "__module__", None) == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
+        why = "it was defined at a prompt or in a notebook"
     try:
         ForkingPickler.dumps(function)
     except Exception as error:
+        why = str(error)
+    if why:
         raise PrudentError(
-            f"{name} cannot be sent to another process ({error}); define it with def in a module, or give an executor "
-            "of Dask, which sends any function"
-        ) from None
+            f"{name} cannot be sent to another process ({why}): define it with def in a module, or give an executor of "
+            "Dask, which sends any function, or workers=1"
+        )
 
 
 def finished(

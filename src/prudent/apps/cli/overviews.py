@@ -1,4 +1,4 @@
-"""The verbs that show more than one plan: compare, curve, frontier, chances, reproduce, serve."""
+"""The verbs that show more than one plan: compare, curve, frontier, chances, study, reproduce, serve."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import prudent
 from prudent.apps.cli.arguments import (
     ALPHA,
     DEVICE,
+    FILE,
     MEMORY,
     POINTS,
     STEP,
@@ -19,11 +20,12 @@ from prudent.apps.cli.arguments import (
     with_model,
     with_plot,
 )
+from prudent.domains.registry import DOMAINS, grid
 from prudent.errors import PrudentError
 from prudent.methods.registry import METHODS, with_grid
 from prudent.runtime.progress import announce_if_long
 
-__all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve"]
+__all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve", "study"]
 
 
 @click.command()
@@ -137,6 +139,62 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
     wanted = _numbers("--budgets", budgets)
     found = prudent.chances(make(), wanted, **asked)
     answer(as_json, found.to_dict, found.table)
+
+
+@click.command()
+@click.argument("domain", shell_complete=lambda ctx, param, part: [name for name in DOMAINS if name.startswith(part)])
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE,...", help="Values for a parameter of DOMAIN; repeatable."
+)
+@click.option("--alpha", "alphas", metavar="A,B,...", required=True, help="The fractions of worst runs.")
+@click.option("--workers", type=int, help="How many processes; 1 starts none.  [default: one for each core]")
+@click.option(
+    "--keep", type=FILE, metavar="FILE", help="Add each row to this file (.jsonl); the same command goes on from it."
+)
+@click.option("--csv", type=FILE, metavar="FILE", help="Write the table (.csv).")
+@click.option("--method", default="exact", show_default=True, help=f"How to plan: {', '.join(METHODS)}.")
+@click.option("--gap", type=float, help="As in solve, for each combination.")
+@click.option("--relative-gap", type=float, help="As in solve, for each combination.")
+@click.option(
+    "--memory", metavar="BYTES", help="The most for the tables of one solve.  [default: 80% of the free, shared]"
+)
+@click.option("--time-limit", type=float, metavar="SECONDS", help="The most for one solve.")
+@click.option("--threads", type=int, help="Of each solve.  [default: all cores, shared]")
+@with_plot("CVaR against the first parameter with several values")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def study(
+    domain: str,
+    settings: tuple[str, ...],
+    alphas: str,
+    csv: str | None,
+    plot: str | None,
+    as_json: bool,
+    **asked: Any,  # options of prudent.study, under its names
+) -> None:
+    """Solve DOMAIN for every combination of parameters and alphas, a row for each.
+
+    What fails is a row that says why.  Ctrl-C prints the rows that are done.
+
+    \b
+    Examples:
+      prudent study inventory-control --set capacity=10,20,50 --alpha 0.02,0.2 --workers 2
+      prudent study betting-game --set stages=5,10 --set cap=50,100 --alpha 0.1 --keep study.jsonl --csv study.csv
+    """
+    from prudent.apps.cli.terminal import answer
+    from prudent.results.study import check_csv_path
+
+    if csv is not None:
+        check_csv_path(csv)
+    found = prudent.study(domain, grid(domain, settings), _numbers("--alpha", alphas), **asked)
+    if csv is not None:
+        found.to_csv(csv)
+        click.echo(f"prudent: table written to {csv}", err=True)
+    keep_picture(plot, lambda: prudent.plot.study(found))
+    answer(as_json, found.to_dict, found.table)
+    if not found.complete:
+        click.get_current_context().exit(130)
+    if len(found.failed) == found.asked:
+        raise PrudentError(f"all {found.asked:,} failed, the first: {found.failed[0]['error']}")
 
 
 @click.command()

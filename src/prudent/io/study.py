@@ -1,0 +1,96 @@
+"""Where a study keeps its rows: lines of JSON, to which one is added as soon as a combination is done.
+
+The first line says which study it is; another study is refused, and its file never overwritten.  A line that was
+broken off, because the process or the machine died, is dropped when the file is opened again.  Numbers that JSON does
+not have are kept as text: ``"inf"``, ``"-inf"``, ``"nan"``.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from prudent.errors import PrudentError, naming
+from prudent.io.json.document import checked, document, utf8
+from prudent.results.study import FIELDS, Row
+from prudent.runtime.atomic_files import append_bytes, check_place, read_bytes, write_bytes
+from prudent.runtime.tables import plain
+
+__all__ = ["StudyFile", "key_of", "parse"]
+
+FORMAT, VERSION = "prudent-study", 1
+
+NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+class StudyFile:
+    """The rows of a study that are done, in a file."""
+
+    def __init__(self, path: str | PathLike[str], about: dict[str, Any], parameters: Sequence[str]) -> None:
+        check_place(path, ".jsonl", "a study's rows are kept")
+        self.path, self.parameters = Path(path), tuple(parameters)
+        self.rows: dict[str, Row] = {}
+        header = {"format": FORMAT, "version": VERSION, **about, "parameters": list(self.parameters)}
+        whole = json.dumps(header, allow_nan=False).encode() + b"\n"
+        if self.path.exists():
+            raw = read_bytes(self.path)
+            whole = raw[: raw.rfind(b"\n") + 1] or whole
+            found, rows = parse(whole, self.path)
+            if found != header:
+                raise PrudentError(f"{path}: {_difference(found, header)}; give the same, or name another file")
+            self.rows = {key_of(row, self.parameters): row for row in rows}
+        write_bytes(self.path, whole)
+
+    def add(self, row: Row) -> None:
+        """Keep a row."""
+        kept = {name: _kept(row[name]) for name in FIELDS}
+        own = plain({name: row[name] for name in self.parameters})
+        append_bytes(self.path, json.dumps({**own, **kept}, allow_nan=False).encode() + b"\n")
+
+
+def key_of(row: Row, parameters: Sequence[str]) -> str:
+    """Return what tells a combination from others: its parameters and alpha, as text."""
+    return json.dumps(list(plain({name: row[name] for name in (*parameters, "alpha")}).values()))
+
+
+def parse(raw: bytes, path: Path) -> tuple[dict[str, Any], list[Row]]:
+    """Return the first line and the rows in a file's bytes; refuse anything that is no study."""
+    with naming(path):
+        first, *lines = utf8(raw).split("\n")
+        header = checked(document(first), dict, "the first line")
+        if header.get("format") != FORMAT or header.get("version") != VERSION:
+            raise PrudentError(f"is not a study of this version; its first line must have the format {FORMAT!r}")
+        names = checked(header.get("parameters"), list, "parameters")
+        parameters = [checked(name, str, "a name in parameters") for name in names]
+        return header, [_row(line, f"line {i}", parameters) for i, line in enumerate(lines, 2) if line]
+
+
+def _row(line: str, at: str, parameters: Sequence[str]) -> Row:
+    with naming(at):
+        row: Row = checked(document(line), dict, "a row")
+        if row.keys() != {*parameters, *FIELDS}:
+            raise PrudentError(f"must have the fields {', '.join((*parameters, *FIELDS))}")
+        for name, kind in FIELDS.items():
+            value = row[name]
+            if kind == "texts":
+                row[name] = tuple(checked(text, str, name) for text in checked(value, list, name))
+            elif kind == "number" and isinstance(value, str):
+                if value not in NOT_IN_JSON:
+                    raise PrudentError(f"{name} is {value[:60]!r}; it must be a number")
+                row[name] = NOT_IN_JSON[value]
+            elif value is not None:
+                row[name] = checked(value, {"text": str, "number": float, "count": int}[kind], name)
+        if row["error"] is None and None in (row[name] for name, kind in FIELDS.items() if name != "error"):
+            raise PrudentError("lacks a number, and has no error")
+        return row
+
+
+def _kept(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    name = next(name for name in (*wanted, *found) if found.get(name) != wanted.get(name))
+    return f"belongs to another study: its {name} is {found.get(name)!r}, not {wanted.get(name)!r}"

@@ -1,0 +1,208 @@
+"""``study``: a plan for every combination of parameters and alpha, side by side on whatever machines there are.
+
+Combinations know nothing of each other: any executor may solve them, in any order, and the rows are the same.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import contextmanager, nullcontext
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from prudent.errors import PrudentError, whole_number
+from prudent.io.study import StudyFile, key_of
+from prudent.methods.registry import chosen
+from prudent.planning.bounds import Target
+from prudent.planning.combinations import Combination, Make, combinations_of, maker
+from prudent.planning.solve import solve
+from prudent.results.study import FIELDS, Row, Study
+from prudent.runtime.executors import check_executor, check_sendable, finished, process_pool
+from prudent.runtime.limits import Limits, available_memory, cores
+from prudent.runtime.progress import Progress, announce
+
+if TYPE_CHECKING:
+    from prudent.methods.cvar_wc import CvarWC
+
+__all__ = ["study"]
+
+
+def study(
+    make: Make,
+    grid: Mapping[str, Iterable[Any]],
+    alphas: Iterable[float],
+    executor: Executor | None = None,
+    *,
+    method: "str | CvarWC" = "exact",
+    gap: float | None = None,
+    relative_gap: float | None = None,
+    memory: int | float | str | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    workers: int | None = None,
+    keep: str | PathLike[str] | None = None,
+) -> Study:
+    """Solve a model for every combination of its parameters and alphas.
+
+    A combination that fails is a row with its ``error``.  Ctrl-C waits for what is being solved and returns the rows
+    that are done; a second one breaks off.  In a script, call it under ``if __name__ == "__main__":``, since processes
+    are started that import the script.
+
+    Parameters
+    ----------
+    make : str or callable
+        The name of a domain, such as ``"inventory-control"``, or a function that returns a model.  A function is sent
+        to other processes by its name: define it with ``def`` in a module or a script.
+    grid : mapping
+        Values for parameters of the domain or the function: ``{"capacity": [10, 20], "demand": [5, 10]}``.
+    alphas : numbers
+        The fractions of worst runs to plan for.
+    executor : Executor, optional
+        Who solves: that of a Dask client (``client.get_executor()``), one of ``mpi4py.futures``, or any other of the
+        kind of :mod:`concurrent.futures`.  By default processes on this machine.
+    method, gap, relative_gap, time_limit
+        As in :func:`prudent.solve`, for each combination.
+    memory : int or str, optional
+        The most memory for the tables of one solve.  By default processes on this machine share 80% of what is free; a
+        worker elsewhere takes that of its own machine.
+    threads : int, optional
+        How many threads each solve has.  By default processes on this machine share its cores; a worker elsewhere
+        takes one.
+    workers : int, optional
+        How many processes on this machine, where no executor is given; one for each core by default.  With 1,
+        all is solved here and no process is started.
+    keep : path, optional
+        A file (``.jsonl``) to which each row is added as soon as it is done.  Called again with the same file,
+        ``study`` does not solve again what is there; what failed is tried again.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> study = prudent.study("inventory-control", {"capacity": [10, 20]}, alphas=[0.02, 0.2], workers=1)
+    >>> for row in study.rows:
+    ...     print(row["capacity"], row["alpha"], round(row["cvar"], 3))
+    10 0.02 186.399
+    10 0.2 164.816
+    20 0.02 386.399
+    20 0.2 360.171
+    """
+    began = time.monotonic()
+    check_executor(executor)
+    name, _ = chosen(method)
+    Target(gap, relative_gap), Limits.of(memory, time_limit, threads=threads)  # so that they are refused at once
+    parameters, combinations = combinations_of(make, grid, alphas)
+    label = make if isinstance(make, str) else f"{make.__module__}.{getattr(make, '__qualname__', repr(make))}"
+    about = {
+        "make": label,
+        "method": method if isinstance(method, str) else repr(method),
+        "gap": gap,
+        "relative_gap": relative_gap,
+    }
+    file = None if keep is None else StudyFile(keep, about, parameters)
+    rows = {} if file is None else _known(file, combinations)
+    left = [number for number in range(len(combinations)) if number not in rows]
+    n = _processes(executor, workers, len(left))
+    if n > 1:
+        check_sendable("make", make)
+    options = {"method": method, "gap": gap, "relative_gap": relative_gap, "time_limit": time_limit}
+    options |= _share(executor, n, memory, threads)
+    calls = [(make, *combinations[number], options) for number in left]
+    with (
+        _lost(keep),
+        process_pool(n) if n > 1 else nullcontext(executor) as pool,
+        Limits.of(None, None) as limits,
+        Progress("studying", total=len(combinations), unit="plans") as progress,
+    ):
+        for which, future in finished(pool, solve_one, calls, _stop(limits)):
+            values, alpha = combinations[left[which]]
+            row = {**values, **_fields(future, name, alpha)}
+            if row["status"] == "interrupted":  # Ctrl-C was for the solve; it is not done
+                limits.interrupted = True
+                continue
+            rows[left[which]] = row
+            if file is not None:
+                file.add(row)
+            progress.at(len(rows))
+    in_order = tuple(rows[number] for number in sorted(rows))
+    return Study(label, parameters, in_order, len(combinations), time.monotonic() - began)
+
+
+def solve_one(make: Make, values: dict[str, Any], alpha: float, options: dict[str, Any]) -> Row:
+    """Return the fields of one combination's plan, or why there is none (internal)."""
+    try:
+        plan = solve(maker(make)(**values), alpha, **options)
+    except Exception as error:
+        return {"error": _message(error)}
+    return {**plan.numbers(), "notes": plan.notes}
+
+
+def _fields(future: Any, method: str, alpha: float) -> Row:
+    """Return all fields of a row from what came back."""
+    found: Row = {"error": "it was cancelled"}
+    if not future.cancelled():
+        error = future.exception()
+        if isinstance(error, BrokenExecutor):
+            raise error
+        found = future.result() if error is None else {"error": _message(error)}
+    row = {**dict.fromkeys(FIELDS), "method": method, "alpha": alpha, "notes": (), **found}
+    return {name: row[name] for name in FIELDS}
+
+
+def _message(error: BaseException) -> str:
+    return str(error) if isinstance(error, PrudentError) else f"{type(error).__name__}: {error}"
+
+
+def _known(file: StudyFile, combinations: Sequence[Combination]) -> dict[int, Row]:
+    """Return the rows of combinations that are done, by their numbers."""
+    rows = {}
+    for number, (values, alpha) in enumerate(combinations):
+        known = file.rows.get(key_of({**values, "alpha": alpha}, file.parameters))
+        if known is not None and known["error"] is None:
+            rows[number] = {**known, **values}
+    return rows
+
+
+def _processes(executor: Executor | None, workers: int | None, left: int) -> int:
+    """Return how many processes to start here; with 1, none is."""
+    if workers is not None:
+        whole_number("workers", workers, 1, 1024)
+        if executor is not None:
+            raise PrudentError("workers is for processes on this machine; an executor has its own")
+    return 1 if executor is not None else max(min(workers or cores(), left), 1)
+
+
+def _share(executor: Executor | None, n: int, memory: int | float | str | None, threads: int | None) -> dict[str, Any]:
+    """Return the memory and the threads of each solve, so that those side by side do not take too much together."""
+    if executor is not None:
+        threads = threads or 1
+    elif n > 1:
+        memory = int(0.8 * available_memory() / n) if memory is None else memory
+        threads = threads or max(cores() // n, 1)
+    return {"memory": memory, "threads": threads}
+
+
+def _stop(limits: Limits) -> Callable[[], str]:
+    """Return a function that tells whether to stop, and says so to the user the first time."""
+    told = False
+
+    def stop() -> str:
+        nonlocal told
+        if limits.stop and not told:
+            told = True
+            announce("what is being solved is finished; Ctrl-C once more breaks off")
+        return limits.stop
+
+    return stop
+
+
+@contextmanager
+def _lost(keep: object) -> Iterator[None]:
+    """Say what happened where an executor lost its workers."""
+    try:
+        yield
+    except BrokenExecutor:
+        way = "the same call" if keep else "the same call with keep= a file"
+        raise PrudentError(
+            "a worker died: killed, out of memory, or of a script that calls study without "
+            f'if __name__ == "__main__"; {way} loses nothing that is done'
+        ) from None

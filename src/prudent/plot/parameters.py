@@ -1,0 +1,76 @@
+"""What plans cost against a parameter of their models."""
+
+from typing import Any
+
+from prudent.errors import PrudentError
+from prudent.plot.canvas import STYLES, Axes, axes_for, hues, in_order, name_of, quiet
+from prudent.results.policy_map import is_number
+from prudent.results.study import FIELDS, Study
+
+__all__ = ["study"]
+
+SHOWN = {"cvar": "CVaR", "var": "VaR", "expected": "mean", "seconds": "seconds", "worst_case": "least worst case"}
+"""What numbers are called in pictures."""
+
+LINES = 12
+"""The most lines of a legend."""
+
+
+def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | None" = None) -> "Axes":
+    """Draw a number of each plan against a parameter or alpha, a line for each combination of all else.
+
+    Rows that failed are left out.
+
+    Parameters
+    ----------
+    study : Study
+        What :func:`prudent.study` returned.
+    x : str, optional
+        A parameter, or ``"alpha"``; by default the first of them that has several values.
+    y : str
+        A number of the rows: ``"cvar"``, ``"var"``, ``"expected"``, ``"seconds"`` and others.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> study = prudent.study("betting-game", {"stages": [2, 4, 6]}, alphas=[0.1, 0.5], workers=1)
+    >>> ax = prudent.plot.study(study)
+    >>> ax.get_xlabel(), [line.get_label() for line in ax.get_lines()]
+    ('stages', ['alpha 0.1', 'alpha 0.5'])
+    """
+    if not isinstance(study, Study):
+        raise PrudentError(f"study is a {type(study).__name__}; give what prudent.study returned")
+    names = (*study.parameters, "alpha")
+    if x is None:
+        x = next((name for name in names if len(study.values(name)) > 1), names[0])
+    if x not in names:
+        raise PrudentError(f"x is {x!r}; it must be one of {', '.join(names)}")
+    if FIELDS.get(y) not in ("number", "count") or y == "alpha":
+        numbers = [name for name, kind in FIELDS.items() if kind in ("number", "count") and name != "alpha"]
+        raise PrudentError(f"y is {y!r}; it must be one of {', '.join(numbers)}")
+    others = [name for name in names if name != x and len(study.values(name)) > 1]
+    lines: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}
+    for row in study.rows:
+        if row["error"] is None:
+            lines.setdefault(tuple(row[name] for name in others), []).append((row[x], row[y]))
+    ax = axes_for(ax)
+    _draw_lines(ax, lines, others, in_order(study.values(x)))
+    ax.set(xlabel=name_of(x), ylabel=SHOWN.get(y, y))
+    quiet(ax)
+    if others and 0 < len(lines) <= LINES:
+        ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
+    return ax
+
+
+def _draw_lines(ax: "Axes", lines: dict[tuple[Any, ...], list[tuple[Any, Any]]], others: list[str], at: Any) -> None:
+    """Draw each line, over numbers where they are, over names where not all values are numbers."""
+    numbers = all(is_number(value) for value in at)
+    place = {value: value if numbers else i for i, value in enumerate(at)}
+    for i, ((key, points), colour) in enumerate(zip(lines.items(), hues(len(lines)), strict=True)):
+        label = ", ".join(f"{name} {name_of(value)}" for name, value in zip(others, key, strict=True))
+        where = sorted((place[value], number) for value, number in points)
+        ax.plot(*zip(*where, strict=True), "o", linestyle=STYLES[i % len(STYLES)], color=colour, label=label)
+    if not numbers:
+        ax.set_xticks(range(len(at)), [name_of(value) for value in at])

@@ -1,0 +1,168 @@
+"""Study: the numbers of many plans in one tidy table, a row for each combination of parameters and alpha."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from prudent.runtime.atomic_files import check_place, write_bytes
+from prudent.runtime.tables import DataFrame, Shown, Table, csv_text, frame, number, plain
+
+__all__ = ["FIELDS", "Row", "Study", "check_csv_path"]
+
+FIELDS: dict[str, Literal["text", "number", "count", "texts"]] = {
+    "model": "text",
+    "method": "text",
+    "alpha": "number",
+    "step": "number",
+    "status": "text",
+    "cvar": "number",
+    "var": "number",
+    "expected": "number",
+    "expected_lower": "number",
+    "lower": "number",
+    "upper": "number",
+    "worst_case": "number",
+    "states": "count",
+    "actions": "count",
+    "outcomes": "count",
+    "seconds": "number",
+    "notes": "texts",
+    "error": "text",
+}
+"""The columns of a row besides the parameters: those of a plan, and why there is none."""
+
+Row = dict[str, Any]
+"""The parameters and the fields by name; a field is None where there is nothing to say."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study(Shown):
+    """What :func:`prudent.study` returns.
+
+    ``rows`` has a dict for each combination that is done, in the order in which they were asked for: the parameters and
+    the fields of :class:`prudent.Plan`.  Where one failed, ``error`` says why, and the numbers are None.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> study = prudent.study("betting-game", {"stages": [2, 4]}, alphas=[0.1, 1], workers=1)
+    >>> [(row["stages"], row["alpha"], round(row["cvar"], 3)) for row in study.rows]
+    [(2, 0.1, 95.0), (2, 1.0, 86.7), (4, 0.1, 95.0), (4, 1.0, 79.783)]
+    >>> study.complete, study.failed
+    (True, ())
+    """
+
+    make: str  # the domain, or the function's name
+    parameters: tuple[str, ...]
+    rows: tuple[Row, ...]
+    asked: int  # how many combinations were asked for
+    seconds: float  # of this call, whatever was known before
+
+    @property
+    def complete(self) -> bool:
+        """Whether every combination is done: it was not interrupted."""
+        return len(self.rows) == self.asked
+
+    @property
+    def failed(self) -> tuple[Row, ...]:
+        """The rows that have an ``error``."""
+        return tuple(row for row in self.rows if row["error"] is not None)
+
+    def __repr__(self) -> str:
+        return f"<Study of {self.make}: {len(self.rows):,} of {self.asked:,} done, {len(self.failed):,} failed>"
+
+    def values(self, name: str) -> list[Hashable]:
+        """Return the different values of a column, in the order in which they come (internal)."""
+        return list(dict.fromkeys(row[name] for row in self.rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows as ``prudent study --json`` prints them: None where a number is unknown or infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> study = prudent.study("figure-2", {}, alphas=[0.1], workers=1)
+        >>> study.to_dict()["rows"][0]["status"]
+        'optimal'
+        """
+        about = {"make": self.make, "parameters": self.parameters, "asked": self.asked, "seconds": self.seconds}
+        return plain({**about, "rows": list(self.rows)})
+
+    def to_frame(self) -> DataFrame:
+        """Return a data frame (extra ``frame``), a row for each combination; infinite numbers stay infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> study = prudent.study("betting-game", {"stages": [2, 4]}, alphas=[0.5], workers=1)
+        >>> study.to_frame()[["stages", "alpha", "var", "states"]]
+           stages  alpha   var  states
+        0       2    0.5  93.0      84
+        1       4    0.5  87.0     286
+        """
+        columns = {name: [row[name] for row in self.rows] for name in (*self.parameters, *FIELDS)}
+        for name, kind in FIELDS.items():
+            if kind == "number":
+                columns[name] = np.array(columns[name], dtype=float)  # type: ignore[assignment]
+        return frame({**columns, "notes": ["\n".join(row["notes"]) for row in self.rows]})
+
+    @overload
+    def to_csv(self) -> str: ...
+    @overload
+    def to_csv(self, path: str | PathLike[str]) -> None: ...
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
+        """Return the rows as CSV, or write them to a file (``.csv``, UTF-8), whole or not at all.
+
+        Text is quoted, numbers are not; what is unknown or infinite is left empty.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.study("figure-2", {}, alphas=[0.1], workers=1).to_csv()[:30]
+        '"model","method","alpha","step'
+        """
+        head = (*self.parameters, *FIELDS)
+        rows = [plain({**row, "notes": "\n".join(row["notes"])}) for row in self.rows]
+        text = csv_text(head, [[row[name] for name in head] for row in rows])
+        if path is None:
+            return text
+        check_csv_path(path)
+        write_bytes(Path(path), text.encode())
+        return None
+
+    def table(self) -> Table:
+        """Return what ``prudent study`` prints.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> study = prudent.study("betting-game", {"stages": [2, 4]}, alphas=[0.1], workers=1)
+        >>> table = study.table()
+        >>> table.head, table.rows[0][:3]
+        (('stages', 'alpha', 'CVaR', 'VaR', 'mean', 'status', 'seconds'), ('2', '0.1', '95.000000'))
+        """
+        rows = []
+        for row in self.rows:
+            about = (*(str(row[name]) for name in self.parameters), f"{row['alpha']:g}")
+            if row["error"] is None:
+                numbers = (number(row[name]) for name in ("cvar", "var", "expected"))
+                rows.append((*about, *numbers, row["status"], f"{row['seconds']:.3g}"))
+            else:
+                rows.append((*about, "", "", "", f"failed: {row['error']}", ""))
+        notes = []
+        if self.failed:
+            notes.append(f"{len(self.failed):,} of {self.asked:,} combinations failed")
+        if not self.complete:
+            notes.append(f"interrupted: {self.asked - len(self.rows):,} of {self.asked:,} combinations are not done")
+        head = (*self.parameters, "alpha", "CVaR", "VaR", "mean", "status", "seconds")
+        title = f"{self.make}: {self.asked:,} combinations, {self.seconds:.3g} s"
+        return Table(title, tuple(rows), "l" * (len(self.parameters) + 1) + "rrrwr", head=head, notes=tuple(notes))
+
+
+def check_csv_path(path: str | PathLike[str]) -> None:
+    """Refuse a path where no CSV file can be written, before anything is computed."""
+    check_place(path, ".csv", "a study's table is written")
