@@ -39,6 +39,12 @@ def test_evaluate_and_frontier(tmp_path):
         (tmp_path / "picture.png").unlink()
 
 
+def test_study(tmp_path):
+    asked = ["--set", "stages=2,3", "--alpha", 0.5, "--workers", 1]
+    assert run("study", "betting-game", *asked, "--plot", tmp_path / "picture.png").exit_code == 0
+    assert (tmp_path / "picture.png").read_bytes().startswith(BEGIN[".png"])
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [("picture.jpg", "pictures are written as .png, .svg, .pdf"), ("nowhere/picture.png", "there is no folder")],

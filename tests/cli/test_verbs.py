@@ -156,7 +156,9 @@ def test_completion_offers_domains():
     assert "betting-game" in done.stdout
 
 
-@pytest.mark.parametrize("verb", [[], ["solve"], ["evaluate"], ["simulate"], ["check"], ["chances"], ["completion"]])
+@pytest.mark.parametrize(
+    "verb", [[], ["solve"], ["evaluate"], ["simulate"], ["check"], ["chances"], ["study"], ["completion"]]
+)
 def test_help_has_examples(verb):
     shown = run(*verb, "--help")
     assert "Example" in shown
@@ -253,3 +255,40 @@ def test_a_time_limit_is_kept_by_every_verb(verb, plan):
 def test_a_check_within_a_time_limit():
     assert json.loads(run("check", "betting-game", "--time-limit", "1e-9", "--json"))["forecast"] is None
     assert json.loads(run("check", "betting-game", "--time-limit", 600, "--json"))["forecast"]["levels"] > 90
+
+
+def test_study(tmp_path):
+    asked = ["study", "betting-game", "--set", "stages=2,3", "--alpha", "0.5,0.1", "--workers", 1]
+    keep, csv = tmp_path / "rows.jsonl", tmp_path / "rows.csv"
+    answer = json.loads(run(*asked, "--keep", keep, "--csv", csv, "--json"))
+    assert [(row["stages"], row["alpha"]) for row in answer["rows"]] == [(2, 0.5), (2, 0.1), (3, 0.5), (3, 0.1)]
+    alone = json.loads(run("solve", "betting-game", "--alpha", 0.1, "--set", "stages=3", "--json"))
+    for name in ("model", "method", "status", "cvar", "var", "expected", "lower", "upper", "states", "outcomes"):
+        assert answer["rows"][3][name] == alone[name]
+    assert json.loads(run(*asked, "--keep", keep, "--json"))["rows"] == answer["rows"]  # seconds, too: not solved again
+    assert len(csv.read_text().splitlines()) == 5
+    assert "optimal" in run(*asked)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--set", "stages=two"], "--set stages=two: must be a whole number"),
+        (["--set", "stage=2"], "--set stage=2: betting-game has no such parameter"),
+        (["--set", "stages=2", "--set", "stages=3"], "stages is set twice"),
+        (["--set", "stages=2,2"], "stages has 2 twice"),
+        (["--set", "stages=0,-1", "--workers", "1"], "all 2 failed, the first: stages is 0"),
+        (["--csv", "rows.txt"], "rows.txt: a study's table is written as .csv"),
+    ],
+)
+def test_study_says_what_is_wrong(change, message):
+    result = CliRunner().invoke(main, ["study", "betting-game", "--alpha", "0.5", *change])
+    assert result.exit_code == 2 and message in result.stderr
+
+
+def test_study_that_was_interrupted_ends_with_130(monkeypatch):
+    plan = prudent.solve(prudent.domains.figure_2(), 0.5)
+    stopped = type(plan)(**vars(plan) | {"status": "interrupted"})
+    monkeypatch.setattr("prudent.planning.study.solve", lambda *_, **__: stopped)
+    result = CliRunner().invoke(main, ["study", "figure-2", "--alpha", "0.5", "--workers", "1"])
+    assert result.exit_code == 130 and "1 of 1 combinations are not done" in result.stdout

@@ -30,9 +30,12 @@ from prudent.io import plan as plan_file
 from prudent.io.json import read as json_file
 from prudent.io.properties_file import PropertiesFile
 from prudent.io.sealed import seal, unseal
+from prudent.io.study import key_of
+from prudent.io.study import parse as parse_study
 from prudent.io.umb import read as umb
 from prudent.io.umb.archive import packed
 from prudent.io.umb.write import members_of
+from prudent.results.study import FIELDS, Study
 from prudent.runtime.limits import Limits
 from umb_by_hand import rich
 
@@ -41,6 +44,15 @@ label "far" = x>p;
 "cost": R{"cost"}min=? [ F "far" ]
 "chance": Pmax=?
   [ F x=9 ];
+"""
+
+STUDY = b"""{"format": "prudent-study", "version": 1, "parameters": ["n", "way"]}
+{"n": 2, "way": "by sea", "model": "m", "method": "exact", "alpha": 0.1, "step": 1.0, "status": "optimal", \
+"cvar": 5.5, "var": 5, "expected": 2.5, "expected_lower": 2.5, "lower": 5.5, "upper": 5.5, "worst_case": "inf", "states": 3, \
+"actions": 4, "outcomes": 5, "seconds": 0.1, "notes": ["rounded"], "error": null}
+{"n": 3, "way": null, "model": null, "method": "exact", "alpha": 0.1, "step": null, "status": null, "cvar": null, \
+"var": null, "expected": null, "expected_lower": null, "lower": null, "upper": null, "worst_case": null, \
+"states": null, "actions": null, "outcomes": null, "seconds": null, "notes": [], "error": "n is 3"}
 """
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -154,6 +166,25 @@ def properties(data: bytes) -> None:
                     file.chosen(name, {"k": "1"}, bool)
 
 
+def study(data: bytes) -> None:
+    """Read the rows of a study: the bytes as they are, and a real file changed by them."""
+    use_study(data)
+    if data:
+        use_study(spliced(STUDY, Source(data)))
+
+
+def use_study(data: bytes) -> None:
+    """Read the rows of a study, and show those that are done."""
+    with refused("fuzz.jsonl:"):
+        header, rows = parse_study(data, Path("fuzz.jsonl"))
+        accepted["study"] += 1
+        names = tuple(name for name in header["parameters"] if name not in FIELDS)
+        done = tuple(row for row in rows if row["error"] is None)
+        found = Study("fuzz", names, done, len(rows), 1.0)
+        found.to_csv(), str(found.table()), json.dumps(found.to_dict(), allow_nan=False)
+        [key_of(row, names) for row in done]
+
+
 TARGETS = {
     "json": json_text,
     "json.gz": json_gzip,
@@ -162,6 +193,7 @@ TARGETS = {
     "checkpoint": checkpoint,
     "traffic": traffic,
     "props": properties,
+    "study": study,
 }
 
 
@@ -408,6 +440,7 @@ def seeds() -> dict[str, list[bytes]]:
         "checkpoint": [raw for _, _, raw in checkpoints()] + orders,
         "traffic": [text.encode() for text in ROADS] + orders,
         "props": [PROPERTIES, *orders],
+        "study": [STUDY, *orders],
     }
 
 

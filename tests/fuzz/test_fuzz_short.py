@@ -32,7 +32,8 @@ def test_real_files_changed(name, data):
     for at, cut, piece in data.draw(
         st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 20), st.binary(max_size=8)), min_size=1, max_size=4)
     ):
-        raw[at % len(raw) : at % len(raw) + cut] = piece
+        begin = at % (len(raw) + 1)
+        raw[begin : begin + cut] = piece
     targets.TARGETS[name](bytes(raw))
 
 

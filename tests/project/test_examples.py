@@ -106,3 +106,8 @@ def test_gymnasium_agent(printed):
     found = prudent.solve(prudent.from_gymnasium(env), alpha=0.1)
     spread = prudent.evaluate(found.model, found.policy).std
     assert abs(numbers(runs)[0] - numbers(plan)[1]) < 4 * spread / 200**0.5
+
+
+def test_study_on_dask(printed):
+    pytest.importorskip("distributed")
+    assert printed("study_on_dask.py").splitlines()[2:4] == ["10 10 0.02 186.399", "10 10 0.2 164.816"]

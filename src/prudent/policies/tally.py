@@ -23,7 +23,16 @@ BITS = 17
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Different costs, each with the number of runs that had it."""
+    """Different costs, each with the number of runs that had it.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> tally = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1).tally
+    >>> tally.values.tolist(), tally.counts.tolist()
+    ([1.0, 9.0, 10.0], [632, 273, 95])
+    """
 
     values: FloatArray  # (n,)  rising
     counts: IntArray  # (n,)
@@ -31,7 +40,7 @@ class Tally:
 
     @classmethod
     def of(cls, costs: FloatArray) -> "Tally":
-        """Return the tally of the total costs of runs."""
+        """Return the tally of the total costs of runs (internal)."""
         return cls(*np.unique(costs + 0.0, return_counts=True))  # there is one 0, without a sign
 
     @property
@@ -40,7 +49,7 @@ class Tally:
         return 2.0**-BITS if self.rounded else 0.0
 
     def total(self, amount: FloatArray) -> float:
-        """Return the sum over all runs of an amount that depends on the cost."""
+        """Return the sum over all runs of an amount that depends on the cost (internal)."""
         return float((amount * self.counts).sum())
 
 
