@@ -1,4 +1,4 @@
-"""A study on a Dask cluster: here two processes of this machine; with an address, any cluster."""
+"""A study on a Dask cluster: here two processes of this machine, or any cluster."""
 
 import prudent
 

@@ -1,4 +1,4 @@
-"""A study and a simulation on the processes of an MPI job: python -m mpi4py.futures study_on_mpi.py."""
+"""A study and simulated runs on the processes of an MPI job."""
 
 import prudent
 

@@ -26,17 +26,17 @@ SIMULATING = "simulating runs"
 
 
 class Episodes(Protocol):
-    """Runs that can be asked for by the chunk."""
+    """Runs that can be asked for by their numbers."""
 
-    chunk: ClassVar[int]  # how many runs a whole chunk has; fixed, since numbers depend on it
+    chunk: ClassVar[int]  # how many runs share one stream; fixed, since numbers depend on it
 
-    def costs(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
-        """Return the total costs of the first ``size`` runs of a chunk, and some of them step by step, if known."""
+    def costs(self, begin: int, end: int, paths: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+        """Return the total costs of runs, the first of which begins a chunk; and those below ``paths`` step by step."""
 
 
 @dataclass(frozen=True)
 class OfTable:
-    """Runs of a policy that is a table; :func:`replayed` shows them step by step."""
+    """Runs of a policy that is a table; :func:`replayed` tells them step by step."""
 
     walk: Walk
     model_name: str
@@ -44,12 +44,16 @@ class OfTable:
     max_steps: int
     chunk: ClassVar[int] = 1024
 
-    def costs(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+    def costs(self, begin: int, end: int, paths: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
         """Return the total costs."""
-        charged, paid = np.empty(size, dtype=np.int64), np.empty(size)
-        rng = _random(self.seed, number)
-        if not run_episodes(rng, *self.walk.arrays(), self.max_steps, charged, paid):  # type: ignore[call-arg]
-            raise _endless(self.model_name, self.max_steps)
+        charged, paid = np.empty(end - begin, dtype=np.int64), np.empty(end - begin)
+        walk = (*self.walk.arrays(), self.max_steps)
+        for first in range(begin, end, self.chunk):
+            go_on(limits, SIMULATING)
+            part = slice(first - begin, first - begin + self.chunk)
+            rng = _random(self.seed, first // self.chunk)
+            if not run_episodes(rng, *walk, charged[part], paid[part]):  # type: ignore[call-arg]
+                raise _endless(self.model_name, self.max_steps)
         return self.walk.totals(charged, paid), []
 
 
@@ -83,8 +87,17 @@ class OfFunction:
     max_steps: int
     chunk: ClassVar[int] = 2**16
 
-    def costs(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+    def costs(self, begin: int, end: int, paths: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
         """Return the total costs, and the first runs step by step."""
+        costs, told = np.empty(end - begin), list[Path]()
+        for first in range(begin, end, self.chunk):
+            size = min(self.chunk, end - first)
+            shown = min(max(paths - first, 0), size)
+            costs[first - begin : first - begin + size], some = self._chunk(first // self.chunk, size, shown, limits)
+            told += some
+        return costs, told
+
+    def _chunk(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
         model = self.model
         found = find_lattice(model.cost)
         gain: NDArray[Any] = model.cost if found is None else found[1]

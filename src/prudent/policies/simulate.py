@@ -33,7 +33,7 @@ PIECES = 1024
 """The most pieces that runs are split into."""
 
 COUNTED = 2**16
-"""Runs whose costs are held until they are counted."""
+"""Runs that are counted at once; a multiple of the chunks."""
 
 
 def simulate(
@@ -194,14 +194,11 @@ class _Workers:
 
 def run_piece(source: Episodes, begin: int, end: int, counted: bool, paths: int, limits: Limits | None) -> Piece:
     """Return what the runs ``begin:end`` cost, one by one or counted (internal)."""
-    costs, tally, shown = list[FloatArray](), list[Tally](), list[Path]()
-    for first in range(begin, end, source.chunk):
-        go_on(limits, SIMULATING)
-        size = min(source.chunk, end - first)
-        some, told = source.costs(first // source.chunk, size, min(max(paths - first, 0), size), limits)
-        costs.append(some)
+    if not counted:
+        return source.costs(begin, end, paths, limits)
+    tally, shown, step = list[Tally](), list[Path](), max(COUNTED, source.chunk)
+    for first in range(begin, end, step):
+        costs, told = source.costs(first, min(first + step, end), paths, limits)
+        tally = [joined([*tally, Tally.of(costs)])]
         shown += told
-        if counted and (len(costs) * source.chunk >= COUNTED or first + size == end):
-            tally = [joined([*tally, Tally.of(np.concatenate(costs))])]
-            costs = []
-    return (tally[0] if counted else np.concatenate(costs)), shown
+    return tally[0], shown

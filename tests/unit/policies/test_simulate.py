@@ -182,8 +182,7 @@ def test_many_different_costs_are_rounded_alike_and_the_error_says_so(monkeypatc
         monkeypatch.setattr(module, "KEPT", 100)
     monkeypatch.setattr(tally, "MANY", 10)
     monkeypatch.setattr(tally, "BITS", 6)
-    monkeypatch.setattr(simulate, "COUNTED", 64)
-    monkeypatch.setattr(episodes.OfFunction, "chunk", 5000)
+    monkeypatch.setattr(simulate, "COUNTED", 1024)
     rounded = prudent.simulate(model, policy, episodes=5000)
     assert rounded.tally.rounded and rounded.tally.values.tolist() == rounded.tally.values.round(9).tolist()
     assert rounded.mean_se > exact.mean_se
