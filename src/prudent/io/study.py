@@ -33,15 +33,16 @@ class StudyFile:
         self.path, self.parameters = Path(path), tuple(parameters)
         self.rows: dict[str, Row] = {}
         header = {"format": FORMAT, "version": VERSION, **about, "parameters": list(self.parameters)}
-        whole = json.dumps(header, allow_nan=False).encode() + b"\n"
+        raw, whole = b"", json.dumps(header, allow_nan=False).encode() + b"\n"
         if self.path.exists():
             raw = read_bytes(self.path)
-            whole = raw[: raw.rfind(b"\n") + 1] or whole
+            whole = raw[: raw.rfind(b"\n") + 1] if raw else whole
             found, rows = parse(whole, self.path)
             if found != header:
                 raise PrudentError(f"{path}: {_difference(found, header)}; give the same, or name another file")
             self.rows = {key_of(row, self.parameters): row for row in rows}
-        write_bytes(self.path, whole)
+        if raw != whole:
+            write_bytes(self.path, whole)
 
     def add(self, row: Row) -> None:
         """Keep a row."""

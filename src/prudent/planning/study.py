@@ -5,7 +5,7 @@ Combinations know nothing of each other: any executor may solve them, in any ord
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -89,21 +89,18 @@ def study(
     began = time.monotonic()
     check_executor(executor)
     name, _ = chosen(method)
-    Target(gap, relative_gap), Limits.of(memory, time_limit, threads=threads)  # so that they are refused at once
+    target = Target(gap, relative_gap)
+    Limits.of(memory, time_limit, threads=threads)  # what is wrong is refused at once
     parameters, combinations = combinations_of(make, grid, alphas)
-    label = make if isinstance(make, str) else f"{make.__module__}.{getattr(make, '__qualname__', repr(make))}"
-    about = {
-        "make": label,
-        "method": method if isinstance(method, str) else repr(method),
-        "gap": gap,
-        "relative_gap": relative_gap,
-    }
+    label = make if isinstance(make, str) else f"{make.__module__}.{getattr(make, '__qualname__', type(make).__name__)}"
+    said = method if isinstance(method, str) else repr(method)
+    about = {"make": label, "method": said, "gap": target.gap, "relative_gap": target.relative_gap}
     file = None if keep is None else StudyFile(keep, about, parameters)
     rows = {} if file is None else _known(file, combinations)
     left = [number for number in range(len(combinations)) if number not in rows]
     n = _processes(executor, workers, len(left))
-    if n > 1:
-        check_sendable("make", make)
+    if n > 1 or isinstance(executor, ProcessPoolExecutor):
+        check_sendable("make", make, "workers=1")
     options = {"method": method, "gap": gap, "relative_gap": relative_gap, "time_limit": time_limit}
     options |= _share(executor, n, memory, threads)
     calls = [(make, *combinations[number], options) for number in left]

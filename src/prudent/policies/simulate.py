@@ -5,7 +5,7 @@ by number or as counts, so the numbers are the same however runs were split.
 """
 
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.runs import KEPT, Path, Runs
 from prudent.policies.tally import Tally, joined
-from prudent.runtime.executors import check_executor, finished
+from prudent.runtime.executors import check_executor, check_sendable, finished
 from prudent.runtime.limits import Limits, cores, go_on
 from prudent.runtime.progress import Progress
 
@@ -103,6 +103,8 @@ def simulate(
             same = BudgetPolicy.of_states(chain, chain.action_start[:-1])
             return _by_table(same, episodes, seed, paths, max_steps, by)
         policy = partial(by_state, policy)
+    if isinstance(executor, ProcessPoolExecutor):
+        check_sendable("policy", policy, "none")
     tally, costs, shown = by.gathered(OfFunction(model, policy, seed, max_steps), episodes, paths)
     return Runs(tally, seed, tuple(shown), costs)
 

@@ -31,7 +31,7 @@ def check_executor(executor: object) -> None:
         raise PrudentError(f"executor is a {type(executor).__name__}; it must be an executor, such as that of {hint}")
 
 
-def check_sendable(name: str, function: object) -> None:
+def check_sendable(name: str, function: object, otherwise: str) -> None:
     """Refuse a function that a process of Python's own pool cannot find by its module and name."""
     why = ""
     if getattr(function, "__module__", None) == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
@@ -43,7 +43,7 @@ def check_sendable(name: str, function: object) -> None:
     if why:
         raise PrudentError(
             f"{name} cannot be sent to another process ({why}): define it with def in a module, or give an executor of "
-            "Dask, which sends any function, or workers=1"
+            f"Dask, which sends any function, or {otherwise}"
         )
 
 

@@ -55,9 +55,10 @@ def test_what_is_no_study_is_refused(raw, message):
 
 def test_a_file_of_something_else_is_not_overwritten(tmp_path):
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(b"precious\n")
-    with pytest.raises(prudent.PrudentError, match=r"rows.jsonl: not valid JSON"):
-        StudyFile(path, {}, [])
-    assert path.read_bytes() == b"precious\n"
+    for content in (b"precious\n", b"precious"):
+        path.write_bytes(content)
+        with pytest.raises(prudent.PrudentError, match=r"rows.jsonl: not valid JSON"):
+            StudyFile(path, {}, [])
+        assert path.read_bytes() == content
     with pytest.raises(prudent.PrudentError, match="there is no folder"):
         StudyFile(tmp_path / "none" / "rows.jsonl", {}, [])

@@ -197,6 +197,8 @@ def test_processes_give_the_same_numbers():
             assert same(here, prudent.simulate(model, policy, episodes=3000, paths=2, executor=executor))
         with pytest.raises(prudent.PrudentError, match="took more than 3 actions"):
             prudent.simulate(model_of(LOOP), {"s": "try"}, max_steps=3, executor=executor)
+        with pytest.raises(prudent.PrudentError, match="policy cannot be sent to another process"):
+            prudent.simulate(model_of(LOOP), lambda state, spent: "try", executor=executor)
 
 
 def test_costs_that_are_not_kept_are_refused_by_name(monkeypatch):
