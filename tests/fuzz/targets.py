@@ -49,10 +49,10 @@ label "far" = x>p;
 STUDY = b"""{"format": "prudent-study", "version": 1, "parameters": ["n", "way"]}
 {"n": 2, "way": "by sea", "model": "m", "method": "exact", "alpha": 0.1, "step": 1.0, "status": "optimal", \
 "cvar": 5.5, "var": 5, "expected": 2.5, "expected_lower": 2.5, "lower": 5.5, "upper": 5.5, "worst_case": "inf", \
-"states": 3, "actions": 4, "outcomes": 5, "seconds": 0.1, "notes": ["rounded"], "error": null}
+"states": 3, "actions": 4, "outcomes": 5, "seconds": 0.1, "device": "cpu", "notes": ["rounded"], "error": null}
 {"n": 3, "way": null, "model": null, "method": "exact", "alpha": 0.1, "step": null, "status": null, "cvar": null, \
 "var": null, "expected": null, "expected_lower": null, "lower": null, "upper": null, "worst_case": null, \
-"states": null, "actions": null, "outcomes": null, "seconds": null, "notes": [], "error": "n is 3"}
+"states": null, "actions": null, "outcomes": null, "seconds": null, "device": null, "notes": [], "error": "n is 3"}
 """
 
 CORPUS = Path(__file__).parent / "corpus"

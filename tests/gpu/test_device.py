@@ -98,6 +98,14 @@ def test_curve_chances_and_evaluate(opened):
         assert np.allclose(one.probabilities, two.probabilities, rtol=1e-9, atol=1e-15)
 
 
+def test_a_study_is_solved_by_this_process(opened):
+    cpu = prudent.study("betting-game", {"stages": [2, 3]}, [0.2], workers=1)
+    found = prudent.study("betting-game", {"stages": [2, 3]}, [0.2], device="gpu")
+    assert len(opened) == 3  # for what is refused at once, and for two solves
+    assert [(row["device"], row["error"]) for row in found.rows] == [("gpu", None)] * 2
+    assert all(same(one["cvar"], two["cvar"]) for one, two in zip(cpu.rows, found.rows, strict=True))
+
+
 def test_cycles_at_no_cost_are_swept_on_the_cpu_and_the_plan_says_so(opened):
     table = {
         "s": {"go": [(0.5, "t", 0.0), (0.5, "g", 2.0)], "pay": [(1.0, "g", 3.0)]},

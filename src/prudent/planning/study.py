@@ -39,6 +39,7 @@ def study(
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
+    device: str = "cpu",
     workers: int | None = None,
     keep: str | PathLike[str] | None = None,
 ) -> Study:
@@ -68,9 +69,11 @@ def study(
     threads : int, optional
         How many threads each solve has.  By default processes on this machine share its cores; a worker elsewhere
         takes one.
+    device : str
+        As in :func:`prudent.solve`; with an executor, its workers' machines have the GPU.
     workers : int, optional
-        How many processes on this machine, where no executor is given; one for each core by default.  With 1,
-        all is solved here and no process is started.
+        How many processes on this machine, where no executor is given; one for each core by default, and on a GPU, which
+        they would share, 1.  With 1, all is solved here and no process is started.
     keep : path, optional
         A file (``.jsonl``) to which each row is added as soon as it is done.  Called again with the same file,
         ``study`` does not solve again what is there; what failed is tried again.
@@ -90,7 +93,8 @@ def study(
     check_executor(executor)
     name, _ = chosen(method)
     target = Target(gap, relative_gap)
-    Limits.of(memory, time_limit, threads=threads)  # what is wrong is refused at once
+    elsewhere = executor is not None and device == "gpu"  # a GPU that is not here
+    Limits.of(memory, time_limit, threads=threads, device="cpu" if elsewhere else device)  # refused at once
     parameters, combinations = combinations_of(make, grid, alphas)
     label = make if isinstance(make, str) else f"{make.__module__}.{getattr(make, '__qualname__', type(make).__name__)}"
     said = method if isinstance(method, str) else repr(method)
@@ -98,10 +102,10 @@ def study(
     file = None if keep is None else StudyFile(keep, about, parameters)
     rows = {} if file is None else _known(file, combinations)
     left = [number for number in range(len(combinations)) if number not in rows]
-    n = _processes(executor, workers, len(left))
+    n = _processes(executor, workers, len(left), device)
     if n > 1 or isinstance(executor, ProcessPoolExecutor):
         check_sendable("make", make, "workers=1")
-    options = {"method": method, "gap": gap, "relative_gap": relative_gap, "time_limit": time_limit}
+    options = {"method": method, "gap": gap, "relative_gap": relative_gap, "time_limit": time_limit, "device": device}
     options |= _share(executor, n, memory, threads)
     calls = [(make, *combinations[number], options) for number in left]
     with (
@@ -159,13 +163,14 @@ def _known(file: StudyFile, combinations: Sequence[Combination]) -> dict[int, Ro
     return rows
 
 
-def _processes(executor: Executor | None, workers: int | None, left: int) -> int:
+def _processes(executor: Executor | None, workers: int | None, left: int, device: str = "cpu") -> int:
     """Return how many processes to start here; with 1, none is."""
     if workers is not None:
         whole_number("workers", workers, 1, 1024)
         if executor is not None:
             raise PrudentError("workers is for processes on this machine; an executor has its own")
-    return 1 if executor is not None else max(min(workers or cores(), left), 1)
+    at_once = workers or (1 if device == "gpu" else cores())
+    return 1 if executor is not None else max(min(at_once, left), 1)
 
 
 def _share(executor: Executor | None, n: int, memory: int | float | str | None, threads: int | None) -> dict[str, Any]:

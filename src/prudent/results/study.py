@@ -30,6 +30,7 @@ FIELDS: dict[str, Literal["text", "number", "count", "texts"]] = {
     "actions": "count",
     "outcomes": "count",
     "seconds": "number",
+    "device": "text",
     "notes": "texts",
     "error": "text",
 }

@@ -41,7 +41,7 @@ def test_a_row_has_the_parameters_and_what_solve_says():
     for row in study.rows:
         plan = prudent.solve(prudent.domains.betting_game(stages=row["stages"], cap=row["cap"]), row["alpha"])
         told = plan.to_dict()
-        for name in ("model", "method", "status", "cvar", "var", "expected", "lower", "upper", "states", "outcomes"):
+        for name in ("model", "method", "status", "cvar", "var", "expected", "lower", "upper", "states", "device"):
             assert row[name] == told[name]
         assert row["error"] is None and row["seconds"] > 0
 
@@ -167,6 +167,21 @@ def test_solves_side_by_side_share_the_machine(monkeypatch):
     assert study_module._share(None, 1, None, None) == {"memory": None, "threads": None}
     assert study_module._share("an executor", 1, None, None) == {"memory": None, "threads": 1}
     assert study_module._processes(None, None, 100) == 8 and study_module._processes(None, 3, 2) == 2
+    assert study_module._processes(None, None, 100, "gpu") == 1 and study_module._processes(None, 3, 9, "gpu") == 3
+
+
+def test_a_gpu_is_sought_where_the_solves_are(monkeypatch):
+    def no_gpu():
+        raise prudent.PrudentError("there is no GPU here")
+
+    monkeypatch.setattr("prudent.runtime.gpu.open_gpu", no_gpu)
+    with pytest.raises(prudent.PrudentError, match="there is no GPU here"):
+        prudent.study("figure-2", {}, [0.5], device="gpu")
+    with ThreadPoolExecutor(1) as executor:
+        study = prudent.study("figure-2", {}, [0.5], executor, device="gpu")
+        assert study.failed[0]["error"] == "there is no GPU here"
+        with pytest.raises(prudent.PrudentError, match="device is 'tpu'"):
+            prudent.study("figure-2", {}, [0.5], executor, device="tpu")
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,9 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
     "--set", "settings", multiple=True, metavar="KEY=VALUE,...", help="Values for a parameter of DOMAIN; repeatable."
 )
 @click.option("--alpha", "alphas", metavar="A,B,...", required=True, help="The fractions of worst runs.")
-@click.option("--workers", type=int, help="How many processes; 1 starts none.  [default: one for each core]")
+@click.option(
+    "--workers", type=int, help="How many processes; 1 starts none.  [default: one for each core; on a GPU 1]"
+)
 @click.option(
     "--keep", type=FILE, metavar="FILE", help="Add each row to this file (.jsonl); the same command goes on from it."
 )
@@ -160,6 +162,7 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="The most for one solve.")
 @click.option("--threads", type=int, help="Of each solve.  [default: all cores, shared]")
+@DEVICE
 @with_plot("CVaR against the first parameter with several values")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def study(
