@@ -5,7 +5,7 @@ which chunks he draws besides.  What is here can be sent to another process.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from prudent.policies.policy import Walk
 from prudent.policies.runs import Path
 from prudent.runtime.limits import Limits, go_on
 
-__all__ = ["SIMULATING", "Episodes", "OfFunction", "OfTable", "by_state", "replayed"]
+__all__ = ["SIMULATING", "Episodes", "OfFunction", "OfTable", "by_state", "replayed", "sent_with"]
 
 SIMULATING = "simulating runs"
 
@@ -145,6 +145,14 @@ class OfFunction:
 def by_state(table: Mapping[Any, Hashable], state: Any, spent: float) -> Hashable:
     """Return the action that a user's table has for a state."""
     return table[state]
+
+
+def sent_with(thing: object) -> int:
+    """Return how many bytes the arrays in a thing have, which go with it to another process."""
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    parts = thing if isinstance(thing, tuple) else vars(thing).values() if is_dataclass(thing) else ()
+    return sum(sent_with(part) for part in parts)
 
 
 def _random(seed: int, number: int) -> np.random.Generator:

@@ -4,6 +4,7 @@ Runs are numbered.  Pieces of them are done by threads here or by an executor's 
 by number or as counts, so the numbers are the same however runs were split.
 """
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -18,11 +19,12 @@ from prudent.engine.prepare import prepare
 from prudent.errors import whole_number
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
-from prudent.policies.episodes import SIMULATING, Episodes, OfFunction, OfTable, by_state, replayed
+from prudent.policies.episodes import SIMULATING, Episodes, OfFunction, OfTable, by_state, replayed, sent_with
 from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.runs import KEPT, Path, Runs
 from prudent.policies.tally import Tally, joined
+from prudent.runtime.clock import now
 from prudent.runtime.executors import check_executor, check_sendable, finished
 from prudent.runtime.limits import Limits, cores, go_on
 from prudent.runtime.progress import Progress
@@ -31,6 +33,16 @@ __all__ = ["simulate"]
 
 PIECES = 1024
 """The most pieces that runs are split into."""
+
+BRIEF, PER_BYTE = 0.1, 1e-7
+"""Seconds that a piece takes at least that is sent to a worker; and for each byte that is sent with it, some ten times
+what that takes."""
+
+WAITING, FEWEST = 2 * 10**9, 16
+"""Bytes that are sent to workers at once, about; and the fewest pieces that are, however large."""
+
+TRIED = 1024
+"""Runs that are timed to tell what a piece takes."""
 
 COUNTED = 2**16
 """Runs that are counted at once; a multiple of the chunks."""
@@ -165,7 +177,7 @@ class _Workers:
 
     def gathered(self, source: Episodes, episodes: int, paths: int = 0) -> tuple[Tally, FloatArray | None, list[Path]]:
         """Return what all runs cost: tallied and, if they are not too many, one by one; and the paths asked for."""
-        size = -(-episodes // (PIECES * source.chunk)) * source.chunk
+        size, at_once = self._split(source, episodes)
         begin = range(0, episodes, size)
         costs = np.empty(episodes) if episodes <= KEPT else None
         here = self.limits if self.executor is None else None  # elsewhere, another clock runs
@@ -173,7 +185,7 @@ class _Workers:
         found, shown, done = list[Tally](), dict[int, list[Path]](), 0
         with self._pool(source, len(calls)) as pool, Progress(SIMULATING, total=episodes, unit="runs") as progress:
             try:
-                for number, future in finished(pool, run_piece, calls, lambda: self.limits.stop):
+                for number, future in finished(pool, run_piece, calls, lambda: self.limits.stop, at_once):
                     piece, shown[number] = future.result()
                     if isinstance(piece, Tally):
                         found = [joined([*found, piece])]
@@ -187,6 +199,19 @@ class _Workers:
         if done < len(calls):
             go_on(self.limits, SIMULATING)
         return found[0] if costs is None else Tally.of(costs), costs, [p for i in sorted(shown) for p in shown[i]]
+
+    def _split(self, source: Episodes, episodes: int) -> tuple[int, int | None]:
+        """Return how many runs make a piece, and how many pieces an executor gets at once; numbers do not depend on it.
+
+        Each piece brings the model and the policy to a worker, so it is large enough to be worth that.
+        """
+        chunks = -(-episodes // (PIECES * source.chunk))
+        if self.executor is None or episodes <= source.chunk:
+            return chunks * source.chunk, None
+        sent, tried, began = sent_with(source), min(TRIED, episodes), now()
+        source.costs(0, tried, 0, self.limits)
+        worth = tried * max(BRIEF, PER_BYTE * sent) / max(now() - began, 1e-9)
+        return max(chunks, math.ceil(worth / source.chunk)) * source.chunk, max(WAITING // max(sent, 1), FEWEST)
 
     def _pool(self, source: Episodes, pieces: int) -> Any:
         if self.executor is not None or isinstance(source, OfFunction) or min(self.threads, pieces) == 1:

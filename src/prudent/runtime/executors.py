@@ -4,6 +4,7 @@ What is sent is a function by its name and its arguments; what comes back is a f
 order, and what happens when one of them is lost, is the executor's affair.
 """
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -48,12 +49,16 @@ def check_sendable(name: str, function: object, otherwise: str) -> None:
 
 
 def finished(
-    executor: Executor | None, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], stop: Callable[[], object]
+    executor: Executor | None,
+    work: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+    stop: Callable[[], object],
+    at_once: int | None = None,
 ) -> Iterator[tuple[int, "Future[Any]"]]:
     """Call ``work`` with each of the arguments; yield the number of each call and its future as soon as it is done.
 
     Without an executor, calls are made here, one after the other.  Once ``stop()`` is true, what has not begun is not
-    done any more; what has begun is waited for.
+    done any more; what has begun is waited for.  With ``at_once``, the executor never has more calls than that.
     """
     if executor is None:
         for number, call in enumerate(calls):
@@ -66,21 +71,28 @@ def finished(
                 here.set_exception(error)
             yield number, here
         return
-    done, under_way = SimpleQueue[Future[Any]](), dict[Future[Any], int]()
-    try:
-        for number, call in enumerate(calls):
+    done, under_way, numbered = SimpleQueue[Future[Any]](), dict[Future[Any], int](), enumerate(calls)
+
+    def hand_out(most: int | None) -> None:
+        for number, call in itertools.islice(numbered, most):
             future = executor.submit(work, *call)
             under_way[future] = number
             future.add_done_callback(done.put)
+
+    try:
+        hand_out(at_once)
         while under_way:
             if stop():
+                numbered = enumerate(())
                 under_way = {future: number for future, number in under_way.items() if not future.cancel()}
             try:
                 future = done.get(timeout=POLL)
             except Empty:
                 continue
             if future in under_way:
-                yield under_way.pop(future), future
+                number = under_way.pop(future)
+                hand_out(1)
+                yield number, future
     finally:
         for future in under_way:
             future.cancel()

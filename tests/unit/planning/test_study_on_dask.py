@@ -51,7 +51,9 @@ def test_a_worker_killed_in_the_middle_loses_nothing(client, tmp_path):
     assert without_seconds(there) == without_seconds(prudent.study("betting-game", GRID, ALPHAS, workers=1))
 
 
-def test_simulated_runs_are_those_of_one_process(client):
+def test_simulated_runs_are_those_of_one_process(client, monkeypatch):
+    monkeypatch.setattr("prudent.policies.simulate.BRIEF", 0)  # many pieces
+    monkeypatch.setattr("prudent.policies.simulate.PER_BYTE", 0)
     game = prudent.domains.betting_game()
     policy = prudent.solve(game, 0.2).policy
     here = prudent.simulate(game, policy, episodes=50_000)

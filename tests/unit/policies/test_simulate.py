@@ -154,10 +154,17 @@ def same(one, two):
     )
 
 
+def split_as_small_as_can_be(monkeypatch):
+    """Let an executor have small pieces, however little they are worth."""
+    monkeypatch.setattr(simulate, "BRIEF", 0)
+    monkeypatch.setattr(simulate, "PER_BYTE", 0)
+
+
 @pytest.mark.parametrize("number", range(7))
 def test_the_same_numbers_however_runs_are_split(number, monkeypatch):
     """By one thread, by an executor, into pieces of any size, one by one or counted."""
     monkeypatch.setattr(episodes.OfFunction, "chunk", 1024)
+    split_as_small_as_can_be(monkeypatch)
     model, policy = list(kinds_of_policies())[number]
     asked = {"episodes": 5000, "seed": 7, "paths": 1100}
     whole = prudent.simulate(model, policy, threads=1, **asked)
@@ -189,7 +196,8 @@ def test_many_different_costs_are_rounded_alike_and_the_error_says_so(monkeypatc
     assert abs(rounded.mean - exact.mean) <= rounded.tally.rounding * exact.costs.max()
 
 
-def test_processes_give_the_same_numbers():
+def test_processes_give_the_same_numbers(monkeypatch):
+    split_as_small_as_can_be(monkeypatch)
     kinds = list(kinds_of_policies())
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         for model, policy in (kinds[0], kinds[-1]):
@@ -211,6 +219,35 @@ def test_costs_that_are_not_kept_are_refused_by_name(monkeypatch):
     with pytest.raises(prudent.PrudentError, match="simulate at most 100"):
         many.to_frame()
     assert many.to_dict(alpha=0.5)["episodes"] == 101
+
+
+def test_pieces_are_worth_what_they_bring_along(monkeypatch):
+    """With a clock that says a millisecond for each thousand runs and so many bytes: few large pieces, or many."""
+    ticks = iter(range(100))
+    monkeypatch.setattr(simulate, "now", lambda: next(ticks) * 1e-3)
+
+    class Costless:
+        chunk = 1000
+
+        def costs(self, begin, end, paths, limits):
+            assert (begin, end, paths) == (0, 1024, 0)
+
+    def split(sent, runs, executor="some"):
+        monkeypatch.setattr(simulate, "sent_with", lambda source: sent)
+        return simulate._Workers(executor, 1, None)._split(Costless(), runs)
+
+    assert split(0, 10**6) == (103_000, 2 * 10**9)  # a tenth of a second
+    assert split(10**7, 10**6) == (1_024_000, 200)  # a second
+    assert split(10**9, 10**6) == (102_400_000, 16)
+    assert split(10**6, 10**9) == (977_000, 2000)  # as many as there may be
+    assert split(10**9, 1000) == (1000, None) and split(10**9, 5000, executor=None) == (1000, None)
+
+
+def test_what_is_sent_is_counted():
+    game = prudent.domains.betting_game()
+    walk = prudent.solve(game, 0.2).policy.walk()
+    assert episodes.sent_with(walk) > walk.choices.entry.nbytes + 4 * walk.probability.nbytes
+    assert episodes.sent_with(episodes.OfFunction(game, try_twice, 0, 9)) > 3 * game.probability.nbytes
 
 
 def test_an_executor_must_be_one():

@@ -39,6 +39,22 @@ def test_once_asked_to_stop_only_what_has_begun_is_finished():
     assert list(finished(None, divide, [(1, 1)], lambda: True)) == []
 
 
+def test_an_executor_has_no_more_calls_than_it_may():
+    class Counting(ThreadPoolExecutor):
+        handed_out = 0
+
+        def submit(self, *call):
+            self.handed_out += 1
+            return super().submit(*call)
+
+    with Counting(2) as executor:
+        seen = 0
+        for number, future in finished(executor, divide, [(i, 2) for i in range(20)], lambda: seen == 15, at_once=3):
+            assert executor.handed_out <= seen + 4 and future.result() == number / 2
+            seen += 1
+    assert 15 <= seen <= 18 and executor.handed_out == 18
+
+
 def test_what_was_not_waited_for_is_cancelled():
     go_on = Event()
     with ThreadPoolExecutor(1) as executor:
