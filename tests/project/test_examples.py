@@ -1,5 +1,6 @@
 """The scripts in examples/ run as they are and print what they promise."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,8 +21,8 @@ def printed(tmp_path):
     """Return what runs a script in a copy of its folder."""
     folder = shutil.copytree(EXAMPLES, tmp_path / "examples")
 
-    def run(name):
-        done = subprocess.run([sys.executable, name], cwd=folder, capture_output=True, text=True, timeout=300)
+    def run(name, by=(sys.executable,)):
+        done = subprocess.run([*by, name], cwd=folder, capture_output=True, text=True, timeout=300)
         assert (done.returncode, COMPILING.sub("", done.stderr)) == (0, "")
         return done.stdout
 
@@ -111,3 +112,16 @@ def test_gymnasium_agent(printed):
 def test_study_on_dask(printed):
     pytest.importorskip("distributed")
     assert printed("study_on_dask.py").splitlines()[2:4] == ["10 10 0.02 186.399", "10 10 0.2 164.816"]
+
+
+def test_study_on_mpi(printed):
+    pytest.importorskip("mpi4py")
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if mpiexec is None:
+        pytest.skip("there is no MPI here")
+    *rows, simulated = printed(
+        "study_on_mpi.py", by=(mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures")
+    ).splitlines()
+    assert len(rows) == 8 and rows[2:4] == ["10 10 0.02 186.399", "10 10 0.2 164.816"]
+    cvar, error = numbers(simulated)
+    assert abs(cvar - 186.399) <= 4 * error
