@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
+from uuid import uuid4
 
 from prudent.errors import PrudentError
 
@@ -48,6 +50,28 @@ def check_sendable(name: str, function: object, otherwise: str) -> None:
         )
 
 
+@dataclass(frozen=True, repr=False)
+class _Call:
+    """A call that is made elsewhere.
+
+    Dask would hash all that is sent, and take calls that look the same for one, even if that was cancelled: it is told
+    that each is another, and what to call it.
+    """
+
+    work: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __call__(self) -> Any:
+        return self.work(*self.arguments)
+
+    def __dask_tokenize__(self) -> str:
+        return uuid4().hex
+
+    @property
+    def __name__(self) -> str:
+        return self.work.__name__
+
+
 def finished(
     executor: Executor | None,
     work: Callable[..., Any],
@@ -75,7 +99,7 @@ def finished(
 
     def hand_out(most: int | None) -> None:
         for number, call in itertools.islice(numbered, most):
-            future = executor.submit(work, *call)
+            future = executor.submit(_Call(work, call))
             under_way[future] = number
             future.add_done_callback(done.put)
 

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import time
 from threading import Thread
 
 import pytest
 
 import prudent
+from prudent.runtime.executors import finished
 
 distributed = pytest.importorskip("distributed", reason="clusters need Dask (extra dask)")
 
@@ -30,7 +32,7 @@ def client():
 
 def test_sixty_solves_are_those_of_one_process(client):
     here = prudent.study("betting-game", GRID, ALPHAS, workers=1)
-    there = prudent.study("betting-game", GRID, ALPHAS, client.get_executor(pure=False))
+    there = prudent.study("betting-game", GRID, ALPHAS, client.get_executor())
     assert len(there.rows) == 60 and there.failed == ()
     assert without_seconds(there) == without_seconds(here)
 
@@ -45,10 +47,19 @@ def test_a_worker_killed_in_the_middle_loses_nothing(client, tmp_path):
 
     killer = Thread(target=kill)
     killer.start()
-    there = prudent.study("betting-game", GRID, ALPHAS, client.get_executor(pure=False), keep=keep)
+    there = prudent.study("betting-game", GRID, ALPHAS, client.get_executor(), keep=keep)
     killer.join()
     assert len(there.rows) == 60 and there.failed == ()
     assert without_seconds(there) == without_seconds(prudent.study("betting-game", GRID, ALPHAS, workers=1))
+
+
+def test_what_was_cancelled_can_be_asked_for_again(client):
+    calls = [(0.02 + i / 10**6,) for i in range(60)]
+    for most in (5, 60):
+        done = []
+        for _, future in finished(client.get_executor(), time.sleep, calls, lambda: len(done) >= most):
+            done.append(future)
+    assert len(done) == 60 and not any(future.cancelled() for future in done)
 
 
 def test_simulated_runs_are_those_of_one_process(client, monkeypatch):
