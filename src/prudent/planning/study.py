@@ -60,7 +60,7 @@ def study(
         The fractions of worst runs to plan for.
     executor : Executor, optional
         Who solves: that of a Dask client (``client.get_executor()``), one of ``mpi4py.futures``, or any other of the
-        kind of :mod:`concurrent.futures`.  By default processes on this machine.
+        kind of ``concurrent.futures``.  By default processes on this machine.
     method, gap, relative_gap, time_limit
         As in :func:`prudent.solve`, for each combination.
     memory : int or str, optional
@@ -72,8 +72,8 @@ def study(
     device : str
         As in :func:`prudent.solve`; with an executor, its workers' machines have the GPU.
     workers : int, optional
-        How many processes on this machine, where no executor is given; one for each core by default, and on a GPU, which
-        they would share, 1.  With 1, all is solved here and no process is started.
+        How many processes on this machine, where no executor is given; by default one for each core, but 1 on a GPU,
+        which they would share.  With 1, all is solved here and no process is started.
     keep : path, optional
         A file (``.jsonl``) to which each row is added as soon as it is done.  Called again with the same file,
         ``study`` does not solve again what is there; what failed is tried again.

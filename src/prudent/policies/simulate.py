@@ -82,7 +82,7 @@ def simulate(
     time_limit : float, optional
         Seconds, about, after which it is an error that not all runs are finished.
     executor : Executor, optional
-        Workers that do the runs instead of threads: a process pool of :mod:`concurrent.futures`, that of a Dask client
+        Workers that do the runs instead of threads: a process pool of ``concurrent.futures``, that of a Dask client
         (``client.get_executor()``), or one of ``mpi4py.futures``.  A function must be one that can be sent to them.
 
     Examples

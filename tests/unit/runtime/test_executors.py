@@ -48,11 +48,11 @@ def test_an_executor_has_no_more_calls_than_it_may():
             return super().submit(*call)
 
     with Counting(2) as executor:
-        seen = 0
-        for number, future in finished(executor, divide, [(i, 2) for i in range(20)], lambda: seen == 15, at_once=3):
-            assert executor.handed_out <= seen + 4 and future.result() == number / 2
-            seen += 1
-    assert 15 <= seen <= 18 and executor.handed_out == 18
+        seen, calls = [], [(i, 2) for i in range(20)]
+        for number, future in finished(executor, divide, calls, lambda: len(seen) == 15, at_once=3):
+            assert executor.handed_out <= len(seen) + 4 and future.result() == number / 2
+            seen.append(number)
+    assert 15 <= len(seen) <= 18 and executor.handed_out == 18
 
 
 def test_what_was_not_waited_for_is_cancelled():
