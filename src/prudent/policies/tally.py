@@ -1,6 +1,6 @@
 """A tally, how many runs had which total cost: what is kept of more runs than memory holds.
 
-Tally are whole numbers, so the order in which parts are joined changes nothing.  Where there are more than ``MANY``
+Counts are whole numbers, so the order in which parts are joined changes nothing.  Where there are more than ``MANY``
 different costs, all are rounded to ``BITS`` binary digits.  Whether they are depends on all runs together, and rounding
 twice is rounding once: this, too, is the same however the runs were split.
 """
