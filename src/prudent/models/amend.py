@@ -4,14 +4,14 @@ There are two: a price for getting stuck, and a limit on the number of actions w
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.models.graph import towards
 from prudent.models.rows import IntArray, offsets, ranges, starts
-from prudent.models.ssp import SSP, check_model
+from prudent.models.ssp import SSP, check_model, fresh_name
 
 __all__ = ["amend", "is_amended"]
 
@@ -85,7 +85,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
         cost=np.concatenate([model.cost[outcome], np.full(len(trap), price)])[by_row],
         initial_state=model.initial_state,
         initial_probability=model.initial_probability,
-        state_names=[*states, _fresh(STUCK, states)],
+        state_names=[*states, fresh_name(STUCK, states)],
         action_names=[names[i] for i in order],
         name=model.name,
         notes=model.notes,
@@ -95,7 +95,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
 def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     goals = np.flatnonzero(model.is_goal)
     states, actions = model.names
-    names: list[Hashable] = [*(states[s] for s in goals.tolist()), _fresh(LATE, states)]
+    names: list[Hashable] = [*(states[s] for s in goals.tolist()), fresh_name(LATE, states)]
     late = len(goals)
     fixed = np.full(model.n_states, -1)
     fixed[goals] = np.arange(len(goals))
@@ -143,9 +143,3 @@ def is_amended(model: SSP, state: int) -> bool:
     """Return whether a state is, by its name, one of the goals that :func:`amend` adds."""
     name = model.state(state)
     return bool(model.is_goal[state]) and isinstance(name, str) and name.rstrip("'") in (STUCK, LATE)
-
-
-def _fresh(name: str, taken: Sequence[Hashable]) -> str:
-    while name in taken:
-        name += "'"
-    return name

@@ -5,7 +5,7 @@ outcome: two outcomes with the same next state and different costs stay apart, b
 change the risk.  A goal is a state without actions; it absorbs at no cost.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from prudent.errors import ModelError, PrudentError, must_be_one
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, row_of
 
-__all__ = ["SSP", "check_model", "repeated"]
+__all__ = ["SSP", "check_model", "fresh_name", "repeated"]
 
 SUM_TOLERANCE = 1e-9
 """How far the probabilities of one action may be from 1 before the model is refused."""
@@ -355,3 +355,10 @@ def repeated(names: Sequence[Any]) -> list[Any]:
         return []
     seen: set[Any] = set()
     return [name for name in names if name in seen or seen.add(name)][:SHOWN]  # type: ignore[func-returns-value]
+
+
+def fresh_name(name: str, taken: Container[Hashable]) -> str:
+    """Return a name for a state that is added, with primes where it is taken."""
+    while name in taken:
+        name += "'"
+    return name
