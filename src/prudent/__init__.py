@@ -26,6 +26,7 @@ _HOME = {  # in the order of a first visit
     "check": "prudent.planning.check",
     "domains": "prudent.domains",
     "solve": "prudent.planning.solve",
+    "search": "prudent.planning.search",
     "curve": "prudent.planning.curve",
     "Curve": "prudent.planning.curve",
     "frontier": "prudent.planning.frontier",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from prudent.planning.curve import curve as curve
     from prudent.planning.frontier import Frontier as Frontier
     from prudent.planning.frontier import frontier as frontier
+    from prudent.planning.search import search as search
     from prudent.planning.solve import solve as solve
     from prudent.planning.study import study as study
     from prudent.policies.distribution import Distribution as Distribution

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
     from prudent.methods.registry import Run
 
-__all__ = ["solve"]
+__all__ = ["run_method", "solve"]
 
 
 def solve(
@@ -130,11 +130,11 @@ def solve(
         return solve_for(job, objective)
     if cap is not None:
         return solve_within(job, cap)
-    stage = _solve(job, name, run)
+    stage = run_method(job, name, run)
     return plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
 
 
-def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
+def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
     """Run a method; only ``exact`` aims at the optimal CVaR, so only it is worth a finer step."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:

@@ -19,7 +19,7 @@ from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain, small
 
-__all__ = ["STATUS", "Plan"]
+__all__ = ["STATUS", "Exploration", "Plan"]
 
 STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
@@ -49,6 +49,31 @@ STATUS_OBJECTIVE = {
     "gap_not_reached": "the bounds hold but are wider than asked for: give a finer step= (--step), or ask for less",
 }
 """The same for a plan with another objective."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How much of a model :func:`prudent.search` looked at; the rest need not be looked at.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> def actions(state):  # a walk on all whole numbers
+    ...     return {step: [(0.9, state + step, 1), (0.1, state, 1)] for step in (-1, 1)} if state else {}
+    >>> plan = prudent.search(3, actions, alpha=0.1, heuristic=abs)
+    >>> plan.status, plan.explored.met < 20, plan.explored.certified
+    ('optimal', True, False)
+    """
+
+    met: int  # states that were numbered
+    expanded: int  # states whose actions were asked for
+    solves: int = 0  # how often the part known so far was solved
+    trusted: int = 0  # states not expanded, at which the bounds rest on the heuristic
+
+    @property
+    def certified(self) -> bool:
+        """Whether the bounds hold whatever the heuristic is: no state was taken at its word."""
+        return self.trusted == 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +118,7 @@ class Plan(Shown):
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
     seconds: float  # solving alone
     max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
+    explored: Exploration | None = None  # how much of the model was looked at, if it was searched
     objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
     notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
     device: str = "cpu"  # what it was computed on
@@ -231,7 +257,8 @@ class Plan(Shown):
         ('optimal', 4.06, None)
         """
         achieved = None if self.objective is None else asdict(self.objective)
-        return plain({**self.numbers(), "objective": achieved, "notes": self.notes})
+        explored = {} if self.explored is None else {**asdict(self.explored), "certified": self.explored.certified}
+        return plain({**self.numbers(), **explored, "objective": achieved, "notes": self.notes})
 
     def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
@@ -281,13 +308,16 @@ class Plan(Shown):
         rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
         if self.objective is None:  # else it was not sought
             rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
-        rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
+        known = "of all plans, not of this one" if self.explored is None else "of all plans, at least"
+        rows.append(("least worst case", number(self.worst_case), known))
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
             rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))
             what = f"objective {goal}"
         title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
         size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"
+        if self.explored is not None:
+            size = f"{self.explored.met:,} states met, {self.explored.expanded:,} expanded, {self.seconds:.3g} s"
         return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
 
     def _mean_rows(self) -> list[tuple[str, str, str]]:

@@ -1,0 +1,383 @@
+"""``search``: a plan for a model that is explored only where a good plan goes.
+
+The *partial model* has the states expanded so far as they are; every other state met so far ends the run at the cost
+``h``, a lower bound on the least expected cost V there.
+
+*Guarantee.*  Stop a run of any policy where it first leaves the explored part, and charge it h there.  By Jensen's
+inequality neither its expected excess over any budget nor its mean grows.  So the optimal CVaR of the partial model is a
+lower bound on the true one.  If a plan of optimal CVaR there, and of least mean among those, meets no state that was not
+expanded, it is a plan of the whole model with the same numbers.  Then both optima are equal, every true optimal plan is
+optimal in the partial model, too, and none has a lower mean: the plan is optimal in both.  Otherwise what it meets is
+expanded, with more of what lies near, so that the next solve is worth while; and the partial model is solved again
+(LAO*).  Where costs are rounded, the bounds are those of the partial model from below, of the plan from above.
+
+*Heuristic.*  Values of h are rounded down to the common step of the costs, so that these keep it.  h is at most 0 at
+goals, and at most the least expected cost known from plans that stay in the explored part; one that is not is refused.
+States that were not expanded are taken at its word, and :class:`~prudent.results.plan.Exploration` counts them.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from prudent.engine.cost_step import find_lattice
+from prudent.engine.prepare import prepare
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.errors import PrudentError, TooLarge, as_number
+from prudent.methods.exact import exact
+from prudent.methods.solution import Solution
+from prudent.models.amend import amend
+from prudent.models.partial import Outcomes, PartialModel, Successors
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target
+from prudent.planning.driver import Job
+from prudent.planning.plans import plan_of
+from prudent.planning.refine import Stage
+from prudent.planning.solve import run_method
+from prudent.policies.distribution import check_alpha
+from prudent.results.decisions import pairs_met
+from prudent.results.plan import Exploration, Plan
+from prudent.results.visits import times_played
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.progress import Progress
+
+__all__ = ["search"]
+
+GROWTH, AT_LEAST = 0.25, 32
+"""Before the next solve, so much more is expanded, relative to what was expanded before; and so many states."""
+
+STATE_BYTES, OUTCOME_BYTES = 400, 120
+"""About what a state met and an outcome known take in memory, names, numbers and arrays for a solve together."""
+
+TOO_HIGH = 1e-9
+"""How far above the least expected cost a heuristic may be, relative to its size: rounding errors of its own."""
+
+Heuristic = Callable[[Any], float]
+
+
+def search(
+    initial: Hashable | Mapping[Any, float],
+    actions: Successors | Mapping[Any, Mapping[Any, Outcomes]],
+    alpha: float,
+    *,
+    heuristic: Heuristic | None = None,
+    goals: Iterable[Hashable] | None = None,
+    fallback: Callable[[Any], Hashable] | float | None = None,
+    dead_end_cost: float | None = None,
+    gap: float | None = None,
+    relative_gap: float | None = None,
+    memory: int | float | str | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    name: str = "model",
+) -> Plan:
+    """Find a plan for a model too large to build: optimal CVaR first, least expected cost second.
+
+    The model is explored from its start only where a good plan goes.  The plan is as good as that of
+    :func:`prudent.solve` for the whole model; its own model is the explored part, and ``plan.explored`` tells how much
+    that is.  States that were met but not expanded have the action ``"stop"`` there, at the cost that the heuristic
+    promises.  Ctrl-C returns the best plan so far, with the bounds known so far.
+
+    Parameters
+    ----------
+    initial : hashable or mapping
+        The first state, or ``{state: probability}``.
+    actions : callable or mapping
+        ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a
+        goal, as in :func:`prudent.build`.  The model may have infinitely many states.
+    alpha : float
+        The fraction of worst runs that CVaR averages over, above 0 and at most 1.
+    heuristic : callable, optional
+        ``heuristic(state)`` is a lower bound on the least expected cost from a state, infinite where no goal can be
+        reached; the higher, the less is explored.  By default 0, which is one if no cost is negative.
+        One that is found to be too high is refused; where it was not checked, ``plan.explored.certified`` is false.
+    goals : iterable of states, optional
+        As in :func:`prudent.build`.
+    fallback : callable or float, optional
+        What runs do where a plan that was stopped early has no action, for its upper bound: ``fallback(state)`` is the
+        action of a policy that reaches a goal with probability 1, a number is a price to end the run there.
+    dead_end_cost : float, optional
+        A price for getting stuck, as in :func:`prudent.amend`.
+    gap, relative_gap : float, optional
+        How far apart the bounds may be, as in :func:`prudent.solve`.
+    memory, time_limit, threads
+        As in :func:`prudent.solve`; both limits count exploring, and return the best plan and bounds so far.
+    name : str
+        What messages and reports call the model.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> def actions(state):  # a street without end, home at 0; the tram may be late
+    ...     if state == 0:
+    ...         return {}
+    ...     return {"walk": [(1, state - 1, 3)], "tram": [(0.9, max(state - 4, 0), 5), (0.1, state, 10)]}
+    >>> plan = prudent.search(10, actions, alpha=0.1)
+    >>> plan.status, round(plan.cvar, 6), round(plan.expected, 6), plan.explored.met
+    ('optimal', 29.2, 18.38, 11)
+    """
+    alpha = check_alpha(alpha)
+    target, limits = Target(gap, relative_gap), Limits.of(memory, time_limit, None, threads)
+    if heuristic is not None and not callable(heuristic):
+        raise PrudentError(f"heuristic is {heuristic!r}; it must be a function of the state")
+    if fallback is not None and not callable(fallback):
+        fallback = as_number("fallback", fallback, "a function from states to actions, or a price", math.isfinite)
+    if dead_end_cost is not None:
+        dead_end_cost = as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
+    partial = PartialModel(initial, actions, goals, name)
+    job = Job(None, alpha, None, target, limits)  # type: ignore[arg-type]  # each solve has a model of its own
+    with job.stopping():
+        return _Search(partial, heuristic, fallback, dead_end_cost, job).run()
+
+
+@dataclass
+class _Search:
+    """A search under way."""
+
+    partial: PartialModel
+    heuristic: Heuristic | None
+    fallback: Callable[[Any], Hashable] | float | None
+    dead_end_cost: float | None
+    job: Job
+    bound: list[float] = field(default_factory=list)  # h of each state met
+    behind: list[float] = field(default_factory=list)  # the least cost seen on a way to it
+    frontier: list[tuple[float, int]] = field(default_factory=list)  # the states not expanded, by both together
+    lower: float = -math.inf
+    solves: int = 0
+
+    def run(self) -> Plan:
+        """Explore and solve until the plan stays in the explored part, or until a limit ends it."""
+        for number in self.partial.initial_state:
+            self._meet(number, 0.0)
+        tips, best = [number for number in self.partial.initial_state if not self.partial.is_goal(number)], None
+        with Progress(f"searching {self.partial.name}", unit="states") as progress:
+            while True:
+                self._expand(tips, progress)
+                try:
+                    stage = self._solved(self._model(), self.job.limits)
+                except (Stopped, TooLarge) as error:
+                    stopped = getattr(error, "reason", "memory")
+                    break
+                self.lower, best = max(self.lower, stage.bracket.lower), stage
+                tips = self._tips(stage)
+                if not tips:
+                    self._check_heuristic()
+                    return self._plan(stage, self._explored())
+                stopped = stage.stopped or self._why_stop()
+                if not stopped and self._nearly(stage, tips):
+                    closed = self._with_fallback(tips, self.job.limits)
+                    if closed is not None and closed.bracket.upper - self.lower <= self._aim(stage):
+                        self._check_heuristic()
+                        return self._plan(self._bracketed(closed), self._explored())
+                if stopped:
+                    break
+        if best is None:
+            raise Stopped(stopped, f"a first plan for {self.partial.name}")
+        return self._so_far(best, stopped)
+
+    # ------------------------------------------------------------------------------------------------ exploring
+
+    def _meet(self, number: int, behind: float) -> None:
+        """Note a state that is met for the first time."""
+        partial = self.partial
+        h = 0.0
+        if self.heuristic is not None and not (partial.goals is not None and partial.is_goal(number)):
+            h = _as_bound(self.heuristic(partial.states[number]), partial.states[number])
+            if self.dead_end_cost is not None:
+                h = min(h, self.dead_end_cost)
+        self.bound.append(h)
+        self.behind.append(behind)
+        if h < math.inf and not (partial.goals is not None and partial.is_goal(number)):
+            heappush(self.frontier, (behind + h, number))
+
+    def _expand(self, tips: list[int], progress: Progress) -> None:
+        """Expand what the plan meets, then what lies nearest, by the cost behind and the bound ahead."""
+        partial = self.partial
+        enough = len(partial.expanded) + max(AT_LEAST, int(GROWTH * len(partial.expanded)))
+        for number in tips:
+            self._expand_one(number)
+            progress.at(len(partial.expanded))
+            if self._why_stop():
+                return
+        while self.frontier and len(partial.expanded) < enough and not self._why_stop():
+            _, number = heappop(self.frontier)
+            if not partial.is_expanded(number):
+                self._expand_one(number)
+                progress.at(len(partial.expanded))
+
+    def _expand_one(self, number: int) -> None:
+        partial = self.partial
+        partial.expand(number)
+        if partial.is_goal(number) and self.bound[number] > 0:
+            self._refuse(number, 0.0, "it is a goal")
+        here, behind = partial.outcomes(number), self.behind[number]
+        for outcome in range(here.start, here.stop):
+            target, cost = partial.successor[outcome], partial.cost[outcome]
+            if cost < 0 and self.heuristic is None:
+                raise PrudentError(
+                    f"{partial.place(outcome)} has an outcome of cost {cost:g}; where costs are negative, give "
+                    "heuristic= a lower bound on the least expected cost"
+                )
+            if target == len(self.bound):
+                self._meet(target, behind + cost)
+            elif behind + cost < self.behind[target]:
+                self.behind[target] = behind + cost
+                if not partial.is_expanded(target) and self.bound[target] < math.inf:
+                    heappush(self.frontier, (behind + cost + self.bound[target], target))
+
+    def _why_stop(self) -> str:
+        partial, limits = self.partial, self.job.limits
+        known = STATE_BYTES * len(partial.states) + OUTCOME_BYTES * len(partial.cost)
+        return limits.stop or ("memory" if known > limits.memory else "")
+
+    # -------------------------------------------------------------------------------------------------- solving
+
+    def _model(self) -> SSP:
+        """Return the partial model, with what the heuristic promises as the price of states not expanded."""
+        partial, bound = self.partial, np.array(self.bound)
+        leaf = [number for number in range(len(bound)) if not partial.is_expanded(number)]
+        found = find_lattice(partial.costs()) if len(partial.cost) else None
+        if found is not None:
+            lattice, finite = found[0], np.isfinite(bound)
+            bound[finite] = lattice.value(np.floor(bound[finite] / lattice.step).astype(np.int64))
+        model = partial.ssp({number: float(bound[number]) for number in leaf})
+        return model if self.dead_end_cost is None else amend(model, dead_end_cost=self.dead_end_cost)
+
+    def _solved(self, model: SSP, limits: Limits) -> Stage[Solution]:
+        self.solves += 1
+        return run_method(replace(self.job, model=model, limits=limits), "exact", exact)
+
+    def _tips(self, stage: Stage[Solution]) -> list[int]:
+        """Return the states that the plan meets and that were not expanded."""
+        policy, partial = stage.found.policy, self.partial
+        met = np.zeros(policy.prepared.n_states, dtype=bool)
+        met[pairs_met(policy)[0] // (policy.level + 1)] = True
+        inside = policy.prepared.members.state_of[: len(partial.states)]
+        number = np.flatnonzero((inside >= 0) & met[inside]).tolist()
+        return [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
+
+    # --------------------------------------------------------------------------------------------------- ending
+
+    def _nearly(self, stage: Stage[Solution], tips: list[int]) -> bool:
+        """Return whether so few runs meet states not expanded that falling back there leaves a gap as asked for."""
+        if self.fallback is None or callable(self.fallback):
+            return False
+        prepared, price = stage.prepared, self.fallback
+        inside = prepared.members.state_of[tips]
+        chance = times_played(stage.found.policy)[prepared.action_start[inside]]
+        more = float(chance @ np.maximum(price - np.array(self.bound)[tips], 0.0)) / self.job.alpha
+        return stage.bracket.gap + more <= self._aim(stage)
+
+    def _aim(self, stage: Stage[Solution]) -> float:
+        """Return how far apart the bounds may be where the search ends."""
+        target, bracket = self.job.target, stage.bracket
+        if target.said or stage.prepared.scale.rounded:
+            return target.width(bracket.size)
+        return OPTIMAL_GAP * bracket.size
+
+    def _so_far(self, stage: Stage[Solution], stopped: str) -> Plan:
+        """Return the best plan of a search that was stopped: it falls back on what is known where it would go on."""
+        explored, limits = self._explored(), self.job.limits.for_the_rest
+        self._check_heuristic()
+        closed = self._with_fallback(self._tips(stage), limits)
+        if closed is not None:
+            return self._plan(replace(self._bracketed(closed), stopped=stopped), explored)
+        # Then the plan is not a whole one.
+        found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
+        note = "the plan has no action in states not explored: fallback= says what to do there"
+        stage = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
+        return self._plan(replace(stage, bracket=Bracket(self.lower, math.inf, abs(self.lower))), explored)
+
+    def _bracketed(self, closed: Stage[Solution]) -> Stage[Solution]:
+        """Return a plan with a fallback with the lower bound of the whole model, which has no such way out."""
+        upper = closed.bracket.upper
+        return replace(closed, bracket=replace(closed.bracket, lower=min(self.lower, upper)))
+
+    def _with_fallback(self, tips: list[int], limits: Limits) -> Stage[Solution] | None:
+        """Solve what is explored, with the fallback outside; None if no plan there reaches a goal for sure."""
+        partial, stop, ends = self.partial, "stop", dict[int, float]()
+        if callable(self.fallback):
+            self._follow(self.fallback, tips, limits)
+        elif self.fallback is not None:
+            stop, ends = "fall back", dict.fromkeys(range(len(partial.states)), self.fallback)
+        try:
+            model = partial.ssp(ends, stop)
+            model = model if self.dead_end_cost is None else amend(model, dead_end_cost=self.dead_end_cost)
+            return self._solved(model, limits)
+        except PrudentError:  # no policy reaches a goal there, or that takes too long or too much memory
+            return None
+
+    def _follow(self, fallback: Callable[[Any], Hashable], tips: list[int], limits: Limits) -> None:
+        """Add the states that the fallback may come to from the given ones, each with its action alone."""
+        partial, queue, seen = self.partial, list(tips), set(tips)
+        for number in queue:
+            if limits.stop:
+                return
+            if partial.is_goal(number):
+                continue
+            action = fallback(partial.states[number])
+            if not partial.is_expanded(number):
+                partial.expand(number, only=action)
+            if not partial.is_goal(number):
+                after = [target for target in partial.leads_to(number, action) if target not in seen]
+                seen.update(after)
+                queue += dict.fromkeys(after)
+
+    def _plan(self, stage: Stage[Solution], explored: Exploration) -> Plan:
+        model, job = stage.prepared.model, self.job
+        plan = plan_of(model, "exact", job.alpha, replace(stage, seconds=job.seconds), job.target, job.limits)
+        if explored.certified:
+            return replace(plan, explored=explored)
+        note = (
+            f"not certified: the bounds hold if the heuristic is at most the least expected cost in {explored.trusted:,} "
+            "states that were met but not expanded"
+        )
+        return replace(plan, explored=explored, notes=(*plan.notes, note))
+
+    def _explored(self) -> Exploration:
+        partial = self.partial
+        trusted = sum(h > 0 and not partial.is_expanded(number) for number, h in enumerate(self.bound))
+        return Exploration(len(partial.states), len(partial.expanded), self.solves, trusted)
+
+    # ------------------------------------------------------------------------------------------------ heuristic
+
+    def _check_heuristic(self) -> None:
+        """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
+        if self.heuristic is None:
+            return
+        model = self.partial.ssp()
+        if self.dead_end_cost is not None:
+            model = amend(model, dead_end_cost=self.dead_end_cost)
+        try:
+            prepared = prepare(model)
+        except PrudentError:  # then no such plan is known
+            return
+        inside, scale = prepared.members.state_of[: len(self.bound)], prepared.scale
+        known = np.flatnonzero(inside >= 0)
+        most = scale.lattice.value(scale.luck[known]) + least_expected_cost(prepared).upper[inside[known]] * scale.level_size
+        bound = np.array(self.bound)[known]
+        off = TOO_HIGH * (np.abs(most) + np.abs(bound)) + scale.lattice.deviation * len(self.bound)
+        high = np.flatnonzero(bound > most + off)
+        if len(high):
+            worst = high[np.argmax(bound[high] - most[high])]
+            self._refuse(int(known[worst]), float(most[worst]), "a plan is known that costs no more than that on average")
+
+    def _refuse(self, number: int, most: float, why: str) -> None:
+        raise PrudentError(
+            f"heuristic({self.partial.states[number]!r}) is {self.bound[number]:.12g}; it must be a lower bound on the "
+            f"least expected cost, and that is at most {most:.12g} there: {why}"
+        )
+
+
+def _as_bound(value: Any, state: Hashable) -> float:
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not number > -math.inf:
+        raise PrudentError(f"heuristic({state!r}) is {value!r}; it must be a number, infinite where no goal is reached")
+    return number
