@@ -11,7 +11,7 @@ size plus 1 MiB, besides what preparing the model takes.
 import json
 import math
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from prudent.policies.mixed import MixedPolicy
 from prudent.policies.packing import tensors_of
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.results.plan import STATUS, Plan
+from prudent.results.plan import STATUS, Exploration, Plan
 
 __all__ = ["content_of", "parse"]
 
@@ -70,6 +70,8 @@ def content_of(plan: Plan) -> bytes:
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
+    if plan.explored is not None:
+        content["explored"] = list(astuple(plan.explored))
     return seal(FORMAT, content, tensors)
 
 
@@ -111,6 +113,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         device=content["device"],
         notes=tuple(content["notes"]),
         objective=None if content["objective"] is None else Achieved(*content["objective"]),
+        explored=Exploration(*content["explored"]) if "explored" in content else None,
         **{name: float(content[name]) for name in NUMBERS},
     )
 
@@ -118,8 +121,13 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
 def _check_content(content: dict[str, Any]) -> None:
     """Refuse metadata that no plan has; those made before there were devices were made on the CPU."""
     content.setdefault("device", "cpu")
-    if set(content) != FIELDS:
-        raise PrudentError(f"has or lacks the field {min(set(content) ^ FIELDS)[:60]!r}")
+    found = set(content) - {"explored"}  # which plans of a search alone have
+    if found != FIELDS:
+        raise PrudentError(f"has or lacks the field {min(found ^ FIELDS)[:60]!r}")
+    counts = content.get("explored", [0] * len(fields(Exploration)))
+    whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
+    if not whole or len(counts) != len(fields(Exploration)):
+        raise PrudentError("explored is not the counts of a search")
     for name in TEXTS:
         if not isinstance(content[name], str):
             raise PrudentError(f"{name} is not a text")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.rows import FloatArray, IntArray, offsets, ranges
+from prudent.models.rows import FloatArray, offsets, ranges
 from prudent.models.ssp import SHOWN, SSP, fresh_name
 
 __all__ = ["LARGEST", "UNEXPLORED", "Outcomes", "PartialModel", "Successors", "goal_problem", "goal_set"]

@@ -4,9 +4,9 @@ The *partial model* has the states expanded so far as they are; every other stat
 ``h``, a lower bound on the least expected cost V there.
 
 *Guarantee.*  Stop a run of any policy where it first leaves the explored part, and charge it h there.  By Jensen's
-inequality neither its expected excess over any budget nor its mean grows.  So the optimal CVaR of the partial model is a
-lower bound on the true one.  If a plan of optimal CVaR there, and of least mean among those, meets no state that was not
-expanded, it is a plan of the whole model with the same numbers.  Then both optima are equal, every true optimal plan is
+inequality neither its expected excess over any budget nor its mean grows.  So the optimal CVaR of the partial model is
+a lower bound on the true one.  Let a plan be optimal there, in CVaR and then in mean, and meet no state that was not
+expanded: it is a plan of the whole model, with the same numbers.  So both optima are equal, every true optimal plan is
 optimal in the partial model, too, and none has a lower mean: the plan is optimal in both.  Otherwise what it meets is
 expanded, with more of what lies near, so that the next solve is worth while; and the partial model is solved again
 (LAO*).  Where costs are rounded, the bounds are those of the partial model from below, of the plan from above.
@@ -98,8 +98,10 @@ def search(
     goals : iterable of states, optional
         As in :func:`prudent.build`.
     fallback : callable or float, optional
-        What runs do where a plan that was stopped early has no action, for its upper bound: ``fallback(state)`` is the
-        action of a policy that reaches a goal with probability 1, a number is a price to end the run there.
+        What runs do where they leave the explored part, for an upper bound if the search is stopped early:
+        ``fallback(state)`` is the action of a policy that reaches a goal with probability 1, a number is a price to end
+        the run there.  Where luck may carry a run anywhere, a plan never stays in the explored part: give a price, and
+        the search ends once the bounds are as close as asked for, by default 1e-8 of their size.
     dead_end_cost : float, optional
         A price for getting stuck, as in :func:`prudent.amend`.
     gap, relative_gap : float, optional
@@ -118,7 +120,7 @@ def search(
     ...     return {"walk": [(1, state - 1, 3)], "tram": [(0.9, max(state - 4, 0), 5), (0.1, state, 10)]}
     >>> plan = prudent.search(10, actions, alpha=0.1)
     >>> plan.status, round(plan.cvar, 6), round(plan.expected, 6), plan.explored.met
-    ('optimal', 29.2, 18.38, 11)
+    ('optimal', 28.222222, 23.522222, 11)
     """
     alpha = check_alpha(alpha)
     target, limits = Target(gap, relative_gap), Limits.of(memory, time_limit, None, threads)
@@ -230,9 +232,13 @@ class _Search:
                     heappush(self.frontier, (behind + cost + self.bound[target], target))
 
     def _why_stop(self) -> str:
-        partial, limits = self.partial, self.job.limits
-        known = STATE_BYTES * len(partial.states) + OUTCOME_BYTES * len(partial.cost)
-        return limits.stop or ("memory" if known > limits.memory else "")
+        """Why to stop now, if at all; a fallback that is followed has half of the memory."""
+        share = 0.5 if callable(self.fallback) else 1.0
+        return self.job.limits.stop or ("memory" if self._known_bytes > share * self.job.limits.memory else "")
+
+    @property
+    def _known_bytes(self) -> int:
+        return STATE_BYTES * len(self.partial.states) + OUTCOME_BYTES * len(self.partial.cost)
 
     # -------------------------------------------------------------------------------------------------- solving
 
@@ -244,7 +250,9 @@ class _Search:
         if found is not None:
             lattice, finite = found[0], np.isfinite(bound)
             bound[finite] = lattice.value(np.floor(bound[finite] / lattice.step).astype(np.int64))
-        model = partial.ssp({number: float(bound[number]) for number in leaf})
+        return self._priced(partial.ssp({number: float(bound[number]) for number in leaf}))
+
+    def _priced(self, model: SSP) -> SSP:
         return model if self.dead_end_cost is None else amend(model, dead_end_cost=self.dead_end_cost)
 
     def _solved(self, model: SSP, limits: Limits) -> Stage[Solution]:
@@ -305,9 +313,7 @@ class _Search:
         elif self.fallback is not None:
             stop, ends = "fall back", dict.fromkeys(range(len(partial.states)), self.fallback)
         try:
-            model = partial.ssp(ends, stop)
-            model = model if self.dead_end_cost is None else amend(model, dead_end_cost=self.dead_end_cost)
-            return self._solved(model, limits)
+            return self._solved(self._priced(partial.ssp(ends, stop)), limits)
         except PrudentError:  # no policy reaches a goal there, or that takes too long or too much memory
             return None
 
@@ -315,7 +321,7 @@ class _Search:
         """Add the states that the fallback may come to from the given ones, each with its action alone."""
         partial, queue, seen = self.partial, list(tips), set(tips)
         for number in queue:
-            if limits.stop:
+            if limits.stop or self._known_bytes > limits.memory:
                 return
             if partial.is_goal(number):
                 continue
@@ -333,8 +339,8 @@ class _Search:
         if explored.certified:
             return replace(plan, explored=explored)
         note = (
-            f"not certified: the bounds hold if the heuristic is at most the least expected cost in {explored.trusted:,} "
-            "states that were met but not expanded"
+            "not certified: the bounds hold if the heuristic is at most the least expected cost where states were met but "
+            f"not expanded, {explored.trusted:,} of them"
         )
         return replace(plan, explored=explored, notes=(*plan.notes, note))
 
@@ -349,22 +355,19 @@ class _Search:
         """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
         if self.heuristic is None:
             return
-        model = self.partial.ssp()
-        if self.dead_end_cost is not None:
-            model = amend(model, dead_end_cost=self.dead_end_cost)
         try:
-            prepared = prepare(model)
+            prepared = prepare(self._priced(self.partial.ssp()))
         except PrudentError:  # then no such plan is known
             return
         inside, scale = prepared.members.state_of[: len(self.bound)], prepared.scale
         known = np.flatnonzero(inside >= 0)
-        most = scale.lattice.value(scale.luck[known]) + least_expected_cost(prepared).upper[inside[known]] * scale.level_size
+        above = least_expected_cost(prepared).upper[inside[known]] * scale.level_size
+        most = scale.lattice.value(scale.luck[known]) + above
         bound = np.array(self.bound)[known]
         off = TOO_HIGH * (np.abs(most) + np.abs(bound)) + scale.lattice.deviation * len(self.bound)
         high = np.flatnonzero(bound > most + off)
         if len(high):
-            worst = high[np.argmax(bound[high] - most[high])]
-            self._refuse(int(known[worst]), float(most[worst]), "a plan is known that costs no more than that on average")
+            self._refuse(int(known[high[0]]), float(most[high[0]]), "a plan is known that costs that much")
 
     def _refuse(self, number: int, most: float, why: str) -> None:
         raise PrudentError(

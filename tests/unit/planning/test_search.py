@@ -1,0 +1,152 @@
+"""Search: what it explores, what it refuses, and what it returns when it is stopped."""
+
+import math
+import os
+import signal
+
+import pytest
+
+import prudent
+from prudent.planning import search
+
+
+def street(state):
+    """A street without end, home at 0."""
+    return {step: [(0.9, state + step, 1), (0.1, state, 2)] for step in (-1, 1)} if state else {}
+
+
+def drifting(state):
+    """The same in a storm: luck may carry a run anywhere."""
+    return {step: [(0.8, state + step, 1), (0.2, state + 2, 1)] for step in (-1, 1)} if state > 0 else {}
+
+
+def test_an_endless_model_is_explored_only_near_the_plan():
+    plan = prudent.search(50, street, 0.1)
+    assert plan.status == "optimal" and plan.explored.certified
+    assert plan.explored.expanded <= plan.explored.met == plan.model.n_states - 1 < 200
+    guided = prudent.search(50, street, 0.1, heuristic=lambda state: abs(state) * 11 / 9)
+    assert guided.cvar == pytest.approx(plan.cvar) and guided.explored.met < plan.explored.met
+    assert guided.policy(50) == -1 and not guided.explored.certified
+    assert any("not certified" in note for note in guided.notes)
+
+
+def test_a_plan_of_a_search_is_a_plan_like_any_other(tmp_path):
+    plan = prudent.search(5, street, 0.1, heuristic=abs, name="street")
+    assert prudent.evaluate(plan.model, plan.policy).mean == pytest.approx(plan.expected)
+    assert "> -1" in str(plan.explain(5)) and plan.decisions().of(5)[0].action == -1
+    prudent.save(plan, tmp_path / "plan.safetensors")
+    again = prudent.load_plan(tmp_path / "plan.safetensors", plan.model)
+    assert again.explored == plan.explored and again.cvar == plan.cvar
+    answer = plan.to_dict()
+    assert (answer["met"], answer["expanded"]) == (plan.explored.met, plan.explored.expanded)
+    assert "states met" in str(plan.table()) and "street" in repr(plan)
+
+
+def test_solves_are_few_where_much_is_explored():
+    few = prudent.search((20, 20), lambda s: _grid(s, "chance"), 0.2).explored
+    assert few.solves < 0.05 * few.expanded
+
+
+def _grid(state, kind):
+    x, y = state
+    if state == (0, 0):
+        return {}
+    moves = {"n": (x, y + 1), "s": (x, y - 1), "e": (x + 1, y), "w": (x - 1, y)}
+    return {name: [(0.8, to, 1), (0.2, state if kind == "chance" else to, 1)] for name, to in moves.items()}
+
+
+def test_goals_that_are_named_are_not_expanded():
+    asked = []
+
+    def actions(state):
+        asked.append(state)
+        return street(state)
+
+    assert prudent.search(3, actions, 0.5, goals=[0]).status == "optimal"
+    assert 0 not in asked
+    with pytest.raises(prudent.ModelError, match="state 0 has no actions and is not among the goals"):
+        prudent.search(3, actions, 0.5, goals=["home"])
+
+
+def test_states_that_cannot_reach_a_goal_are_avoided_or_have_a_price():
+    def cliff(state):
+        if state == "ravine":
+            return {"wait": [(1, "ravine", 0)]}
+        return {"jump": [(0.9, "home", 1), (0.1, "ravine", 0)], "walk": [(1, "home", 7)]} if state == "cliff" else {}
+
+    assert prudent.search("cliff", cliff, 0.2).policy("cliff") == "walk"
+    priced = prudent.search("cliff", cliff, 0.2, dead_end_cost=5)
+    assert priced.policy("cliff") == "jump"
+    whole = prudent.solve(prudent.amend(prudent.build("cliff", cliff), dead_end_cost=5), 0.2)
+    assert (priced.cvar, priced.expected) == (whole.cvar, whole.expected)
+    hopeless = prudent.search("cliff", cliff, 0.2, heuristic=lambda s: math.inf if s == "ravine" else 0)
+    assert hopeless.policy("cliff") == "walk"
+
+
+def test_no_policy_that_reaches_a_goal_is_an_error():
+    with pytest.raises(prudent.PrudentError, match="no policy reaches a goal of model with probability 1"):
+        prudent.search(0, {0: {"go": [(0.5, 1, 1), (0.5, 2, 1)]}, 1: {"go": [(1, 1, 1)]}}, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("h", "told"),
+    [
+        (lambda s: 2.0 * s + 1, r"heuristic\(0\) is 1; it must be a lower bound .* at most 0 there: it is a goal"),
+        (lambda s: 2.0 * s, r"heuristic\(5\) is 10; .* at most 6.1"),
+        (lambda s: math.nan, r"heuristic\(5\) is nan; it must be a number"),
+        (lambda s: "far", r"heuristic\(5\) is 'far'; it must be a number"),
+        (lambda s: -math.inf, r"heuristic\(5\) is -inf; it must be a number"),
+        (7, "heuristic is 7; it must be a function of the state"),
+    ],
+)
+def test_a_wrong_heuristic_is_refused_by_its_state(h, told):
+    with pytest.raises(prudent.PrudentError, match=told):
+        prudent.search(5, street, 0.3, heuristic=h)
+
+
+def test_bounds_end_a_search_where_luck_may_carry_a_run_anywhere():
+    plan = prudent.search(6, drifting, 0.1, fallback=500)
+    assert plan.status == "optimal" and plan.upper - plan.lower <= 1e-7 and plan.explored.certified
+    rough = prudent.search(6, drifting, 0.1, fallback=500, relative_gap=0.05)
+    assert rough.status == "within_gap" and rough.explored.expanded < plan.explored.expanded
+    assert rough.lower <= plan.cvar <= rough.upper
+
+
+@pytest.mark.parametrize("fallback", [None, 500, lambda state: -1])
+def test_a_search_that_is_stopped_has_bounds(fallback, monkeypatch):
+    monkeypatch.setattr(search, "GROWTH", 0)
+    monkeypatch.setattr(search, "AT_LEAST", 1)
+    whole = prudent.search(12, street, 0.1)
+    stops = iter([""] * 10)
+    monkeypatch.setattr(search._Search, "_why_stop", lambda self: next(stops, "time"))
+    plan = prudent.search(12, street, 0.1, fallback=fallback, time_limit=100)
+    monkeypatch.undo()
+    assert plan.status == "gap_not_reached" and "stopped for the time limit" in " ".join(plan.notes)
+    assert plan.lower <= whole.cvar <= plan.upper and plan.explored.expanded <= 11
+    if fallback is None:
+        assert plan.upper == math.inf and math.isnan(plan.cvar) and "fallback=" in " ".join(plan.notes)
+    else:
+        assert plan.cvar <= plan.upper < 5000 and prudent.evaluate(plan.model, plan.policy).mean == plan.expected
+
+
+def test_a_fallback_that_is_no_action_is_refused(monkeypatch):
+    monkeypatch.setattr(search._Search, "_why_stop", lambda self: "time")
+    with pytest.raises(prudent.PrudentError, match=r"fallback\(\d+\) is 'home'; the actions there are"):
+        prudent.search(12, street, 0.1, fallback=lambda state: "home")
+
+
+def test_ctrl_c_returns_the_best_plan_so_far():
+    def interrupting(state):
+        if state == 40:
+            os.kill(os.getpid(), signal.SIGINT)
+        return street(state)
+
+    plan = prudent.search(100, interrupting, 0.1, heuristic=lambda s: abs(s) * 1.0, fallback=9000)
+    assert plan.status == "interrupted" and 0 < plan.lower < plan.upper < math.inf
+
+
+@pytest.mark.parametrize(("fallback", "upper"), [(10**7, 10**7), (lambda state: -1, math.inf)])
+def test_memory_ends_a_search_and_a_fallback_that_goes_too_far(fallback, upper):
+    plan = prudent.search(10**6, street, 0.5, memory="200kB", fallback=fallback)
+    assert plan.status == "gap_not_reached" and "memory" in " ".join(plan.notes)
+    assert plan.explored.met < 1000 and 0 < plan.lower < plan.upper and plan.upper >= upper
