@@ -15,6 +15,7 @@ _HOME = {  # in the order of a first visit
     "SSP": "prudent.models.ssp",
     "build": "prudent.models.build",
     "from_arrays": "prudent.models.build",
+    "from_events": "prudent.models.events",
     "from_gymnasium": "prudent.io.gymnasium.tables",
     "from_mdptoolbox": "prudent.io.arrays",
     "from_networkx": "prudent.io.networkx",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from prudent.models.amend import amend as amend
     from prudent.models.build import build as build
     from prudent.models.build import from_arrays as from_arrays
+    from prudent.models.events import from_events as from_events
     from prudent.models.ssp import SSP as SSP
     from prudent.planning.chances import Chances as Chances
     from prudent.planning.chances import chances as chances

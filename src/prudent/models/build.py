@@ -122,7 +122,7 @@ def merge_outcomes(
     order = _sorted_by(action, successor, cost)
     action, successor, cost = action[order], successor[order], cost[order]
     new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(action) != 0) | (np.diff(successor) != 0) | (np.diff(cost) != 0)
+    new[1:] = (action[1:] != action[:-1]) | (successor[1:] != successor[:-1]) | (cost[1:] != cost[:-1])
     if not ((probability >= 0) & (probability <= LARGEST)).all():
         new[:] = True  # not added up, so that the model refuses them
     first = np.flatnonzero(new)

@@ -339,8 +339,8 @@ class _Search:
         if explored.certified:
             return replace(plan, explored=explored)
         note = (
-            "not certified: the bounds hold if the heuristic is at most the least expected cost where states were met but "
-            f"not expanded, {explored.trusted:,} of them"
+            "not certified: the bounds hold if the heuristic is at most the least expected cost in states that were "
+            f"met but not expanded, {explored.trusted:,} of them"
         )
         return replace(plan, explored=explored, notes=(*plan.notes, note))
 
