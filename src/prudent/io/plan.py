@@ -70,6 +70,8 @@ def content_of(plan: Plan) -> bytes:
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
+    if plan.goal_probability < 1:
+        content["goal_probability"] = plan.goal_probability
     if plan.explored is not None:
         content["explored"] = list(astuple(plan.explored))
     return seal(FORMAT, content, tensors)
@@ -113,6 +115,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         device=content["device"],
         notes=tuple(content["notes"]),
         objective=None if content["objective"] is None else Achieved(*content["objective"]),
+        goal_probability=float(content.get("goal_probability", 1.0)),
         explored=Exploration(*content["explored"]) if "explored" in content else None,
         **{name: float(content[name]) for name in NUMBERS},
     )
@@ -121,10 +124,13 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
 def _check_content(content: dict[str, Any]) -> None:
     """Refuse metadata that no plan has; those made before there were devices were made on the CPU."""
     content.setdefault("device", "cpu")
-    found = set(content) - {"explored"}  # which plans of a search alone have
+    found = set(content) - {"explored", "goal_probability"}  # which only some plans have
     if found != FIELDS:
         raise PrudentError(f"has or lacks the field {min(found ^ FIELDS)[:60]!r}")
     counts = content.get("explored", [0] * len(fields(Exploration)))
+    chance = content.get("goal_probability", 1.0)
+    if not isinstance(chance, float) or not 0 < chance <= 1:
+        raise PrudentError("goal_probability is not above 0 and at most 1")
     whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
     if not whole or len(counts) != len(fields(Exploration)):
         raise PrudentError("explored is not the counts of a search")

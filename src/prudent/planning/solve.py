@@ -19,6 +19,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
 from prudent.planning.driver import Job, begin
+from prudent.planning.likeliest import check_goal, likeliest
 from prudent.planning.objective import solve_for
 from prudent.planning.plans import plan_of, stage_of, tell_so_far
 from prudent.planning.refine import Stage, fair_step, first_step, many_levels
@@ -45,6 +46,8 @@ def solve(
     max_cvar: float | None = None,
     randomise: bool = False,
     objective: Objective | None = None,
+    goal: str = "sure",
+    dead_end_cost: float | None = None,
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
@@ -89,6 +92,12 @@ def solve(
     objective : Exceedance, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
         What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
         alpha says at which level ``cvar`` and ``var`` are reported.
+    goal : str
+        ``"sure"``: plans reach a goal with probability 1.  ``"likeliest"``: where none does, the greatest chance of
+        reaching one comes first, and the rest is sought among plans that attain it.  ``plan.goal_probability`` has the
+        chance; ``plan.model`` is the model with the actions of such plans alone.
+    dead_end_cost : float, optional
+        Under ``goal="likeliest"``: what a run costs from where it cannot reach a goal any more.
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
@@ -122,16 +131,21 @@ def solve(
         _check_objective(objective, name, limited=cap is not None)
     if checkpoint is not None and (cap is not None or objective is not None):
         raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
+    check_goal(goal, dead_end_cost)
+    if goal == "likeliest":
+        model, chance = likeliest(model, dead_end_cost)
     job = begin(
         model, alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
         checkpoint=checkpoint, said=method,
     )  # fmt: skip
     if objective is not None:
-        return solve_for(job, objective)
-    if cap is not None:
-        return solve_within(job, cap)
-    stage = run_method(job, name, run)
-    return plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
+        plan = solve_for(job, objective)
+    elif cap is not None:
+        plan = solve_within(job, cap)
+    else:
+        stage = run_method(job, name, run)
+        plan = plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
+    return plan if goal == "sure" else replace(plan, goal_probability=chance)
 
 
 def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:

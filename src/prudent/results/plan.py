@@ -118,6 +118,7 @@ class Plan(Shown):
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
     seconds: float  # solving alone
     max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
+    goal_probability: float = 1.0  # below 1 only if the likeliest goal was asked for
     explored: Exploration | None = None  # how much of the model was looked at, if it was searched
     objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
     notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
@@ -287,6 +288,7 @@ class Plan(Shown):
         """Return the plan's fields other than policy and notes, and the size of its model (internal)."""
         names = "method alpha step status cvar var expected expected_lower lower upper worst_case max_cvar objective"
         own = {name: getattr(self, name) for name in names.split()}
+        own["goal_probability"] = self.goal_probability
         sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}
         return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
 
@@ -310,6 +312,8 @@ class Plan(Shown):
             rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
         known = "of all plans, not of this one" if self.explored is None else "of all plans, at least"
         rows.append(("least worst case", number(self.worst_case), known))
+        if self.goal_probability < 1:
+            rows.insert(0, ("chance of a goal", small(self.goal_probability), "the greatest there is"))
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
             rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))

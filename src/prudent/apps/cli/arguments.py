@@ -1,6 +1,7 @@
 """What verbs take: the MODEL argument with the options that shape it, and options that several of them have."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -90,14 +91,36 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         "--initial", metavar="STATE", help="Where to start.  [default: where the file does; draws among several]"
     )
     @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
+    @click.option(
+        "--goal",
+        type=click.Choice(["sure", "likeliest"]),
+        default="sure",
+        help="How likely plans reach a goal: surely, "
+        "or, where none does, as likely as can be; then --dead-end-cost is what a run costs that does not.",
+    )
     @click.option("--horizon", type=int, help="End every run after so many actions.")
     @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
-    def wrapped(model: str, settings: Any, **options: Any) -> Any:
+    def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
         shape = {name: options.pop(name) for name in ("asked", "constants", "initial")}
         changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
-        return verb(make=lambda: prudent.amend(_model(model, settings, **shape), **changes), **options)
+
+        if goal == "likeliest" and (changes["horizon"], changes["horizon_cost"]) != (None, None):
+            raise PrudentError("--goal likeliest: a run that ends in time is at a goal; leave out --horizon")
+        price = changes.pop("dead_end_cost") if goal == "likeliest" else None
+        if "goal" in inspect.signature(verb).parameters:  # then it asks for it itself
+            options |= {"goal": goal, "dead_end_cost": price}
+
+        def make() -> "SSP":
+            made = prudent.amend(_model(model, settings, **shape), **changes)
+            if goal == "sure" or "goal" in options:
+                return made
+            from prudent.planning.likeliest import likeliest
+
+            return likeliest(made, price)[0]
+
+        return verb(make=make, **options)
 
     return wrapped
 

@@ -123,6 +123,7 @@ def solve(
     make: Make,
     method: str,
     objective: str | None,
+    goal: str,
     points: int | None,
     decisions: bool,
     decisions_csv: str | None,
@@ -142,6 +143,7 @@ def solve(
       prudent solve betting-game --alpha 0.2
       prudent solve betting-game --alpha 0.2 --set stages=5 --json
       prudent solve my-model.json --alpha 0.05 --dead-end-cost 1000 --save plan.safetensors
+      prudent solve my-model.json --alpha 0.05 --goal likeliest --dead-end-cost 1000
       prudent solve my-model.json --alpha 0.05 --gap 0.05 --checkpoint place
       prudent solve betting-game --alpha 0.2 --slack 0.01
       prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
@@ -157,7 +159,8 @@ def solve(
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    plan = prudent.solve(make(), method=with_grid(method, points), objective=_objective(objective), **asked)
+    asked |= {"method": with_grid(method, points), "objective": _objective(objective), "goal": goal}
+    plan = prudent.solve(make(), **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)
