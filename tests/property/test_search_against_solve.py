@@ -7,6 +7,7 @@ import prudent
 from plans import domain
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.models.partial import as_function
 from prudent.planning import search
 from strategies import examples, priced_model
 
@@ -16,23 +17,6 @@ def no_more_than_needed(monkeypatch):
     """Only what a plan meets is expanded, so that small models are not explored whole."""
     monkeypatch.setattr(search, "GROWTH", 0)
     monkeypatch.setattr(search, "AT_LEAST", 1)
-
-
-def as_function(model: prudent.SSP):
-    """The start and the successor function of a model."""
-
-    def actions(state):
-        s = model.index(state)
-        return {
-            model.action(a): [
-                (model.probability[o], model.state(model.successor[o]), model.cost[o])
-                for o in range(model.outcome_start[a], model.outcome_start[a + 1])
-            ]
-            for a in range(model.action_start[s], model.action_start[s + 1])
-        }
-
-    start = zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True)
-    return {model.state(s): p for s, p in start}, actions
 
 
 def least_expected(model: prudent.SSP) -> dict:

@@ -10,7 +10,7 @@ from prudent.errors import ModelError, PrudentError
 from prudent.models.rows import FloatArray, offsets, ranges
 from prudent.models.ssp import SHOWN, SSP, fresh_name
 
-__all__ = ["LARGEST", "UNEXPLORED", "Outcomes", "PartialModel", "Successors", "goal_problem", "goal_set"]
+__all__ = ["LARGEST", "UNEXPLORED", "Outcomes", "PartialModel", "Successors", "as_function", "goal_problem", "goal_set"]
 
 LARGEST = 1 + 1e-9
 """The largest probability that counts as 1."""
@@ -164,6 +164,22 @@ class PartialModel:
             found = self._index[state] = len(self.states)
             self.states.append(state)
         return found
+
+
+def as_function(model: SSP) -> tuple[dict[Hashable, float], Successors]:
+    """Return a model's start and its successor function, so that it can be explored like any other."""
+
+    def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
+        number, options = model.index(state), dict[Hashable, list[tuple[float, Hashable, float]]]()
+        for action in range(int(model.action_start[number]), int(model.action_start[number + 1])):
+            row = slice(int(model.outcome_start[action]), int(model.outcome_start[action + 1]))
+            target = [model.state(s) for s in model.successor[row].tolist()]
+            chance, cost = model.probability[row].tolist(), model.cost[row].tolist()
+            options[model.action(action)] = list(zip(chance, target, cost, strict=True))
+        return options
+
+    first = [model.state(s) for s in model.initial_state.tolist()]
+    return dict(zip(first, model.initial_probability.tolist(), strict=True)), actions
 
 
 def goal_set(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
