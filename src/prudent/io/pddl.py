@@ -10,7 +10,6 @@ of a run under the best luck, hence at most the expected cost.
 
 import re
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
 from heapq import heappop, heappush
 from io import StringIO
@@ -251,9 +250,10 @@ def _parsed(raw: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     with naming(problem):
         asked = _read(lambda: parse_problem(LookaheadStreamer(tokenize(text(read_bytes(problem))))))
     said = StringIO()
-    with naming(f"{path} and {problem}"), redirect_stdout(said), redirect_stderr(said):
-        if _read(lambda: make_checks(domain, asked)):
-            raise PrudentError(f"do not fit: {' '.join(said.getvalue().split()) or 'names or types differ'}")
+    with naming(f"{path} and {problem}"):
+        _read(lambda: make_checks(domain, asked, said))
+        if problems := said.getvalue().splitlines():
+            raise PrudentError(f"{problems[0].removeprefix('[!] ')}; define it, or correct its name")
         _read(lambda: normalize_conditions(domain, asked))
         _read(lambda: normalize_effects(domain))
     return domain, asked

@@ -1,8 +1,10 @@
 """Planning problems in PPDDL: costs, goals, dead ends, the lower bound, and files that are wrong."""
 
 import json
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +17,7 @@ pytest.importorskip("plado")
 
 from prudent.io.pddl import Problem
 
+PIECES = [b"(", b")", b"?x", b"when", b"forall", b"probabilistic", b"1.5", b"-1", b"not", b"=", b";", b"\xff", b"(a"]
 TIRES = Path(__file__).parents[3] / "examples" / "tireworld.pddl"
 
 DELIVERY = """
@@ -129,9 +132,11 @@ def test_the_commands_take_a_domain_and_its_problem(tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (("(:action go", "(:acton go"), "line"),
-        ((":effect (and (lies", ":effect (and (("), "line"),
-        (("(increase (total-cost) 1)", "(wetter)"), "wetter|undefined|predicate"),
+        (("(:action go", "(:acton go"), "line 7"),
+        ((":effect (and (lies", ":effect (and (("), "'\\(' in line 13, column 22"),
+        (("(increase (total-cost) 1)", "(wetter)"), "Predicate 'wetter' referenced but not defined; define it"),
+        (("(increase (total-cost) 1)", "(decrease (total-cost) 1)"), "an action lowers total-cost, by 1"),
+        (("probabilistic 0.9", "probabilistic 1.9"), "probabilities"),
         (("(define (domain delivery)", ""), ""),
         (("(wet))", "(wet)"), ""),
     ],
@@ -141,6 +146,35 @@ def test_a_wrong_file_is_refused_by_name(tmp_path, change, told):
     domain.write_text(domain.read_text().replace(*change))
     with pytest.raises(prudent.PrudentError, match=rf"delivery.pddl.*({told})"):
         prudent.load(domain, problem=problem)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_file_with_any_changes_is_read_or_refused(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    domain, problem = delivery(tmp_path, "ab", "p")
+    whole = domain.read_bytes(), problem.read_bytes()
+    for _ in range(40):
+        for path, raw in zip((domain, problem), whole, strict=True):
+            text = bytearray(raw)
+            for _ in range(rng.integers(0, 3)):
+                place = int(rng.integers(len(text)))
+                text[place : place + int(rng.integers(6))] = rng.choice(PIECES)
+            path.write_bytes(text)
+        try:
+            prudent.load(domain, problem=problem)
+        except prudent.PrudentError as error:
+            assert str(error).startswith((str(tmp_path), "the model has no goal"))
+
+
+def test_storm_has_the_same_means(tmp_path):
+    pytest.importorskip("stormpy")
+    from storm_oracle import least_expected, storm_model
+
+    small = (delivery(tmp_path, *sizes) for sizes in (("ab", "p"), ("ab", "pq"), ("abc", "p"), ("abcd", "p")))
+    for domain, problem in chain(small, (triangle(tmp_path, rows) for rows in (2, 3, 4, 5))):
+        model = prudent.amend(prudent.load(domain, problem=problem), dead_end_cost=20)
+        mean = least_expected(storm_model(model), "sound value iteration", 1e-10)[model.initial_state[0]]
+        assert prudent.solve(model, 1.0).expected == pytest.approx(mean, rel=1e-8)
 
 
 def test_what_is_missing_is_named(tmp_path):
