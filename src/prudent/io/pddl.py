@@ -137,8 +137,6 @@ class Problem:
             raise PrudentError(f"an action lowers total-cost, by {float(-paid):g}; costs of actions are at least 0")
         return after, float(paid)
 
-    # ------------------------------------------------------------------------------------------------ lower bound
-
     def heuristic(self, name: str) -> float:
         """Return a lower bound on the least expected cost from a state; infinite if no goal can be reached."""
         if self._operators is None:

@@ -181,8 +181,6 @@ class _Search:
             raise Stopped(stopped, f"a first plan for {self.partial.name}")
         return self._so_far(best, stopped)
 
-    # ------------------------------------------------------------------------------------------------ exploring
-
     def _meet(self, number: int, behind: float) -> None:
         """Note a state that is met for the first time."""
         partial = self.partial
@@ -240,8 +238,6 @@ class _Search:
     def _known_bytes(self) -> int:
         return STATE_BYTES * len(self.partial.states) + OUTCOME_BYTES * len(self.partial.cost)
 
-    # -------------------------------------------------------------------------------------------------- solving
-
     def _model(self) -> SSP:
         """Return the partial model, with what the heuristic promises as the price of states not expanded."""
         partial, bound = self.partial, np.array(self.bound)
@@ -267,8 +263,6 @@ class _Search:
         inside = policy.prepared.members.state_of[: len(partial.states)]
         number = np.flatnonzero((inside >= 0) & met[inside]).tolist()
         return [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
-
-    # --------------------------------------------------------------------------------------------------- ending
 
     def _nearly(self, stage: Stage[Solution], tips: list[int]) -> bool:
         """Return whether so few runs meet states not expanded that falling back there leaves a gap as asked for."""
@@ -348,8 +342,6 @@ class _Search:
         partial = self.partial
         trusted = sum(h > 0 and not partial.is_expanded(number) for number, h in enumerate(self.bound))
         return Exploration(len(partial.states), len(partial.expanded), self.solves, trusted)
-
-    # ------------------------------------------------------------------------------------------------ heuristic
 
     def _check_heuristic(self) -> None:
         """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
