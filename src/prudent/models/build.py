@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
 from prudent.models.partial import LARGEST, Outcomes, PartialModel, Successors, goal_problem, goal_set
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.progress import Progress
 
@@ -119,21 +119,27 @@ def merge_outcomes(
     action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes sorted by these."""
-    order = _sorted_by(action, successor, cost)
-    action, successor, cost = action[order], successor[order], cost[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (action[1:] != action[:-1]) | (successor[1:] != successor[:-1]) | (cost[1:] != cost[:-1])
-    if not ((probability >= 0) & (probability <= LARGEST)).all():
-        new[:] = True  # not added up, so that the model refuses them
+    order, new = _sorted_by(action, successor, cost)
+    action, successor, cost, probability = action[order], successor[order], cost[order], probability[order]
+    # Probabilities that are none are not added up, so that the model refuses them.
+    if new.all() or not (probability.min() >= 0 and probability.max() <= LARGEST):
+        return action, successor, cost, probability
     first = np.flatnonzero(new)
-    return action[first], successor[first], cost[first], np.add.reduceat(probability[order], first)
+    return action[first], successor[first], cost[first], np.add.reduceat(probability, first)
 
 
-def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> IntArray:
-    """Return the order by action, then successor, then cost; by one key where costs are small whole numbers."""
+def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Return the order by action, then successor, then cost, and where in that order one of them is new.
+
+    By one key where costs are small whole numbers.
+    """
     low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
-    n_successors, n_costs = int(successor.max(initial=0)) + 1, high - low + 1
+    n_successors, n_costs, keys = int(successor.max(initial=0)) + 1, high - low + 1, [action, successor, cost]
     if (int(action.max(initial=0)) + 1) * n_successors * n_costs < 2**62 and (cost == np.rint(cost)).all():
-        key = (action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)
-        return np.argsort(key, kind="stable")
-    return np.lexsort((cost, successor, action))
+        keys = [(action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)]
+    order, new = np.lexsort(keys[::-1]), np.zeros(len(action), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        ordered = key[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    return order, new

@@ -18,13 +18,14 @@ from prudent.runtime.progress import Progress
 
 __all__ = ["from_events"]
 
-PIECE = 2**16
+PIECE = 2**15
 """About how many outcomes are made at once."""
 
 END = "end"
 """The name of the goal where runs end that the step function says end, with primes where a state has that name."""
 
 Size = int | Sequence[int]
+Parts = tuple[IntArray, ...]
 
 
 class _Rows(NamedTuple):
@@ -45,7 +46,7 @@ def from_events(
     chances: ArrayLike,
     step: Callable[[Any, Any, IntArray], tuple[Any, ...]],
     *,
-    initial: Any = 0,
+    initial: Any = None,
     allowed: ArrayLike | None = None,
     goals: Iterable[Any] | BoolArray | None = None,
     action_names: Sequence[Hashable] | None = None,
@@ -66,8 +67,8 @@ def from_events(
         ``step(state, action, event)`` returns ``(next_state, cost)``, or ``(next_state, cost, ends)``: where ``ends``
         holds, the run is over, at the goal ``"end"``.  It is called with arrays; a state or an action of a grid is a
         tuple of arrays.  Outcomes with equal next state and cost are merged.
-    initial : state or {state: probability}
-        Where runs start.  Only states that can be reached are in the model.
+    initial : state or {state: probability}, optional
+        Where runs start; by default in the first state.  Only states that can be reached are in the model.
     allowed : array of bool, optional
         Which actions a state has: an axis for each part of a state, then one for each part of an action, of its size or
         of size 1.
@@ -88,10 +89,11 @@ def from_events(
     <SSP model: 4 states, 6 actions, 17 outcomes>
     """
     events = _Events(_shape("states", states), _shape("actions", actions), chances, step, allowed, goals)
-    start = initial if isinstance(initial, Mapping) else {initial: 1.0}
-    first = [events.number(state, "initial") for state in start]
+    origin = (0,) * len(events.states) if initial is None else initial
+    start = list(initial.items()) if isinstance(initial, Mapping) else [(origin, 1.0)]
+    first = [events.number(state, "initial") for state, _ in start]
     rows, met = events.explored(first, name)
-    return events.model(rows, met, dict(zip(first, start.values(), strict=True)), action_names, name)
+    return events.model(rows, met, dict(zip(first, (chance for _, chance in start), strict=True)), action_names, name)
 
 
 class _Events:
@@ -155,19 +157,19 @@ class _Events:
         """
         met = np.zeros(self.n_states + 1, dtype=bool)
         met[first] = True
-        here, rows = np.unique(np.array(first)), list[_Rows]()
+        here, rows, count = np.unique(np.array(first)), list[_Rows](), len(first)
         with Progress(f"exploring {name}", unit="states") as progress:
             while len(here):
-                new = np.zeros(0, dtype=np.int64)
+                new = [np.zeros(0, dtype=np.int64)]
                 for piece in self._pieces(here[~self.is_goal[here]]):
                     rows.append(self._rows(piece))
                     found = rows[-1].successor[~met[rows[-1].successor]]
-                    if len(found):
-                        found = np.unique(found)
-                        met[found] = True
-                        new = np.append(new, found)
-                    progress.at(int(np.count_nonzero(met)))
-                here = np.sort(new[new < self.n_states])
+                    new.append(np.unique(found))
+                    met[found] = True
+                    count += len(new[-1])
+                    progress.at(count)
+                here = np.sort(np.concatenate(new))
+                here = here[here < self.n_states]
         return rows, met
 
     def _pieces(self, state: IntArray) -> Iterable[IntArray]:
@@ -183,52 +185,52 @@ class _Events:
             place, action = (part.ravel() for part in np.indices((len(state), self.n_actions)))
         else:
             place, action = np.nonzero(self.allowed[at].reshape(len(state), -1))
-        if self.by_action:
-            row = self.row[at].reshape(len(state), -1)[place, action]
-        else:
-            row = self.row[at][place]
-        size = np.diff(self.event_start)[row]
-        entry = ranges(self.event_start, row)
-        event, probability, owner = self.event[entry], self.chance[entry], np.repeat(np.arange(len(action)), size)
-        successor, cost = self._stepped(state, place[owner], action[owner], event)
-        owner, successor, cost, probability = merge_outcomes(owner, successor, cost, probability)
-        count = np.bincount(owner, minlength=len(action))
+        row = self.row[at].reshape(len(state), -1)[place, action] if self.by_action else self.row[at][place]
+        first, size = self.event_start[row], self.event_start[row + 1] - self.event_start[row]
+        before = np.cumsum(size) - size
+        entry = np.arange(size.sum()) + np.repeat(first - before, size)
+        event, probability = self.event[entry], self.chance[entry]
+        who = tuple(np.repeat(part[place], size) for part in at)
+        what = tuple(np.repeat(part, size) for part in np.unravel_index(action, self.actions))
+        answer = self.step(who if len(who) > 1 else who[0], what if len(what) > 1 else what[0], event)
+        successor, cost = self._checked(answer, who, what, event)
+        owner, successor, cost, probability = merge_outcomes(
+            np.repeat(np.arange(len(action)), size), successor, cost, probability
+        )
+        count = size if len(owner) == len(event) else np.bincount(owner, minlength=len(action))
         return _Rows(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
 
-    def _stepped(
-        self, state: IntArray, place: IntArray, action: IntArray, event: IntArray
-    ) -> tuple[IntArray, FloatArray]:
-        """Call the step function; return the successors' numbers and the costs."""
-        at, n = state[place], len(place)
-        states = tuple(part[place] for part in np.unravel_index(state, self.states))
-        moves = np.unravel_index(action, self.actions)
-        who, what = (part if len(part) > 1 else part[0] for part in (states, moves))
-        answer = self.step(who, what, event)
+    def _checked(self, answer: Any, who: Parts, what: Parts, event: IntArray) -> tuple[IntArray, FloatArray]:
+        """Return the successors' numbers and the costs from what the step function answers."""
         if not isinstance(answer, tuple) or len(answer) not in (2, 3):
             raise PrudentError("step must return (next_state, cost), or (next_state, cost, ends)")
-        after = answer[0] if isinstance(answer[0], tuple) else (answer[0],)
+        after, n = answer[0] if isinstance(answer[0], tuple) else (answer[0],), len(event)
         if len(after) != len(self.states):
             raise PrudentError(f"step returned a next state of {len(after)} parts; states have {len(self.states)}")
-        ends = np.broadcast_to(np.asarray(answer[2] if len(answer) == 3 else False, dtype=bool), n)
-        successor = np.zeros(n, dtype=np.int64)
-        for part, size in zip(after, self.states, strict=True):
-            value = np.asarray(part)
-            good = (value >= 0) & (value < size) & (value == np.floor(value)) | ends
-            if not good.all():
-                odd = int(np.argmin(np.broadcast_to(good, n)))
-                here, move = self._name(at[odd], self.states), self._name(action[odd], self.actions)
-                found = tuple(np.broadcast_to(each, n)[odd].item() for each in after)
-                raise PrudentError(
-                    f"step({here!r}, {move!r}, {event[odd]}) leads to {found if len(found) > 1 else found[0]!r}; "
-                    f"next states must be whole numbers from 0, below {self.states}"
-                )
-            successor = successor * size + value.astype(np.int64, copy=False)
-        return np.where(ends, self.n_states, successor), np.array(np.broadcast_to(answer[1], n), dtype=np.float64)
+        parts = [_array("next state", part, n) for part in after]
+        cost, ends = _array("cost", answer[1], n), _array("ends", answer[2] if len(answer) == 3 else False, n)
+        some_end, successor = ends.any(), np.zeros(n, dtype=np.int64)
+        for value, size in zip(parts, self.states, strict=True):
+            if some_end:
+                value = np.where(ends, 0, value)
+            whole = value.dtype.kind in "iub" or (value == np.floor(value)).all()
+            if not (whole and value.min(initial=0) >= 0 and value.max(initial=0) < size):
+                good = (value >= 0) & (value < size) & (value == np.floor(value))
+                self._refuse(parts, who, what, event, int(np.argmin(np.broadcast_to(good, n))))
+            successor *= size
+            successor += value.astype(np.int64, copy=False)
+        if some_end:
+            successor[np.broadcast_to(ends, n)] = self.n_states
+        return successor, np.broadcast_to(cost.astype(np.float64, copy=False), n)
 
-    @staticmethod
-    def _name(number: int, shape: tuple[int, ...]) -> Hashable:
-        parts = tuple(int(part) for part in np.unravel_index(number, shape))
-        return parts if len(parts) > 1 else parts[0]
+    def _refuse(self, after: list[NDArray[Any]], who: Parts, what: Parts, event: IntArray, odd: int) -> None:
+        """Refuse a next state that is none."""
+        found = (np.broadcast_to(part, len(event)) for part in after)
+        state, action, to = (_name(tuple(part[odd].item() for part in parts)) for parts in (who, what, found))
+        raise PrudentError(
+            f"step({state!r}, {action!r}, {event[odd]}) leads to {to!r}; "
+            f"next states must be whole numbers from 0, below {self.states}"
+        )
 
     def model(
         self,
@@ -245,9 +247,7 @@ class _Events:
         number = np.cumsum(met) - 1
         for part in rows:
             part.successor[:] = number[part.successor]
-        state, action_count, action, outcome_count, successor, cost, probability = (
-            np.concatenate(column) if len(column) > 1 else column[0] for column in zip(*rows, strict=True)
-        )
+        state, action_count, action, outcome_count, successor, cost, probability = _joined(rows)
         if (state[1:] < state[:-1]).any():
             order = np.argsort(state, kind="stable")
             acts = ranges(offsets(action_count), order)
@@ -255,6 +255,8 @@ class _Events:
             state, action_count = state[order], action_count[order]
             action, outcome_count = action[acts], outcome_count[acts]
             successor, cost, probability = successor[outs], cost[outs], probability[outs]
+        for each in (successor, cost, probability):
+            each.flags.writeable = False  # so that the model takes them without a copy
         count = np.zeros(len(names), dtype=np.int64)
         count[number[state]] = action_count
         return from_arrays(
@@ -282,6 +284,32 @@ class _Events:
             return list(map(int, action.tolist()))
         names = list(given) if given is not None else list(product(*map(range, self.actions)))
         return [names[a] for a in action.tolist()]
+
+
+def _array(what: str, values: Any, n: int) -> NDArray[Any]:
+    """Return what a step function gives for so many outcomes: an array, or one value for all."""
+    array = np.asarray(values)
+    if array.shape not in ((), (n,)) or array.dtype.kind not in "iufb":
+        raise PrudentError(
+            f"step returned a {what} of shape {array.shape} and type {array.dtype}; it must be an array of numbers as "
+            f"long as its arguments, {n}, or one number"
+        )
+    return array
+
+
+def _joined(rows: list[_Rows]) -> _Rows:
+    """Return the rows of all pieces as one; pieces are given up as they are copied."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    rows.clear()
+    joined = []
+    while columns:
+        joined.append(np.concatenate(columns.pop(0)))
+    return _Rows(*joined)
+
+
+def _name(parts: tuple[Any, ...]) -> Hashable:
+    """Return how users write a state or an action."""
+    return parts if len(parts) > 1 else parts[0]
 
 
 def _names(shape: tuple[int, ...], number: IntArray) -> list[Hashable]:

@@ -250,7 +250,8 @@ def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
         given = np.asarray(values)
         if given.dtype.kind not in "iufb":
             raise TypeError(f"found {given.dtype}")
-        array = np.array(given, dtype=kind, copy=True, order="C")
+        frozen = given.base is None and not given.flags.writeable  # then nobody writes to it
+        array = np.array(given, dtype=kind, copy=None if frozen else True, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise PrudentError(f"{name} must be an array of numbers: {error}") from None
     if array.ndim != 1:
