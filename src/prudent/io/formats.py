@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
-from prudent.io import drn, pddl
+from prudent.io import drn
 from prudent.io.initial import Initial
 from prudent.io.json import read as json_read
 from prudent.io.json import write as json_write
+from prudent.io.pddl import problem as pddl
 from prudent.io.storm import files as storm
 from prudent.io.umb import read as umb_read
 from prudent.io.umb import write as umb_write

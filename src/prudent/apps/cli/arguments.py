@@ -184,7 +184,7 @@ def explorable(name: str, settings: tuple[str, ...], problem: str | None) -> dic
     A domain in PPDDL with its problem is never built; any other model is, and then explored as if it were not.
     """
     if Path(name).suffix.lower() == ".pddl":
-        from prudent.io.pddl import Problem
+        from prudent.io.pddl.problem import Problem
         from prudent.runtime.atomic_files import read_bytes
 
         task = Problem(read_bytes(Path(name)), Path(name), problem)
