@@ -34,7 +34,7 @@ from prudent.models.amend import amend
 from prudent.models.partial import Outcomes, PartialModel, Successors
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target
-from prudent.planning.driver import Job
+from prudent.planning.driver import Job, begin
 from prudent.planning.plans import plan_of
 from prudent.planning.refine import Stage
 from prudent.planning.solve import run_method
@@ -42,7 +42,7 @@ from prudent.policies.distribution import check_alpha
 from prudent.results.decisions import pairs_met
 from prudent.results.plan import Exploration, Plan
 from prudent.results.visits import times_played
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import Limits, Stopped, in_force
 from prudent.runtime.progress import Progress
 
 __all__ = ["search"]
@@ -70,9 +70,11 @@ def search(
     dead_end_cost: float | None = None,
     gap: float | None = None,
     relative_gap: float | None = None,
+    step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     threads: int | None = None,
+    device: str = "cpu",
     name: str = "model",
 ) -> Plan:
     """Find a plan for a model too large to build: optimal CVaR first, least expected cost second.
@@ -80,7 +82,8 @@ def search(
     The model is explored from its start only where a good plan goes.  The plan is as good as that of
     :func:`prudent.solve` for the whole model; its own model is the explored part, and ``plan.explored`` tells how much
     that is.  States that were met but not expanded have the action ``"stop"`` there, at the cost that the heuristic
-    promises.  Ctrl-C returns the best plan so far, with the bounds known so far.
+    promises.  Ctrl-C returns the best plan so far, with the bounds known so far.  What else :func:`prudent.solve` takes
+    (other methods and objectives, limits on CVaR, the likeliest goal, checkpoints) is for models that are built.
 
     Parameters
     ----------
@@ -106,8 +109,8 @@ def search(
         A price for getting stuck, as in :func:`prudent.amend`.
     gap, relative_gap : float, optional
         How far apart the bounds may be, as in :func:`prudent.solve`.
-    memory, time_limit, threads
-        As in :func:`prudent.solve`; both limits count exploring, and return the best plan and bounds so far.
+    step, memory, time_limit, threads, device : optional
+        As in :func:`prudent.solve`; both limits count exploring, too, and return the best plan and bounds so far.
     name : str
         What messages and reports call the model.
 
@@ -123,7 +126,7 @@ def search(
     ('optimal', 28.222222, 23.522222, 11)
     """
     alpha = check_alpha(alpha)
-    target, limits = Target(gap, relative_gap), Limits.of(memory, time_limit, None, threads)
+    target = Target(gap, relative_gap)
     if heuristic is not None and not callable(heuristic):
         raise PrudentError(f"heuristic is {heuristic!r}; it must be a function of the state")
     if fallback is not None and not callable(fallback):
@@ -131,7 +134,10 @@ def search(
     if dead_end_cost is not None:
         dead_end_cost = as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
     partial = PartialModel(initial, actions, goals, name)
-    job = Job(None, alpha, None, target, limits)  # type: ignore[arg-type]  # each solve has a model of its own
+    job = begin(
+        None,  # type: ignore[arg-type]  # each solve has a model of its own
+        alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
+    )  # fmt: skip
     with job.stopping():
         return _Search(partial, heuristic, fallback, dead_end_cost, job).run()
 
@@ -167,13 +173,13 @@ class _Search:
                 self.lower, best = max(self.lower, stage.bracket.lower), stage
                 tips = self._tips(stage)
                 if not tips:
-                    self._check_heuristic()
+                    self._check_heuristic(self.job.limits.without_time)
                     return self._plan(stage, self._explored())
                 stopped = stage.stopped or self._why_stop()
                 if not stopped and self._nearly(stage, tips):
                     closed = self._with_fallback(tips, self.job.limits)
                     if closed is not None and closed.bracket.upper - self.lower <= self._aim(stage):
-                        self._check_heuristic()
+                        self._check_heuristic(self.job.limits.without_time)
                         return self._plan(self._bracketed(closed), self._explored())
                 if stopped:
                     break
@@ -284,7 +290,7 @@ class _Search:
     def _so_far(self, stage: Stage[Solution], stopped: str) -> Plan:
         """Return the best plan of a search that was stopped: it falls back on what is known where it would go on."""
         explored, limits = self._explored(), self.job.limits.for_the_rest
-        self._check_heuristic()
+        self._check_heuristic(limits)
         closed = self._with_fallback(self._tips(stage), limits)
         if closed is not None:
             return self._plan(replace(self._bracketed(closed), stopped=stopped), explored)
@@ -343,17 +349,19 @@ class _Search:
         trusted = sum(h > 0 and not partial.is_expanded(number) for number, h in enumerate(self.bound))
         return Exploration(len(partial.states), len(partial.expanded), self.solves, trusted)
 
-    def _check_heuristic(self) -> None:
+    def _check_heuristic(self, limits: Limits) -> None:
         """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
         if self.heuristic is None:
             return
         try:
-            prepared = prepare(self._priced(self.partial.ssp()))
+            with in_force(limits):
+                prepared = prepare(self._priced(self.partial.ssp()))
+                least = least_expected_cost(prepared)
         except PrudentError:  # then no such plan is known
             return
         inside, scale = prepared.members.state_of[: len(self.bound)], prepared.scale
         known = np.flatnonzero(inside >= 0)
-        above = least_expected_cost(prepared).upper[inside[known]] * scale.level_size
+        above = least.upper[inside[known]] * scale.level_size
         most = scale.lattice.value(scale.luck[known]) + above
         bound = np.array(self.bound)[known]
         off = TOO_HIGH * (np.abs(most) + np.abs(bound)) + scale.lattice.deviation * len(self.bound)

@@ -26,6 +26,7 @@ from prudent.planning.refine import Stage, fair_step, first_step, many_levels
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
+from prudent.runtime.limits import in_force
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
@@ -132,12 +133,14 @@ def solve(
     if checkpoint is not None and (cap is not None or objective is not None):
         raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
     check_goal(goal, dead_end_cost)
-    if goal == "likeliest":
-        model, chance = likeliest(model, dead_end_cost)
     job = begin(
         model, alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
-        checkpoint=checkpoint, said=method,
+        checkpoint=checkpoint, said=method if goal == "sure" else (method, goal, dead_end_cost),
     )  # fmt: skip
+    if goal == "likeliest":
+        with in_force(job.limits):
+            model, chance = likeliest(model, dead_end_cost)
+        job = replace(job, model=model)
     if objective is not None:
         plan = solve_for(job, objective)
     elif cap is not None:

@@ -7,6 +7,8 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
+from prudent.io.checkpoint import Checkpoint
+from prudent.planning import driver
 
 CLIFF = {
     "cliff": {
@@ -61,6 +63,14 @@ def test_other_objectives_are_sought_among_the_likeliest_plans(model):
 def test_what_cannot_be_asked_is_refused(model, options, told):
     with pytest.raises(prudent.PrudentError, match=told):
         prudent.solve(model, 0.2, **options)
+
+
+def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path):
+    begun = []
+    monkeypatch.setattr(driver, "Checkpoint", lambda path, about: begun.append(about) or Checkpoint(path, about))
+    for price in (5, 6):
+        prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=price, checkpoint=tmp_path / "place")
+    assert begun[0] != begun[1] and begun[0]["model"] == begun[1]["model"] == model.fingerprint
 
 
 def test_goals_that_no_run_reaches_are_refused():

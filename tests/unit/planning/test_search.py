@@ -104,6 +104,31 @@ def test_a_wrong_heuristic_is_refused_by_its_state(h, told):
         prudent.search(5, street, 0.3, heuristic=h)
 
 
+def test_limits_and_steps_are_those_of_solve():
+    one, two = (prudent.search(20, street, 0.1, threads=threads) for threads in (1, 2))
+    assert (one.cvar, one.expected, one.explored) == (two.cvar, two.expected, two.explored) and one.device == "cpu"
+    rounded = prudent.search(20, street, 0.1, step=3)
+    assert rounded.step == 3 and rounded.lower <= one.cvar <= rounded.upper and rounded.status == "gap_not_reached"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"step": 0}, "step is 0; it must be a number above 0"),
+        ({"memory": "much"}, "memory is 'much'; it must be a number of bytes"),
+        ({"time_limit": -1}, "time_limit is -1; it must be a number of seconds"),
+        ({"threads": 0}, "threads is 0; it must be a whole number from 1"),
+        ({"device": "tpu"}, "device is 'tpu'"),
+        ({"gap": -1}, "gap is -1"),
+        ({"fallback": "home"}, "fallback is 'home'; it must be a function from states to actions, or a price"),
+        ({"dead_end_cost": math.inf}, "dead_end_cost is inf; it must be a finite number"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, told):
+    with pytest.raises(prudent.PrudentError, match=told):
+        prudent.search(5, street, 0.3, **options)
+
+
 def test_bounds_end_a_search_where_luck_may_carry_a_run_anywhere():
     plan = prudent.search(6, drifting, 0.1, fallback=500)
     assert plan.status == "optimal" and plan.upper - plan.lower <= 1e-7 and plan.explored.certified

@@ -19,6 +19,7 @@ from prudent.apps.cli.arguments import (
     MEMORY,
     PLAN,
     POINTS,
+    STEP,
     THREADS,
     TIME_LIMIT,
     Make,
@@ -195,9 +196,11 @@ def solve(
 @click.option("--fallback", type=float, metavar="PRICE", help="Price to end a run that leaves the explored part.")
 @click.option("--gap", type=float, help="How far apart the bounds on the CVaR may be.")
 @click.option("--relative-gap", type=float, help="The same, relative to its size.")
+@STEP
 @MEMORY
-@TIME_LIMIT
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
 @THREADS
+@DEVICE
 @click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
 @click.option("--save-model", type=FILE, metavar="FILE", help="Write the explored part, which the plan is for.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
