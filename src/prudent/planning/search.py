@@ -11,30 +11,25 @@ optimal in the partial model, too, and none has a lower mean: the plan is optima
 expanded, with more of what lies near, so that the next solve is worth while; and the partial model is solved again
 (LAO*).  Where costs are rounded, the bounds are those of the partial model from below, of the plan from above.
 
-*Heuristic.*  Values of h are rounded down to the common step of the costs, so that these keep it.  h is at most 0 at
-goals, and at most the least expected cost known from plans that stay in the explored part; one that is not is refused.
-States that were not expanded are taken at its word, and :class:`~prudent.results.plan.Exploration` counts them.
+*Heuristic.*  It is checked where the explored part tells; states that were not expanded are taken at its word, and
+:class:`~prudent.results.plan.Exploration` counts them.
 """
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from prudent.engine.cost_step import find_lattice
-from prudent.engine.prepare import prepare
-from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.methods.exact import exact
 from prudent.methods.solution import Solution
-from prudent.models.amend import amend
 from prudent.models.partial import Outcomes, PartialModel, Successors
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target
 from prudent.planning.driver import Job, begin
+from prudent.planning.expansion import Expansion, Heuristic
 from prudent.planning.plans import plan_of
 from prudent.planning.refine import Stage
 from prudent.planning.solve import run_method
@@ -42,21 +37,13 @@ from prudent.policies.distribution import check_alpha
 from prudent.results.decisions import pairs_met
 from prudent.results.plan import Exploration, Plan
 from prudent.results.visits import times_played
-from prudent.runtime.limits import Limits, Stopped, in_force
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 
 __all__ = ["search"]
 
 GROWTH, AT_LEAST = 0.25, 32
 """Before the next solve, so much more is expanded, relative to what was expanded before; and so many states."""
-
-STATE_BYTES, OUTCOME_BYTES = 400, 120
-"""About what a state met and an outcome known take in memory, names, numbers and arrays for a solve together."""
-
-TOO_HIGH = 1e-9
-"""How far above the least expected cost a heuristic may be, relative to its size: rounding errors of its own."""
-
-Heuristic = Callable[[Any], float]
 
 
 def search(
@@ -96,7 +83,8 @@ def search(
         The fraction of worst runs that CVaR averages over, above 0 and at most 1.
     heuristic : callable, optional
         ``heuristic(state)`` is a lower bound on the least expected cost from a state, infinite where no goal can be
-        reached; the higher, the less is explored.  By default 0, which is one if no cost is negative.
+        reached; under ``dead_end_cost`` on that of plans that may pay it, and what is higher counts as that price.  The
+        higher, the less is explored.  By default 0, which is one if no cost is negative.
         One that is found to be too high is refused; where it was not checked, ``plan.explored.certified`` is false.
     goals : iterable of states, optional
         As in :func:`prudent.build`.
@@ -139,47 +127,45 @@ def search(
         alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
     )  # fmt: skip
     with job.stopping():
-        return _Search(partial, heuristic, fallback, dead_end_cost, job).run()
+        return _Search(Expansion(partial, heuristic, dead_end_cost), fallback, job).run()
 
 
 @dataclass
 class _Search:
     """A search under way."""
 
-    partial: PartialModel
-    heuristic: Heuristic | None
+    known: Expansion
     fallback: Callable[[Any], Hashable] | float | None
-    dead_end_cost: float | None
     job: Job
-    bound: list[float] = field(default_factory=list)  # h of each state met
-    behind: list[float] = field(default_factory=list)  # the least cost seen on a way to it
-    frontier: list[tuple[float, int]] = field(default_factory=list)  # the states not expanded, by both together
     lower: float = -math.inf
     solves: int = 0
 
+    @property
+    def partial(self) -> PartialModel:
+        """What is explored so far."""
+        return self.known.partial
+
     def run(self) -> Plan:
         """Explore and solve until the plan stays in the explored part, or until a limit ends it."""
-        for number in self.partial.initial_state:
-            self._meet(number, 0.0)
         tips, best = [number for number in self.partial.initial_state if not self.partial.is_goal(number)], None
         with Progress(f"searching {self.partial.name}", unit="states") as progress:
             while True:
                 self._expand(tips, progress)
                 try:
-                    stage = self._solved(self._model(), self.job.limits)
+                    stage = self._solved(self.known.model(), self.job.limits)
                 except (Stopped, TooLarge) as error:
                     stopped = getattr(error, "reason", "memory")
                     break
                 self.lower, best = max(self.lower, stage.bracket.lower), stage
                 tips = self._tips(stage)
                 if not tips:
-                    self._check_heuristic(self.job.limits.without_time)
+                    self.known.check_heuristic(self.job.limits.without_time)
                     return self._plan(stage, self._explored())
                 stopped = stage.stopped or self._why_stop()
                 if not stopped and self._nearly(stage, tips):
                     closed = self._with_fallback(tips, self.job.limits)
                     if closed is not None and closed.bracket.upper - self.lower <= self._aim(stage):
-                        self._check_heuristic(self.job.limits.without_time)
+                        self.known.check_heuristic(self.job.limits.without_time)
                         return self._plan(self._bracketed(closed), self._explored())
                 if stopped:
                     break
@@ -187,75 +173,22 @@ class _Search:
             raise Stopped(stopped, f"a first plan for {self.partial.name}")
         return self._so_far(best, stopped)
 
-    def _meet(self, number: int, behind: float) -> None:
-        """Note a state that is met for the first time."""
-        partial = self.partial
-        h = 0.0
-        if self.heuristic is not None and not (partial.goals is not None and partial.is_goal(number)):
-            h = _as_bound(self.heuristic(partial.states[number]), partial.states[number])
-            if self.dead_end_cost is not None:
-                h = min(h, self.dead_end_cost)
-        self.bound.append(h)
-        self.behind.append(behind)
-        if h < math.inf and not (partial.goals is not None and partial.is_goal(number)):
-            heappush(self.frontier, (behind + h, number))
-
     def _expand(self, tips: list[int], progress: Progress) -> None:
-        """Expand what the plan meets, then what lies nearest, by the cost behind and the bound ahead."""
-        partial = self.partial
-        enough = len(partial.expanded) + max(AT_LEAST, int(GROWTH * len(partial.expanded)))
+        """Expand what the plan meets, then what lies nearest, so that the next solve is worth while."""
+        expanded = self.partial.expanded
+        enough = len(expanded) + max(AT_LEAST, int(GROWTH * len(expanded)))
         for number in tips:
-            self._expand_one(number)
-            progress.at(len(partial.expanded))
+            self.known.expand(number)
+            progress.at(len(expanded))
             if self._why_stop():
                 return
-        while self.frontier and len(partial.expanded) < enough and not self._why_stop():
-            _, number = heappop(self.frontier)
-            if not partial.is_expanded(number):
-                self._expand_one(number)
-                progress.at(len(partial.expanded))
-
-    def _expand_one(self, number: int) -> None:
-        partial = self.partial
-        partial.expand(number)
-        if partial.is_goal(number) and self.bound[number] > 0:
-            self._refuse(number, 0.0, "it is a goal")
-        here, behind = partial.outcomes(number), self.behind[number]
-        for outcome in range(here.start, here.stop):
-            target, cost = partial.successor[outcome], partial.cost[outcome]
-            if cost < 0 and self.heuristic is None:
-                raise PrudentError(
-                    f"{partial.place(outcome)} has an outcome of cost {cost:g}; where costs are negative, give "
-                    "heuristic= a lower bound on the least expected cost"
-                )
-            if target == len(self.bound):
-                self._meet(target, behind + cost)
-            elif behind + cost < self.behind[target]:
-                self.behind[target] = behind + cost
-                if not partial.is_expanded(target) and self.bound[target] < math.inf:
-                    heappush(self.frontier, (behind + cost + self.bound[target], target))
+        while len(expanded) < enough and not self._why_stop() and self.known.expand_nearest():
+            progress.at(len(expanded))
 
     def _why_stop(self) -> str:
         """Why to stop now, if at all; a fallback that is followed has half of the memory."""
         share = 0.5 if callable(self.fallback) else 1.0
-        return self.job.limits.stop or ("memory" if self._known_bytes > share * self.job.limits.memory else "")
-
-    @property
-    def _known_bytes(self) -> int:
-        return STATE_BYTES * len(self.partial.states) + OUTCOME_BYTES * len(self.partial.cost)
-
-    def _model(self) -> SSP:
-        """Return the partial model, with what the heuristic promises as the price of states not expanded."""
-        partial, bound = self.partial, np.array(self.bound)
-        leaf = [number for number in range(len(bound)) if not partial.is_expanded(number)]
-        found = find_lattice(partial.costs()) if len(partial.cost) else None
-        if found is not None:
-            lattice, finite = found[0], np.isfinite(bound)
-            bound[finite] = lattice.value(np.floor(bound[finite] / lattice.step).astype(np.int64))
-        return self._priced(partial.ssp({number: float(bound[number]) for number in leaf}))
-
-    def _priced(self, model: SSP) -> SSP:
-        return model if self.dead_end_cost is None else amend(model, dead_end_cost=self.dead_end_cost)
+        return self.job.limits.stop or ("memory" if self.known.known_bytes > share * self.job.limits.memory else "")
 
     def _solved(self, model: SSP, limits: Limits) -> Stage[Solution]:
         self.solves += 1
@@ -277,7 +210,7 @@ class _Search:
         prepared, price = stage.prepared, self.fallback
         inside = prepared.members.state_of[tips]
         chance = times_played(stage.found.policy)[prepared.action_start[inside]]
-        more = float(chance @ np.maximum(price - np.array(self.bound)[tips], 0.0)) / self.job.alpha
+        more = float(chance @ np.maximum(price - np.array(self.known.bound)[tips], 0.0)) / self.job.alpha
         return stage.bracket.gap + more <= self._aim(stage)
 
     def _aim(self, stage: Stage[Solution]) -> float:
@@ -290,7 +223,7 @@ class _Search:
     def _so_far(self, stage: Stage[Solution], stopped: str) -> Plan:
         """Return the best plan of a search that was stopped: it falls back on what is known where it would go on."""
         explored, limits = self._explored(), self.job.limits.for_the_rest
-        self._check_heuristic(limits)
+        self.known.check_heuristic(limits)
         closed = self._with_fallback(self._tips(stage), limits)
         if closed is not None:
             return self._plan(replace(self._bracketed(closed), stopped=stopped), explored)
@@ -313,7 +246,7 @@ class _Search:
         elif self.fallback is not None:
             stop, ends = "fall back", dict.fromkeys(range(len(partial.states)), self.fallback)
         try:
-            return self._solved(self._priced(partial.ssp(ends, stop)), limits)
+            return self._solved(self.known.priced(partial.ssp(ends, stop)), limits)
         except PrudentError:  # no policy reaches a goal there, or that takes too long or too much memory
             return None
 
@@ -321,7 +254,7 @@ class _Search:
         """Add the states that the fallback may come to from the given ones, each with its action alone."""
         partial, queue, seen = self.partial, list(tips), set(tips)
         for number in queue:
-            if limits.stop or self._known_bytes > limits.memory:
+            if limits.stop or self.known.known_bytes > limits.memory:
                 return
             if partial.is_goal(number):
                 continue
@@ -345,42 +278,4 @@ class _Search:
         return replace(plan, explored=explored, notes=(*plan.notes, note))
 
     def _explored(self) -> Exploration:
-        partial = self.partial
-        trusted = sum(h > 0 and not partial.is_expanded(number) for number, h in enumerate(self.bound))
-        return Exploration(len(partial.states), len(partial.expanded), self.solves, trusted)
-
-    def _check_heuristic(self, limits: Limits) -> None:
-        """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
-        if self.heuristic is None:
-            return
-        try:
-            with in_force(limits):
-                prepared = prepare(self._priced(self.partial.ssp()))
-                least = least_expected_cost(prepared)
-        except PrudentError:  # then no such plan is known
-            return
-        inside, scale = prepared.members.state_of[: len(self.bound)], prepared.scale
-        known = np.flatnonzero(inside >= 0)
-        above = least.upper[inside[known]] * scale.level_size
-        most = scale.lattice.value(scale.luck[known]) + above
-        bound = np.array(self.bound)[known]
-        off = TOO_HIGH * (np.abs(most) + np.abs(bound)) + scale.lattice.deviation * len(self.bound)
-        high = np.flatnonzero(bound > most + off)
-        if len(high):
-            self._refuse(int(known[high[0]]), float(most[high[0]]), "a plan is known that costs that much")
-
-    def _refuse(self, number: int, most: float, why: str) -> None:
-        raise PrudentError(
-            f"heuristic({self.partial.states[number]!r}) is {self.bound[number]:.12g}; it must be a lower bound on the "
-            f"least expected cost, and that is at most {most:.12g} there: {why}"
-        )
-
-
-def _as_bound(value: Any, state: Hashable) -> float:
-    try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not number > -math.inf:
-        raise PrudentError(f"heuristic({state!r}) is {value!r}; it must be a number, infinite where no goal is reached")
-    return number
+        return Exploration(len(self.partial.states), len(self.partial.expanded), self.solves, self.known.trusted)

@@ -1,0 +1,153 @@
+"""What a search has expanded so far, and what it takes for granted of the rest.
+
+Values of the heuristic h are rounded down to the common step of the costs, so that these keep it.  h is at most 0 at
+goals, and at most the least expected cost known from plans that stay in the explored part; one that is not is refused.
+States that were not expanded are taken at its word.
+"""
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from prudent.engine.cost_step import find_lattice
+from prudent.engine.prepare import prepare
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.errors import PrudentError
+from prudent.models.amend import amend
+from prudent.models.partial import PartialModel
+from prudent.models.ssp import SSP
+from prudent.runtime.limits import Limits, in_force
+
+__all__ = ["Expansion", "Heuristic"]
+
+STATE_BYTES, OUTCOME_BYTES = 400, 120
+"""About what a state met and an outcome known take in memory, names, numbers and arrays for a solve together."""
+
+TOO_HIGH = 1e-9
+"""How far above the least expected cost a heuristic may be, relative to its size: rounding errors of its own."""
+
+Heuristic = Callable[[Any], float]
+
+
+@dataclass
+class Expansion:
+    """A partial model with the bounds of its states, and the order in which others are expanded."""
+
+    partial: PartialModel
+    heuristic: Heuristic | None
+    dead_end_cost: float | None
+    bound: list[float] = field(default_factory=list)  # h of each state met
+    behind: list[float] = field(default_factory=list)  # the least cost seen on a way to it
+    nearest: list[tuple[float, int]] = field(default_factory=list)  # a heap of states not expanded, by both together
+
+    def __post_init__(self) -> None:
+        for number in self.partial.initial_state:
+            self._meet(number, 0.0)
+
+    def expand(self, number: int) -> None:
+        """Expand a state."""
+        partial = self.partial
+        partial.expand(number)
+        if partial.is_goal(number) and self.bound[number] > 0:
+            self._refuse(number, 0.0, "it is a goal")
+        here, behind = partial.outcomes(number), self.behind[number]
+        for outcome in range(here.start, here.stop):
+            target, cost = partial.successor[outcome], partial.cost[outcome]
+            if cost < 0 and self.heuristic is None:
+                raise PrudentError(
+                    f"{partial.place(outcome)} has an outcome of cost {cost:g}; where costs are negative, give "
+                    "heuristic= a lower bound on the least expected cost"
+                )
+            if target == len(self.bound):
+                self._meet(target, behind + cost)
+            elif behind + cost < self.behind[target]:
+                self.behind[target] = behind + cost
+                if not partial.is_expanded(target) and self.bound[target] < math.inf:
+                    heappush(self.nearest, (behind + cost + self.bound[target], target))
+
+    def expand_nearest(self) -> bool:
+        """Expand the state with the least cost behind and bound ahead together; return whether there is one."""
+        while self.nearest:
+            _, number = heappop(self.nearest)
+            if not self.partial.is_expanded(number):
+                self.expand(number)
+                return True
+        return False
+
+    def _meet(self, number: int, behind: float) -> None:
+        """Note a state that is met for the first time."""
+        partial = self.partial
+        h = 0.0
+        if self.heuristic is not None and not (partial.goals is not None and partial.is_goal(number)):
+            h = _as_bound(self.heuristic(partial.states[number]), partial.states[number])
+            if self.dead_end_cost is not None:
+                h = min(h, self.dead_end_cost)
+        self.bound.append(h)
+        self.behind.append(behind)
+        if h < math.inf and not (partial.goals is not None and partial.is_goal(number)):
+            heappush(self.nearest, (behind + h, number))
+
+    @property
+    def known_bytes(self) -> int:
+        """About the memory that all of it takes."""
+        return STATE_BYTES * len(self.partial.states) + OUTCOME_BYTES * len(self.partial.cost)
+
+    def model(self) -> SSP:
+        """Return the partial model, with what the heuristic promises as the price of states not expanded."""
+        partial, bound = self.partial, np.array(self.bound)
+        leaf = [number for number in range(len(bound)) if not partial.is_expanded(number)]
+        found = find_lattice(partial.costs()) if len(partial.cost) else None
+        if found is not None:
+            lattice = found[0]
+            small = np.abs(bound) < 2**53 * lattice.step  # larger ones are whole steps
+            bound[small] = lattice.value(np.floor(bound[small] / lattice.step).astype(np.int64))
+        return self.priced(partial.ssp({number: float(bound[number]) for number in leaf}))
+
+    def priced(self, model: SSP) -> SSP:
+        """Return a model with the price for getting stuck, if there is one."""
+        return model if self.dead_end_cost is None else amend(model, dead_end_cost=self.dead_end_cost)
+
+    @property
+    def trusted(self) -> int:
+        """How many states were not expanded at which bounds rest on the heuristic."""
+        return sum(h > 0 and not self.partial.is_expanded(number) for number, h in enumerate(self.bound))
+
+    def check_heuristic(self, limits: Limits) -> None:
+        """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
+        if self.heuristic is None:
+            return
+        try:
+            with in_force(limits):
+                prepared = prepare(self.priced(self.partial.ssp()))
+                least = least_expected_cost(prepared)
+        except PrudentError:  # then no such plan is known
+            return
+        inside, scale = prepared.members.state_of[: len(self.bound)], prepared.scale
+        known = np.flatnonzero(inside >= 0)
+        above = least.upper[inside[known]] * scale.level_size
+        most = scale.lattice.value(scale.luck[known]) + above
+        bound = np.array(self.bound)[known]
+        off = TOO_HIGH * (np.abs(most) + np.abs(bound)) + scale.lattice.deviation * len(self.bound)
+        high = np.flatnonzero(bound > most + off)
+        if len(high):
+            self._refuse(int(known[high[0]]), float(most[high[0]]), "a plan is known that costs that much")
+
+    def _refuse(self, number: int, most: float, why: str) -> None:
+        raise PrudentError(
+            f"heuristic({self.partial.states[number]!r}) is {self.bound[number]:.12g}; it must be a lower bound on the "
+            f"least expected cost, and that is at most {most:.12g} there: {why}"
+        )
+
+
+def _as_bound(value: Any, state: Hashable) -> float:
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not number > -math.inf:
+        raise PrudentError(f"heuristic({state!r}) is {value!r}; it must be a number, infinite where no goal is reached")
+    return number
