@@ -40,6 +40,10 @@ class _Rows(NamedTuple):
     probability: FloatArray
 
 
+NONE = _Rows(*(np.zeros(0, dtype=np.int64),) * 5, *(np.zeros(0),) * 2)
+"""The rows of no states."""
+
+
 def from_events(
     states: Size,
     actions: Size,
@@ -71,7 +75,7 @@ def from_events(
         Where runs start; by default in the first state.  Only states that can be reached are in the model.
     allowed : array of bool, optional
         Which actions a state has: an axis for each part of a state, then one for each part of an action, of its size or
-        of size 1.
+        of size 1.  A state that has none is a goal.
     goals : iterable of states or array of bool, optional
         States at which runs end; an array is a mask of all states.
     action_names : sequence of hashable, optional
@@ -157,7 +161,7 @@ class _Events:
         """
         met = np.zeros(self.n_states + 1, dtype=bool)
         met[first] = True
-        here, rows, count = np.unique(np.array(first)), list[_Rows](), len(first)
+        here, rows, count = np.unique(np.array(first)), [NONE], len(first)
         with Progress(f"exploring {name}", unit="states") as progress:
             while len(here):
                 new = [np.zeros(0, dtype=np.int64)]
@@ -208,7 +212,7 @@ class _Events:
         if len(after) != len(self.states):
             raise PrudentError(f"step returned a next state of {len(after)} parts; states have {len(self.states)}")
         parts = [_array("next state", part, n) for part in after]
-        cost, ends = _array("cost", answer[1], n), _array("ends", answer[2] if len(answer) == 3 else False, n)
+        cost, ends = _array("cost", answer[1], n), _array("ends", answer[2] if len(answer) == 3 else False, n) != 0
         some_end, successor = ends.any(), np.zeros(n, dtype=np.int64)
         for value, size in zip(parts, self.states, strict=True):
             if some_end:

@@ -81,6 +81,13 @@ def test_only_what_can_be_reached_is_in_the_model():
     assert model.state_names == (0, 2, 4, 6, "end") and model.cost.tolist() == [0, 2, 4, 6]
 
 
+def test_runs_may_end_at_once():
+    model = prudent.from_events(10, 1, [1.0], lambda s, a, e: (s, 1.0), goals=[0])
+    assert (model.n_states, model.n_outcomes) == (1, 0) and prudent.solve(model, 0.5).cvar == 0
+    counted = prudent.from_events(3, 1, [1.0], lambda s, a, e: (s + 1, 1.0, (s == 1) * 1))  # ends as numbers
+    assert counted.state_names == (0, 1, "end")
+
+
 def test_chances_may_depend_on_state_and_action():
     chances = np.zeros((4, 3, 2))
     chances[..., 1] = np.arange(4)[:, None] / 8 + np.arange(3) / 8
