@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class PartialModel:
             self._problems.extend(goal_problem(state, bool(options), state in self.goals))
         if only is not None and options:
             if only not in options:
-                raise PrudentError(f"fallback({state!r}) is {only!r}; the actions there are {list(options)}")
+                self._refuse_fallback(number, only, list(options))
             options = {only: options[only]}
         self._row[number] = len(self.expanded)
         self.expanded.append(number)
@@ -99,9 +99,15 @@ class PartialModel:
         """Return the states that an action of an expanded state may lead to."""
         row = self._row[number]
         first = self._action_start[row]
-        place = first + self._action_names[first : first + self._action_count[row]].index(action)
+        names = self._action_names[first : first + self._action_count[row]]
+        if action not in names:
+            self._refuse_fallback(number, action, names)
+        place = first + names.index(action)
         begin = self._outcome_start[row] + sum(self._outcome_count[first:place])
         return list(self.successor[begin : begin + self._outcome_count[place]])
+
+    def _refuse_fallback(self, number: int, action: Hashable, names: list[Hashable]) -> NoReturn:
+        raise PrudentError(f"fallback({self.states[number]!r}) is {action!r}; the actions there are {names}")
 
     def outcomes(self, number: int) -> slice:
         """Return where the outcomes of an expanded state are, those of all its actions together."""

@@ -158,6 +158,8 @@ def test_a_fallback_that_is_no_action_is_refused(monkeypatch):
     monkeypatch.setattr(search._Search, "_why_stop", lambda self: "time")
     with pytest.raises(prudent.PrudentError, match=r"fallback\(\d+\) is 'home'; the actions there are"):
         prudent.search(12, street, 0.1, fallback=lambda state: "home")
+    with pytest.raises(prudent.PrudentError, match=r"fallback\(1\) is 'home'; the actions there are \[-1, 1\]"):
+        prudent.search(1, street, 0.1, heuristic=lambda state: -abs(state), fallback=lambda s: "home" if s == 1 else -1)
 
 
 def test_ctrl_c_returns_the_best_plan_so_far():

@@ -108,7 +108,6 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
         shape = {name: options.pop(name) for name in ("asked", "constants", "initial", "problem")}
         changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
-
         if goal == "likeliest" and (changes["horizon"], changes["horizon_cost"]) != (None, None):
             raise PrudentError("--goal likeliest: a run that ends in time is at a goal; leave out --horizon")
         price = changes.pop("dead_end_cost") if goal == "likeliest" else None
