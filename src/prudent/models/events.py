@@ -1,6 +1,6 @@
 """An SSP from a step function on arrays: what follows a state, an action and an event.
 
-States are taken in pieces, so that what a piece needs stays in the processor's caches.
+A few states are taken at a time, so that what they need stays in the processor's caches.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from prudent.runtime.progress import Progress
 
 __all__ = ["from_events"]
 
-PIECE = 2**15
+AT_ONCE = 2**15
 """About how many outcomes are made at once."""
 
 END = "end"
@@ -165,8 +165,8 @@ class _Events:
         with Progress(f"exploring {name}", unit="states") as progress:
             while len(here):
                 new = [np.zeros(0, dtype=np.int64)]
-                for piece in self._pieces(here[~self.is_goal[here]]):
-                    rows.append(self._rows(piece))
+                for few in self._few(here[~self.is_goal[here]]):
+                    rows.append(self._rows(few))
                     found = rows[-1].successor[~met[rows[-1].successor]]
                     new.append(np.unique(found))
                     met[found] = True
@@ -176,10 +176,10 @@ class _Events:
                 here = here[here < self.n_states]
         return rows, met
 
-    def _pieces(self, state: IntArray) -> Iterable[IntArray]:
-        """Cut states into pieces of about so many outcomes."""
+    def _few(self, state: IntArray) -> Iterable[IntArray]:
+        """Yield as many states at a time as have about so many outcomes."""
         each = self.n_actions * -(-len(self.event) // (len(self.event_start) - 1))
-        size = max(PIECE // max(each, 1), 1)
+        size = max(AT_ONCE // max(each, 1), 1)
         return (state[begin : begin + size] for begin in range(0, len(state), size))
 
     def _rows(self, state: IntArray) -> _Rows:
@@ -302,7 +302,7 @@ def _array(what: str, values: Any, n: int) -> NDArray[Any]:
 
 
 def _joined(rows: list[_Rows]) -> _Rows:
-    """Return the rows of all pieces as one; pieces are given up as they are copied."""
+    """Return all rows as one; they are given up as they are copied."""
     columns = [list(column) for column in zip(*rows, strict=True)]
     rows.clear()
     joined = []

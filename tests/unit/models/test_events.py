@@ -37,9 +37,9 @@ def grid(**options):
     return prudent.from_events((SIDE, SIDE), (2, 2), [0.75, 0.25], step, **options)
 
 
-@pytest.mark.parametrize("piece", [1, 50, 2**15])
-def test_a_grid_is_the_model_of_a_function(piece, monkeypatch):
-    monkeypatch.setattr(events, "PIECE", piece)
+@pytest.mark.parametrize("at_once", [1, 50, 2**15])
+def test_a_grid_is_the_model_of_a_function(at_once, monkeypatch):
+    monkeypatch.setattr(events, "AT_ONCE", at_once)
 
     def actions(state):
         moves = [(right, up) for right in range(2) for up in range(2)]
