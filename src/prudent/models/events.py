@@ -5,6 +5,7 @@ A few states are taken at a time, so that what they need stays in the processor'
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ AT_ONCE = 2**15
 
 END = "end"
 """The name of the goal where runs end that the step function says end, with primes where a state has that name."""
+
+MOST = 2**31
+"""As many states or actions are too many."""
 
 Size = int | Sequence[int]
 Parts = tuple[IntArray, ...]
@@ -115,11 +119,19 @@ class _Events:
         if not callable(step):
             raise PrudentError(f"step is a {type(step).__name__}; it must be a function of state, action and event")
         self.states, self.actions, self.step = states, actions, step
-        self.n_states, self.n_actions = int(np.prod(states)), int(np.prod(actions))
-        self.allowed = None if allowed is None else self._grid("allowed", np.asarray(allowed), states + actions)
+        self.n_states, self.n_actions = prod(states), prod(actions)
+        for each, number in (("states", self.n_states), ("actions", self.n_actions)):
+            if number >= MOST:
+                raise PrudentError(
+                    f"there are {number:.3g} {each}, too many to build; prudent.search explores only where a plan goes"
+                )
+        self.allowed = None
+        if allowed is not None:
+            mask = _given("allowed", allowed, "iub", "an array of truth values")
+            self.allowed = self._grid("allowed", mask, states + actions)
         self.is_goal = self._goals(goals)
-        chance = np.asarray(chances, dtype=np.float64)
-        if chance.ndim == 0:
+        chance = _given("chances", chances, "iufb", "an array with the probability of each event").astype(np.float64)
+        if chance.ndim == 0 or chance.size == 0:
             raise PrudentError(f"chances is {chances!r}; it must be an array with the probability of each event")
         row = np.arange(chance[..., 0].size).reshape(chance.shape[:-1])
         self.by_action = row.ndim > len(states)  # whether chances depend on the action
@@ -135,13 +147,18 @@ class _Events:
         try:
             return np.broadcast_to(values, shape)
         except ValueError:
-            raise PrudentError(f"{what} has the shape {values.shape}; it must have, or extend to, {shape}") from None
+            before = " before its events" if what == "chances" else ""
+            raise PrudentError(
+                f"{what} has the shape {values.shape}{before}; it must have, or extend to, {shape}"
+            ) from None
 
     def _goals(self, goals: Iterable[Any] | BoolArray | None) -> BoolArray:
         mask = np.zeros(self.n_states, dtype=bool)
         if isinstance(goals, np.ndarray) and goals.dtype == bool:
             mask[:] = self._grid("goals", goals, self.states).ravel()
         elif goals is not None:
+            if not isinstance(goals, Iterable):
+                raise PrudentError(f"goals is {goals!r}; it must be a collection of states, or a mask of all states")
             mask[[self.number(state, "goals") for state in goals]] = True
         return mask
 
@@ -149,7 +166,8 @@ class _Events:
         """Return a state's number in the grid."""
         parts = state if isinstance(state, tuple) else (state,)
         if len(parts) != len(self.states):
-            raise PrudentError(f"{what}: state {state!r} has not {len(self.states)} parts")
+            kind = f"a tuple of {len(self.states)} whole numbers" if len(self.states) > 1 else "one whole number"
+            raise PrudentError(f"{what}: state {state!r} must be {kind}")
         for part, size in zip(parts, self.states, strict=True):
             whole_number(f"{what}: state {state!r}", part, 0, size - 1, what="made of whole numbers")
         return int(np.ravel_multi_index(parts, self.states))
@@ -279,8 +297,10 @@ class _Events:
         self, action: IntArray, count: IntArray, given: Sequence[Hashable] | None
     ) -> Sequence[Hashable] | None:
         """Return what the actions are called; None if each is called by its number within its state."""
-        if given is not None and len(given) != self.n_actions:
-            raise PrudentError(f"action_names has {len(given)} names; there are {self.n_actions} actions")
+        if given is not None:
+            given = list(given) if isinstance(given, Iterable) else [given]
+            if len(given) != self.n_actions:
+                raise PrudentError(f"action_names has {len(given)} names; there are {self.n_actions} actions")
         if given is None and len(self.actions) == 1:
             first = np.repeat(np.cumsum(count) - count, count)
             if np.array_equal(action, np.arange(len(action)) - first):
@@ -288,6 +308,17 @@ class _Events:
             return list(map(int, action.tolist()))
         names = list(given) if given is not None else list(product(*map(range, self.actions)))
         return [names[a] for a in action.tolist()]
+
+
+def _given(what: str, values: Any, kinds: str, must: str) -> NDArray[Any]:
+    """Return an argument as an array of one of some kinds."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # its rows differ in length
+        array = np.array(None)
+    if array.dtype.kind not in kinds:
+        raise PrudentError(f"{what} is {values!r:.200}; it must be {must}")
+    return array
 
 
 def _array(what: str, values: Any, n: int) -> NDArray[Any]:
@@ -323,7 +354,7 @@ def _names(shape: tuple[int, ...], number: IntArray) -> list[Hashable]:
 
 
 def _shape(what: str, size: Size) -> tuple[int, ...]:
-    parts = (size,) if isinstance(size, int | np.integer) else tuple(size)
+    parts = (size,) if isinstance(size, int | np.integer) else tuple(size) if isinstance(size, Iterable) else ()
     if not parts:
         raise PrudentError(f"{what} is {size!r}; it must be a number, or the size of a grid")
     return tuple(whole_number(what, part, 1) for part in parts)
