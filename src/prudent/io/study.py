@@ -47,13 +47,13 @@ class StudyFile:
     def add(self, row: Row) -> None:
         """Keep a row."""
         kept = {name: _kept(row[name]) for name in FIELDS}
-        own = plain({name: row[name] for name in self.parameters})
+        own = plain({name: _kept(row[name]) for name in self.parameters})
         append_bytes(self.path, json.dumps({**own, **kept}, allow_nan=False).encode() + b"\n")
 
 
 def key_of(row: Row, parameters: Sequence[str]) -> str:
     """Return what tells a combination from others: its parameters and alpha, as text."""
-    return json.dumps(list(plain({name: row[name] for name in (*parameters, "alpha")}).values()))
+    return json.dumps(list(plain({name: _kept(row[name]) for name in (*parameters, "alpha")}).values()))
 
 
 def parse(raw: bytes, path: Path) -> tuple[dict[str, Any], list[Row]]:
