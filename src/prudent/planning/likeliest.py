@@ -48,6 +48,9 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
 
     A run that cannot reach a goal any more pays ``dead_end_cost`` and ends.
     """
+    price = (
+        None if dead_end_cost is None else as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
+    )
     free = amend(replace(model, cost=np.zeros(model.n_outcomes)), dead_end_cost=1.0)
     prepared = prepare(free)
     scale, inside = prepared.scale, prepared.members.state_of[: model.n_states]
@@ -56,17 +59,19 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
     failing = float(model.initial_probability @ fails[model.initial_state])
     chance = 1.0 - failing
     if chance <= 0:
-        raise PrudentError(f"no run of any plan for {model.name} reaches a goal; its goals cannot be reached")
+        raise PrudentError(
+            f"no plan for {model.name} reaches a goal with a chance above 1e-16; lead to a goal, or put a price on "
+            "getting stuck (dead_end_cost=) with prudent.amend"
+        )
     after = np.bincount(model.outcome_action, model.probability * fails[model.successor], minlength=model.n_actions)
     here = fails[model.action_state]
     kept = _kept(model, (after <= here * (1 + TIE)) | (here >= 1))
     if failing > 0:
-        if dead_end_cost is None:
+        if price is None:
             raise PrudentError(
                 f"a goal of {model.name} is reached with probability {chance:.9g} at most; what does a run cost that "
                 "fails? Give it as dead_end_cost= (--dead-end-cost)"
             )
-        price = as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
         kept = amend(kept, dead_end_cost=price)
     return kept, chance
 

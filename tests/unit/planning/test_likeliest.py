@@ -75,8 +75,17 @@ def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path
 
 def test_goals_that_no_run_reaches_are_refused():
     model = prudent.from_arrays([0, 1, 1], [0, 1], [1.0], [0], [1.0])
-    with pytest.raises(prudent.PrudentError, match="no run of any plan for model reaches a goal"):
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a chance above 1e-16"):
         prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=1)
+    table = {0: {"try": [(1e-20, 1, 1), (1, 2, 1)]}, 1: {}, 2: {"wait": [(1, 2, 0)]}}  # a goal can be reached, hardly
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a chance above 1e-16"):
+        prudent.solve(prudent.build(0, table), 0.2, goal="likeliest", dead_end_cost=1)
+
+
+def test_a_price_that_is_none_is_refused_where_no_run_fails_too():
+    model = prudent.build(0, {0: {"go": [(1, 1, 1)]}})
+    with pytest.raises(prudent.PrudentError, match="dead_end_cost is nan; it must be a finite number"):
+        prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=float("nan"))
 
 
 def test_the_commands_take_it(model, tmp_path):
