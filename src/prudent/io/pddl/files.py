@@ -29,8 +29,9 @@ def parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     with naming(path):
         text = _text(domain)
         found = read(lambda: parse_domain(LookaheadStreamer(tokenize(text))))
+    content = read_bytes(problem)
     with naming(problem):
-        more = _text(read_bytes(problem))
+        more = _text(content)
         asked = read(lambda: parse_problem(LookaheadStreamer(tokenize(more))))
     for action in found.actions:
         if action.precondition is None:  # it can always be done; plado expects it to be said
