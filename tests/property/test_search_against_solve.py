@@ -60,6 +60,36 @@ def test_search_is_the_full_solve_on_random_models(seed, kind):
     assert fewer > 0
 
 
+def with_traps(rng: np.random.Generator) -> dict:
+    """A random table in which some states lead, at a cost, only to each other or to themselves; the last is a goal."""
+    n, table = int(rng.integers(2, 16)), {}
+    for s in range(n):
+        table[s] = {}
+        for a in range(int(rng.integers(1, 4))):
+            weight = rng.integers(1, 5, int(rng.integers(1, 4)))
+            to = [int(rng.choice([rng.integers(0, n), min(s + 1, n), rng.integers(0, n + 1)])) for _ in weight]
+            table[s][a] = [(w / weight.sum(), t, int(rng.integers(0, 4))) for w, t in zip(weight, to, strict=True)]
+    for s in rng.integers(0, n, max(1, n // 3)).tolist():
+        table[s] = {"on": [(1.0, int(rng.integers(max(0, s - 2), s + 1)), int(rng.integers(1, 9)))]}
+    return {**table, n: {}}
+
+
+@pytest.mark.parametrize("seed", range(examples(25)))
+def test_search_is_the_full_solve_where_getting_stuck_has_a_price(seed):
+    for number in range(4):
+        rng = np.random.default_rng([seed, number, 3])
+        table, alpha = with_traps(rng), float(rng.choice([1.0, 0.5, 0.1, 0.02]))
+        price = float(rng.choice([-3, 0, 1, 4, 11.5, 40]))
+        try:
+            model = prudent.amend(prudent.build(0, table), dead_end_cost=price)
+        except prudent.ModelError:  # the goal is not among the states that can be reached
+            continue
+        whole, value = prudent.solve(model, alpha, gap=0), least_expected(model)
+        for h in (None, value.__getitem__, lambda s, value=value: min(value[s], 0) - 1):
+            plan = prudent.search(0, table, alpha, heuristic=h, dead_end_cost=price, gap=0)
+            check_equal(plan, whole)
+
+
 @pytest.mark.parametrize("seed", range(examples(6)))
 def test_bounds_hold_where_costs_have_no_common_step(seed):
     rng = np.random.default_rng([seed, 5])

@@ -52,6 +52,7 @@ class PartialModel:
         self._action_names: list[Hashable] = []
         self._action_start, self._outcome_start = array("q"), array("q", [0])  # of each expanded state
         self.probability, self.successor, self.cost = array("d"), array("q"), array("d")
+        self.narrowed: set[int] = set()  # expanded states of which not all actions are kept
         self._problems: list[str] = []
 
     def is_expanded(self, number: int) -> bool:
@@ -81,6 +82,8 @@ class PartialModel:
         if only is not None and options:
             if only not in options:
                 self._refuse_fallback(number, only, list(options))
+            if len(options) > 1:
+                self.narrowed.add(number)
             options = {only: options[only]}
         self._row[number] = len(self.expanded)
         self.expanded.append(number)

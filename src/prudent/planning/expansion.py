@@ -3,6 +3,10 @@
 Values of the heuristic h are rounded down to the common step of the costs, so that these keep it.  h is at most 0 at
 goals, and at most the least expected cost known from plans that stay in the explored part; one that is not is refused.
 States that were not expanded are taken at its word.
+
+Where getting stuck has a price, it is paid only in states from which no goal can be reached.  That a state is one is
+known once all that it leads to is expanded.  Until then it is *in doubt* if it leads to no goal that is known: a lower
+bound lets runs give up there, an upper one does not.
 """
 
 import math
@@ -17,8 +21,9 @@ from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import PrudentError
-from prudent.models.amend import amend
+from prudent.models.amend import leading, with_way_out
 from prudent.models.partial import PartialModel
+from prudent.models.rows import IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import Limits, in_force
 
@@ -43,6 +48,8 @@ class Expansion:
     bound: list[float] = field(default_factory=list)  # h of each state met
     behind: list[float] = field(default_factory=list)  # the least cost seen on a way to it
     nearest: list[tuple[float, int]] = field(default_factory=list)  # a heap of states not expanded, by both together
+    hopeless: set[int] = field(default_factory=set)  # states from which no goal can be reached, by the heuristic
+    in_doubt: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # as of the latest model
 
     def __post_init__(self) -> None:
         for number in self.partial.initial_state:
@@ -78,14 +85,29 @@ class Expansion:
                 return True
         return False
 
+    def expand_from(self, number: int, enough: int, stop: Callable[[], object]) -> None:
+        """Expand what an expanded state leads to, one layer after the other, until so many states are expanded."""
+        partial, queue, seen = self.partial, [number], {number}
+        for state in queue:
+            if len(partial.expanded) >= enough or stop():
+                return
+            if not partial.is_expanded(state) and not partial.is_goal(state):
+                self.expand(state)
+            if partial.is_expanded(state):
+                after = [target for target in partial.successor[partial.outcomes(state)] if target not in seen]
+                seen.update(after)
+                queue += dict.fromkeys(after)
+
     def _meet(self, number: int, behind: float) -> None:
         """Note a state that is met for the first time."""
         partial = self.partial
         h = 0.0
         if self.heuristic is not None and not (partial.goals is not None and partial.is_goal(number)):
             h = _as_bound(self.heuristic(partial.states[number]), partial.states[number])
-            if self.dead_end_cost is not None:
-                h = min(h, self.dead_end_cost)
+            if h == math.inf:
+                self.hopeless.add(number)
+        if self.dead_end_cost is not None and not (partial.goals is not None and partial.is_goal(number)):
+            h = min(h, self.dead_end_cost)
         self.bound.append(h)
         self.behind.append(behind)
         if h < math.inf and not (partial.goals is not None and partial.is_goal(number)):
@@ -105,16 +127,35 @@ class Expansion:
             lattice = found[0]
             small = np.abs(bound) < 2**53 * lattice.step  # larger ones are whole steps
             bound[small] = lattice.value(np.floor(bound[small] / lattice.step).astype(np.int64))
-        return self.priced(partial.ssp({number: float(bound[number]) for number in leaf}))
+        model = partial.ssp({number: float(bound[number]) for number in leaf})
+        if self.dead_end_cost is None:
+            return model
+        trap, self.in_doubt = self._stuck(model)
+        return with_way_out(model, self.dead_end_cost, trap, self.in_doubt)
 
     def priced(self, model: SSP) -> SSP:
-        """Return a model with the price for getting stuck, if there is one."""
-        return model if self.dead_end_cost is None else amend(model, dead_end_cost=self.dead_end_cost)
+        """Return what is known as a model, with the price for getting stuck where runs are, if there is one."""
+        return model if self.dead_end_cost is None else with_way_out(model, self.dead_end_cost, self._stuck(model)[0])
+
+    def _stuck(self, model: SSP) -> tuple[IntArray, IntArray]:
+        """Return the states of which it is known that they lead to no goal, and those in doubt."""
+        partial = self.partial
+        goal, leaf = model.is_goal.copy(), np.zeros(model.n_states, dtype=bool)
+        goal[len(partial.states) :] = False  # it stands for what is not explored
+        leaf[[n for n in range(len(partial.states)) if not partial.is_expanded(n) and n not in self.hopeless]] = True
+        leaf[list(partial.narrowed)] = True
+        lost, open_ = ~leading(model, goal) & ~model.is_goal, leading(model, leaf & ~goal)
+        return np.flatnonzero(lost & ~open_), np.flatnonzero(lost & open_ & ~leaf)
 
     @property
     def trusted(self) -> int:
-        """How many states were not expanded at which bounds rest on the heuristic."""
-        return sum(h > 0 and not self.partial.is_expanded(number) for number, h in enumerate(self.bound))
+        """How many states were not expanded at which bounds rest on the heuristic: 0 is safe if no cost is negative."""
+        safe = 0.0 if self.dead_end_cost is None else min(self.dead_end_cost, 0.0)
+        if min(self.partial.cost, default=0.0) < 0:
+            safe = -math.inf
+        partial = self.partial
+        doubt = (n for n in range(len(self.bound)) if self.bound[n] > safe or n in self.hopeless)
+        return sum(not partial.is_expanded(n) and not partial.is_goal(n) for n in doubt)
 
     def check_heuristic(self, limits: Limits) -> None:
         """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""

@@ -69,7 +69,8 @@ def search(
     The model is explored from its start only where a good plan goes.  The plan is as good as that of
     :func:`prudent.solve` for the whole model; its own model is the explored part, and ``plan.explored`` tells how much
     that is.  States that were met but not expanded have the action ``"stop"`` there, at the cost that the heuristic
-    promises.  Ctrl-C returns the best plan so far, with the bounds known so far.  What else :func:`prudent.solve` takes
+    promises; under ``dead_end_cost``, states that may be dead ends for all that is known have ``"give up"``, too.
+    Ctrl-C returns the best plan so far, with the bounds known so far.  What else :func:`prudent.solve` takes
     (other methods and objectives, limits on CVaR, the likeliest goal, checkpoints) is for models that are built.
 
     Parameters
@@ -178,7 +179,10 @@ class _Search:
         expanded = self.partial.expanded
         enough = len(expanded) + max(AT_LEAST, int(GROWTH * len(expanded)))
         for number in tips:
-            self.known.expand(number)
+            if self.partial.is_expanded(number):
+                self.known.expand_from(number, enough, self._why_stop)
+            else:
+                self.known.expand(number)
             progress.at(len(expanded))
             if self._why_stop():
                 return
@@ -195,17 +199,18 @@ class _Search:
         return run_method(replace(self.job, model=model, limits=limits), "exact", exact)
 
     def _tips(self, stage: Stage[Solution]) -> list[int]:
-        """Return the states that the plan meets and that were not expanded."""
+        """Return the states that the plan meets and that were not expanded; if there are none, those in doubt."""
         policy, partial = stage.found.policy, self.partial
         met = np.zeros(policy.prepared.n_states, dtype=bool)
         met[pairs_met(policy)[0] // (policy.level + 1)] = True
         inside = policy.prepared.members.state_of[: len(partial.states)]
         number = np.flatnonzero((inside >= 0) & met[inside]).tolist()
-        return [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
+        tips = [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
+        return tips or [n for n in self.known.in_doubt.tolist() if inside[n] >= 0 and met[inside[n]]]
 
     def _nearly(self, stage: Stage[Solution], tips: list[int]) -> bool:
         """Return whether so few runs meet states not expanded that falling back there leaves a gap as asked for."""
-        if self.fallback is None or callable(self.fallback):
+        if self.fallback is None or callable(self.fallback) or self.partial.is_expanded(tips[0]):
             return False
         prepared, price = stage.prepared, self.fallback
         inside = prepared.members.state_of[tips]

@@ -83,6 +83,38 @@ def test_states_that_cannot_reach_a_goal_are_avoided_or_have_a_price():
     assert hopeless.policy("cliff") == "walk"
 
 
+def ravine(state):
+    """A short way down into a ravine with many ledges, dear to climb along; nothing leads out of it."""
+    if state == "cliff":
+        return {"down": [(1, 0, 3)], "walk": [(1, "home", 30)]}
+    return {} if state == "home" else {"climb": [(1, min(state + 1, 200), 1)]}
+
+
+@pytest.mark.parametrize("price", [-10, 10, 26, 28, 100])
+@pytest.mark.parametrize("h", [None, lambda s: -10, lambda s: math.inf if s not in ("cliff", "home") else -10])
+def test_the_price_of_a_dead_end_is_paid_where_it_begins(price, h):
+    whole = prudent.solve(prudent.amend(prudent.build("cliff", ravine), dead_end_cost=price), 0.2)
+    plan = prudent.search("cliff", ravine, 0.2, dead_end_cost=price, heuristic=h)
+    assert plan.status == "optimal" and plan.policy("cliff") == ("down" if price < 27 else "walk")
+    assert (plan.cvar, plan.expected) == (whole.cvar, whole.expected) == (min(price + 3, 30),) * 2
+
+
+def test_the_price_of_a_dead_end_is_no_price_of_what_is_not_explored():
+    plan = prudent.search(10**6, street, 0.5, memory="200kB", dead_end_cost=10)  # a goal can be reached from anywhere
+    assert plan.status == "gap_not_reached" and plan.lower <= 10 and plan.upper == math.inf
+
+    def back(state):  # leads on from a state that was met at a gain; the heuristic is right
+        return {"on": [(1, state + 1, -5 if state == 1 else 1)]} if state < 100 else {}
+
+    least = {state: 100.0 - state - (6 if state < 2 else 0) for state in range(101)}
+    stops = iter([""] * 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "AT_LEAST", 1)
+        patch.setattr(search._Search, "_why_stop", lambda self: next(stops, "time"))
+        stopped = prudent.search(0, back, 0.5, heuristic=least.get, dead_end_cost=10, time_limit=100)
+    assert stopped.lower <= 94 <= stopped.upper
+
+
 def test_no_policy_that_reaches_a_goal_is_an_error():
     with pytest.raises(prudent.PrudentError, match="no policy reaches a goal of model with probability 1"):
         prudent.search(0, {0: {"go": [(0.5, 1, 1), (0.5, 2, 1)]}, 1: {"go": [(1, 1, 1)]}}, 0.5)
@@ -102,6 +134,20 @@ def test_no_policy_that_reaches_a_goal_is_an_error():
 def test_a_wrong_heuristic_is_refused_by_its_state(h, told):
     with pytest.raises(prudent.PrudentError, match=told):
         prudent.search(5, street, 0.3, heuristic=h)
+
+
+def test_where_costs_are_negative_every_state_not_expanded_is_on_trust(monkeypatch):
+    """The heuristic says that the far way costs -1; it costs -50."""
+    monkeypatch.setattr(search, "AT_LEAST", 1)
+
+    def ways(state):
+        if state == "start":
+            return {"near": [(1, "home", -2)], "far": [(1, 0, 1)]}
+        return {} if state == "home" else {"on": [(1, state + 1, 0) if state < 9 else (1, "home", -51)]}
+
+    plan = prudent.search("start", ways, 0.5, heuristic=lambda s: 0 if s == "home" else -2 if s == "start" else -1)
+    assert plan.cvar == -2 and plan.explored.trusted > 0 and not plan.explored.certified
+    assert any("not certified" in note for note in plan.notes)
 
 
 def test_limits_and_steps_are_those_of_solve():
