@@ -80,7 +80,7 @@ class PartialModel:
         if self.goals is not None:
             self._problems.extend(goal_problem(state, bool(options), state in self.goals))
         if only is not None and options:
-            if only not in options:
+            if not isinstance(only, Hashable) or only not in options:
                 self._refuse_fallback(number, only, list(options))
             if len(options) > 1:
                 self.narrowed.add(number)

@@ -122,7 +122,13 @@ class Expansion:
         """Return the partial model, with what the heuristic promises as the price of states not expanded."""
         partial, bound = self.partial, np.array(self.bound)
         leaf = [number for number in range(len(bound)) if not partial.is_expanded(number)]
-        found = find_lattice(partial.costs()) if len(partial.cost) else None
+        if not (bound[leaf] < math.inf).any() and leaf and not any(map(partial.is_goal, range(len(bound)))):
+            raise PrudentError(
+                f"no goal was met, and heuristic({partial.states[leaf[0]]!r}) is inf like those of all other states "
+                "left: no goal can be reached; if one can, it must be a number there"
+            )
+        costs = partial.costs()
+        found = find_lattice(costs) if len(costs) and np.isfinite(costs).all() else None  # else the model is refused
         if found is not None:
             lattice = found[0]
             small = np.abs(bound) < 2**53 * lattice.step  # larger ones are whole steps

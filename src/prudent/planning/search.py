@@ -92,8 +92,9 @@ def search(
     fallback : callable or float, optional
         What runs do where they leave the explored part, for an upper bound if the search is stopped early:
         ``fallback(state)`` is the action of a policy that reaches a goal with probability 1, a number is a price to end
-        the run there.  Where luck may carry a run anywhere, a plan never stays in the explored part: give a price, and
-        the search ends once the bounds are as close as asked for, by default 1e-8 of their size.
+        the run there; one below the optimal CVaR is refused.  Where luck may carry a run anywhere, a plan never stays
+        in the explored part: give a price, and the search ends once the bounds are as close as asked for, by default
+        1e-8 of their size.
     dead_end_cost : float, optional
         A price for getting stuck, as in :func:`prudent.amend`.
     gap, relative_gap : float, optional
@@ -158,6 +159,7 @@ class _Search:
                     stopped = getattr(error, "reason", "memory")
                     break
                 self.lower, best = max(self.lower, stage.bracket.lower), stage
+                self._check_fallback()
                 tips = self._tips(stage)
                 if not tips:
                     self.known.check_heuristic(self.job.limits.without_time)
@@ -208,6 +210,15 @@ class _Search:
         tips = [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
         return tips or [n for n in self.known.in_doubt.tolist() if inside[n] >= 0 and met[inside[n]]]
 
+    def _check_fallback(self) -> None:
+        """Refuse a price that is no way to end a run worse than going on: it would give no upper bound."""
+        price = self.fallback
+        if price is not None and not callable(price) and price < self.lower - OPTIMAL_GAP * abs(self.lower):
+            raise PrudentError(
+                f"fallback is {price:.12g}; no plan has a CVaR below {self.lower:.12g}, and a price to end a run gives "
+                "an upper bound only if it is higher: raise it, or make ending a run an action of the model"
+            )
+
     def _nearly(self, stage: Stage[Solution], tips: list[int]) -> bool:
         """Return whether so few runs meet states not expanded that falling back there leaves a gap as asked for."""
         if self.fallback is None or callable(self.fallback) or self.partial.is_expanded(tips[0]):
@@ -235,6 +246,8 @@ class _Search:
         # Then the plan is not a whole one.
         found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
         note = "the plan has no action in states not explored: fallback= says what to do there"
+        if self.fallback is not None:
+            note = "no upper bound: within the limits, the fallback leads to no goal for sure"
         stage = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
         return self._plan(replace(stage, bracket=Bracket(self.lower, math.inf, abs(self.lower))), explored)
 

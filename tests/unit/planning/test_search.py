@@ -183,6 +183,13 @@ def test_bounds_end_a_search_where_luck_may_carry_a_run_anywhere():
     assert rough.lower <= plan.cvar <= rough.upper
 
 
+@pytest.mark.parametrize("price", [0, -5, 10])
+def test_a_price_below_what_a_run_costs_is_refused(price):
+    """Else the plan would walk to the end of what is explored, and end there."""
+    with pytest.raises(prudent.PrudentError, match=rf"fallback is {price}; no plan has a CVaR below .*: raise it"):
+        prudent.search(100, street, 0.5, fallback=price)
+
+
 @pytest.mark.parametrize("fallback", [None, 500, lambda state: -1])
 def test_a_search_that_is_stopped_has_bounds(fallback, monkeypatch):
     monkeypatch.setattr(search, "GROWTH", 0)
@@ -206,6 +213,24 @@ def test_a_fallback_that_is_no_action_is_refused(monkeypatch):
         prudent.search(12, street, 0.1, fallback=lambda state: "home")
     with pytest.raises(prudent.PrudentError, match=r"fallback\(1\) is 'home'; the actions there are \[-1, 1\]"):
         prudent.search(1, street, 0.1, heuristic=lambda state: -abs(state), fallback=lambda s: "home" if s == 1 else -1)
+
+
+def test_a_fallback_that_leads_nowhere_gives_no_upper_bound():
+    plan = prudent.search(10**6, street, 0.5, memory="200kB", fallback=lambda state: -1 if state % 2 else 1)
+    assert plan.upper == math.inf and "the fallback leads to no goal for sure" in " ".join(plan.notes)
+    with pytest.raises(prudent.PrudentError, match=r"fallback\(\d+\) is \[-1\]; the actions there are \[-1, 1\]"):
+        prudent.search(10**6, street, 0.5, memory="200kB", fallback=lambda state: [-1])
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf])
+def test_a_cost_that_is_no_number_is_refused_by_its_place(cost):
+    with pytest.raises(prudent.PrudentError, match=rf"state 3, action 'go' has an outcome of cost {cost}"):
+        prudent.search(3, lambda state: {"go": [(1, 0, cost)]} if state else {}, 0.5)
+
+
+def test_a_heuristic_that_sees_no_way_at_all_is_named():
+    with pytest.raises(prudent.PrudentError, match=r"no goal was met, and heuristic\([46]\) is inf like those of all"):
+        prudent.search(5, street, 0.5, heuristic=lambda state: math.inf if state else 0)
 
 
 def test_ctrl_c_returns_the_best_plan_so_far():
