@@ -43,8 +43,7 @@ class Problem:
             raise PrudentError(f"{path}: is the domain; give its problem, too: problem= (--problem)")
         domain, asked = parsed(raw, path, Path(problem))
         self.name = Path(problem).stem
-        if asked.metric is not None and asked.metric.direction == asked.metric.MAXIMIZE:
-            raise PrudentError(f"{problem}: maximises its metric; costs are minimised: state them as total-cost")
+        _check_asked(asked, domain, problem)
         with naming(path):
             self.task = read(lambda: Task(domain, asked), [(path, raw.decode())])
             self._applicable = read(lambda: ApplicableActionsGenerator(self.task))
@@ -143,6 +142,23 @@ class Problem:
         """Refuse an action, with the line of the domain where it stands."""
         line = line_of(self._text, rf"\(\s*:action\s+{re.escape(self.task.actions[number].name)}(?![\w-])")
         raise PrudentError(f"line {line}: {self.task.dump_action(number, ground)} {what}")
+
+
+def _check_asked(asked: Any, domain: Any, problem: str | PathLike[str]) -> None:
+    """Refuse a problem of another domain, or one that is about other costs."""
+    if asked.domain_name != domain.name:
+        raise PrudentError(
+            f"{problem}: belongs to the domain {asked.domain_name!r}; the domain given is {domain.name!r}"
+        )
+    if asked.metric is None:
+        return
+    if asked.metric.direction == asked.metric.MAXIMIZE:
+        raise PrudentError(f"{problem}: maximises its metric; costs are minimised: state them as total-cost")
+    if getattr(asked.metric.expression, "name", None) != "total-cost":
+        found = asked.metric.expression.dump(0)
+        raise PrudentError(
+            f"{problem}: minimises {found}; costs are what actions add to (total-cost): state them as that"
+        )
 
 
 def _adds(effect: Any) -> bool:

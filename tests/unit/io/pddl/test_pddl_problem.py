@@ -105,3 +105,28 @@ def test_what_is_missing_is_named(tmp_path):
     prudent.save(prudent.domains.figure_2(), tmp_path / "model.json")
     with pytest.raises(prudent.PrudentError, match=r"a .json file is a whole model; leave out problem="):
         prudent.load(tmp_path / "model.json", problem=problem)
+
+
+@pytest.mark.parametrize(
+    ("domain", "metric", "told"),
+    [
+        ("other", "(total-cost)", "problem.pddl: belongs to the domain 'other'; the domain given is 'd'"),
+        ("d", "(fuel)", r"problem.pddl: minimises \(fuel\); costs are what actions add to \(total-cost\)"),
+        (
+            "d",
+            "(+ (fuel) (total-cost))",
+            r"problem.pddl: minimises \(\+ .*; costs are what actions add to \(total-cost\)",
+        ),
+    ],
+)
+def test_a_problem_of_another_domain_or_of_other_costs_is_refused(domain, metric, told, tmp_path):
+    (tmp_path / "domain.pddl").write_text(
+        "(define (domain d) (:requirements :action-costs) (:predicates (a) (g)) (:functions (total-cost) (fuel)) "
+        "(:action go :parameters () :precondition (a) :effect (and (g) (increase (fuel) 4))))"
+    )
+    (tmp_path / "problem.pddl").write_text(
+        f"(define (problem p) (:domain {domain}) (:init (a) (= (total-cost) 0) (= (fuel) 0)) (:goal (g)) "
+        f"(:metric minimize {metric}))"
+    )
+    with pytest.raises(prudent.PrudentError, match=told):
+        prudent.load(tmp_path / "domain.pddl", problem=tmp_path / "problem.pddl")
