@@ -50,6 +50,15 @@ STATUS_OBJECTIVE = {
 }
 """The same for a plan with another objective."""
 
+STATUS_SEARCHED = {
+    **STATUS,
+    "gap_not_reached": "the bounds hold but are wider than asked for: allow more time or memory, give a heuristic that "
+    "is closer to the least expected cost, or fallback= (--fallback) where there is no upper bound; or ask for less",
+    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again for longer, with a "
+    "heuristic that is closer to the least expected cost, or with fallback= (--fallback) where there is no upper bound",
+}
+"""The same for a plan of a search, which takes no checkpoint and begins anew."""
+
 
 @dataclass(frozen=True)
 class Exploration:
@@ -129,6 +138,8 @@ class Plan(Shown):
         """What the status means and what to change."""
         if self.objective is not None:
             return STATUS_OBJECTIVE[self.status]
+        if self.explored is not None:
+            return STATUS_SEARCHED[self.status]
         return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
 
     def __repr__(self) -> str:

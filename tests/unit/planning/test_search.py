@@ -201,6 +201,7 @@ def test_a_search_that_is_stopped_has_bounds(fallback, monkeypatch):
     monkeypatch.undo()
     assert plan.status == "gap_not_reached" and "stopped for the time limit" in " ".join(plan.notes)
     assert plan.lower <= whole.cvar <= plan.upper and plan.explored.expanded <= 11
+    assert "more time or memory" in plan.message and "heuristic" in plan.message and "fallback=" in plan.message
     if fallback is None:
         assert plan.upper == math.inf and math.isnan(plan.cvar) and "fallback=" in " ".join(plan.notes)
     else:
@@ -241,6 +242,7 @@ def test_ctrl_c_returns_the_best_plan_so_far():
 
     plan = prudent.search(100, interrupting, 0.1, heuristic=lambda s: abs(s) * 1.0, fallback=9000)
     assert plan.status == "interrupted" and 0 < plan.lower < plan.upper < math.inf
+    assert "heuristic" in plan.message and "fallback=" in plan.message and "checkpoint" not in plan.message
 
 
 @pytest.mark.parametrize(("fallback", "upper"), [(10**7, 10**7), (lambda state: -1, math.inf)])
