@@ -79,6 +79,7 @@ class PartialModel:
             )
         if self.goals is not None:
             self._problems.extend(goal_problem(state, bool(options), state in self.goals))
+            options = {} if state in self.goals else options
         if only is not None and options:
             if not isinstance(only, Hashable) or only not in options:
                 self._refuse_fallback(number, only, list(options))

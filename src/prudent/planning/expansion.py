@@ -101,16 +101,18 @@ class Expansion:
     def _meet(self, number: int, behind: float) -> None:
         """Note a state that is met for the first time."""
         partial = self.partial
-        h = 0.0
-        if self.heuristic is not None and not (partial.goals is not None and partial.is_goal(number)):
+        h, named = 0.0, partial.goals is not None and partial.is_goal(number)
+        if named:
+            partial.expand(number)  # it may not have actions
+        elif self.heuristic is not None:
             h = _as_bound(self.heuristic(partial.states[number]), partial.states[number])
             if h == math.inf:
                 self.hopeless.add(number)
-        if self.dead_end_cost is not None and not (partial.goals is not None and partial.is_goal(number)):
+        if self.dead_end_cost is not None and not named:
             h = min(h, self.dead_end_cost)
         self.bound.append(h)
         self.behind.append(behind)
-        if h < math.inf and not (partial.goals is not None and partial.is_goal(number)):
+        if h < math.inf and not named:
             heappush(self.nearest, (behind + h, number))
 
     @property

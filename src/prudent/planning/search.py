@@ -275,6 +275,8 @@ class _Search:
             if limits.stop or self.known.known_bytes > limits.memory:
                 return
             if partial.is_goal(number):
+                if not partial.is_expanded(number):  # it may not have actions
+                    partial.expand(number)
                 continue
             action = fallback(partial.states[number])
             if not partial.is_expanded(number):

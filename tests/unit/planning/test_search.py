@@ -55,17 +55,23 @@ def _grid(state, kind):
     return {name: [(0.8, to, 1), (0.2, state if kind == "chance" else to, 1)] for name, to in moves.items()}
 
 
-def test_goals_that_are_named_are_not_expanded():
-    asked = []
-
-    def actions(state):
-        asked.append(state)
-        return street(state)
-
-    assert prudent.search(3, actions, 0.5, goals=[0]).status == "optimal"
-    assert 0 not in asked
+def test_goals_that_are_named_are_those_without_actions():
+    named = prudent.search(3, street, 0.5, goals=[0])
+    assert named.status == "optimal" and named.cvar == prudent.search(3, street, 0.5).cvar
     with pytest.raises(prudent.ModelError, match="state 0 has no actions and is not among the goals"):
-        prudent.search(3, actions, 0.5, goals=["home"])
+        prudent.search(3, street, 0.5, goals=["home"])
+
+
+@pytest.mark.parametrize("start", [0, 3])
+def test_a_goal_that_has_actions_is_refused_as_in_build(start):
+    def endless(state):
+        return {step: [(1, (state + step) % 9, 1)] for step in (-1, 1)}
+
+    with pytest.raises(prudent.ModelError) as built:
+        prudent.build(start, endless, goals=[0])
+    with pytest.raises(prudent.ModelError) as searched:
+        prudent.search(start, endless, 0.5, goals=[0])
+    assert str(searched.value) == str(built.value) == "goal 0 has actions; a goal absorbs: give it none"
 
 
 def test_states_that_cannot_reach_a_goal_are_avoided_or_have_a_price():
