@@ -216,6 +216,33 @@ def test_what_is_wrong_is_said_at_once(change, message):
         prudent.study(**asked)
 
 
+class Road:
+    """Something that a model is made from."""
+
+    def __init__(self, length):
+        self.length = length
+
+
+class NamedRoad(Road):
+    def __repr__(self):
+        return f"NamedRoad({self.length})"
+
+
+def along(road):
+    return chain(road.length)
+
+
+def test_what_is_kept_must_be_told_again_in_another_run(tmp_path):
+    asked = {"alphas": [0.5], "workers": 1, "keep": tmp_path / "rows.jsonl"}
+    for road in (Road(1), [Road(1)], chain):
+        with pytest.raises(prudent.PrudentError, match=r"grid\['road'\] has .* at 0x.*; give its class a __repr__"):
+            prudent.study(along, {"road": [road]}, **asked)
+    assert not asked["keep"].exists()
+    assert prudent.study(along, {"road": [Road(1)]}, **asked | {"keep": None}).failed == ()
+    first, again = (prudent.study(along, {"road": [NamedRoad(1)]}, **asked).rows[0] for _ in range(2))
+    assert first["seconds"] == again["seconds"]  # it was not solved again
+
+
 def no_more_than(most):
     """A model that costs 1, or 2 without a limit."""
     return prudent.build(0, {0: {"go": [(1, 1, 2 if most is None else 1)]}})
