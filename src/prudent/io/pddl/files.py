@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from prudent.errors import PrudentError, naming
 from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["line_of", "parsed", "read"]
+__all__ = ["line_of_action", "parsed", "read"]
 
 NAMED = re.compile(r"\([^()]+\)|'[^']+'|\?[\w-]+")
 """What a complaint may name: an atom, a name in quotes, a variable."""
@@ -29,10 +29,21 @@ def parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     with naming(path):
         text = _text(domain)
         found = read(lambda: parse_domain(LookaheadStreamer(tokenize(text))))
+        for action in found.actions:
+            if _nested(action.effect):
+                raise PrudentError(
+                    f"line {line_of_action(text, action.name)}: action {action.name} has a probabilistic effect within "
+                    "another; make them one, and multiply their probabilities"
+                )
     content = read_bytes(problem)
     with naming(problem):
         more = _text(content)
         asked = read(lambda: parse_problem(LookaheadStreamer(tokenize(more))))
+        if asked.goal_reward is not None:
+            raise PrudentError(
+                f"line {line_of(more, ':goal-reward')}: :goal-reward is not a cost, and every run ends in a goal; "
+                "leave it out, and state costs as what actions add to (total-cost)"
+            )
     for action in found.actions:
         if action.precondition is None:  # it can always be done; plado expects it to be said
             action.precondition = Truth()
@@ -77,6 +88,19 @@ def line_of(text: str, pattern: str) -> int:
     """Return the line in which a pattern begins, counted from 1; 0 if there is none."""
     found = re.search(pattern, text, re.IGNORECASE)
     return 0 if found is None else text.count("\n", 0, found.start()) + 1
+
+
+def line_of_action(text: str, name: str) -> int:
+    """Return the line of a domain in which an action begins."""
+    return line_of(text, rf"\(\s*:action\s+{re.escape(name)}(?![\w-])")
+
+
+def _nested(effect: Any, inside: bool = False) -> bool:
+    """Return whether an effect has a probabilistic one within another, which plado cannot take apart."""
+    outcomes = getattr(effect, "outcomes", ())
+    parts = [each.effect for each in outcomes] or getattr(effect, "effects", None) or [getattr(effect, "effect", None)]
+    within = inside or bool(outcomes)
+    return (inside and bool(outcomes)) or any(_nested(part, within) for part in parts if part is not None)
 
 
 def _text(content: bytes) -> str:

@@ -4,7 +4,6 @@ A state is the list of its facts.  Costs are what actions add to ``total-cost``,
 action.  Runs end in states where the problem's goal holds; a state without actions that is none is a dead end.
 """
 
-import re
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from prudent.errors import PrudentError, naming
-from prudent.io.pddl.files import line_of, parsed, read
+from prudent.io.pddl.files import line_of_action, parsed, read
 from prudent.io.pddl.relaxed import Relaxed
 from prudent.models.build import build
 from prudent.models.ssp import SSP
@@ -101,6 +100,8 @@ class Problem:
                             if each.condition.evaluate(place, facts):
                                 effects.append(each.effect.instantiate(place, state))
                     options.append((chance.evaluate((*ground, *some), state.fluents), effects))
+                if (least := min((chance for chance, _ in options), default=0)) < 0:
+                    self._refuse(number, ground, f"has the probability {float(least):g}; it must lie between 0 and 1")
                 rest = 1 - sum(chance for chance, _ in options)
                 if rest < 0:
                     self._refuse(number, ground, "has probabilities above 1 in all; they must add up to at most 1")
@@ -140,7 +141,7 @@ class Problem:
 
     def _refuse(self, number: int, ground: tuple[int, ...], what: str) -> NoReturn:
         """Refuse an action, with the line of the domain where it stands."""
-        line = line_of(self._text, rf"\(\s*:action\s+{re.escape(self.task.actions[number].name)}(?![\w-])")
+        line = line_of_action(self._text, self.task.actions[number].name)
         raise PrudentError(f"line {line}: {self.task.dump_action(number, ground)} {what}")
 
 

@@ -23,6 +23,15 @@ pytest.importorskip("plado")
         (("?x - place) :pre", "?x - plaice) :pre"), "Type 'plaice' is not defined, in line 10 of delivery.pddl"),
         (("(increase (total-cost) 1)", "(decrease (total-cost) 1)"), r"line 10: \(take p b\) lowers total-cost, by 1"),
         (("probabilistic 0.9", "probabilistic 1.9"), r"line 10: \(take p b\) has probabilities above 1 in all"),
+        (("probabilistic 0.9", "probabilistic -0.9"), r"line 10: \(take p b\) has the probability -0.9; it must lie"),
+        (
+            ("(held ?p) (not", "(held ?p) (probabilistic 0.5 (wet)) (not"),
+            "line 10: action take has a probabilistic effect within another; make them one",
+        ),
+        (
+            ("0.25 (wet)", "0.25 (when (wet) (probabilistic 0.5 (wet)))"),
+            "line 7: action go has a probabilistic effect within another; make them one",
+        ),
         (("(define (domain delivery)", ""), "':requirements' in line 3"),
         (("(wet))", "(wet)"), "':functions' in line 6"),
     ],
@@ -34,6 +43,13 @@ def test_a_wrong_file_is_refused_with_line_and_remedy(tmp_path, capfd, change, t
     with pytest.raises(prudent.PrudentError, match=rf"delivery.pddl.*({told})"):
         prudent.load(domain, problem=problem)
     assert capfd.readouterr().out == ""
+
+
+def test_a_reward_for_the_goal_is_refused(tmp_path):
+    domain, problem = delivery(tmp_path, "ab", "p")
+    problem.write_text(problem.read_text().replace("(:metric", "\n(:goal-reward 100) (:metric"))
+    with pytest.raises(prudent.PrudentError, match=r"problem.pddl: line 2: :goal-reward is not a cost.*; leave it out"):
+        prudent.load(domain, problem=problem)
 
 
 def test_an_action_without_precondition_can_always_be_done(tmp_path):
