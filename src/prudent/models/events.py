@@ -214,13 +214,27 @@ class _Events:
         event, probability = self.event[entry], self.chance[entry]
         who = tuple(np.repeat(part[place], size) for part in at)
         what = tuple(np.repeat(part, size) for part in np.unravel_index(action, self.actions))
-        answer = self.step(who if len(who) > 1 else who[0], what if len(what) > 1 else what[0], event)
+        for part in (*who, *what, event):
+            part.flags.writeable = False  # messages name the states and actions that they hold
+        answer = self._answer(who, what, event)
         successor, cost = self._checked(answer, who, what, event)
         owner, successor, cost, probability = merge_outcomes(
             np.repeat(np.arange(len(action)), size), successor, cost, probability
         )
         count = size if len(owner) == len(event) else np.bincount(owner, minlength=len(action))
         return _Rows(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
+
+    def _answer(self, who: Parts, what: Parts, event: IntArray) -> Any:
+        """Return what the step function answers; refuse one that changes its arguments."""
+        try:
+            return self.step(who if len(who) > 1 else who[0], what if len(what) > 1 else what[0], event)
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            raise PrudentError(
+                f"step changes its arguments, which are read-only ({error}); let it change a copy, such as "
+                "state = state + 1 in place of state += 1"
+            ) from error
 
     def _checked(self, answer: Any, who: Parts, what: Parts, event: IntArray) -> tuple[IntArray, FloatArray]:
         """Return the successors' numbers and the costs from what the step function answers."""

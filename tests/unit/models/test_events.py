@@ -112,6 +112,22 @@ def test_actions_that_are_not_allowed_are_left_out_and_the_others_keep_their_nam
     assert named.action_names == ("x", "z", "y", "z")
 
 
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_step_that_changes_its_arguments_is_refused(which):
+    def step(*given):
+        given[which][:] += 1
+        return given[0], 1.0
+
+    with pytest.raises(prudent.PrudentError, match=r"step changes its arguments, .*; let it change a copy"):
+        prudent.from_events(3, 2, [0.5, 0.5], step, goals=[2])
+
+    def wrong(*given):
+        raise ValueError("no such road")
+
+    with pytest.raises(ValueError, match="no such road"):
+        prudent.from_events(3, 2, [0.5, 0.5], wrong)
+
+
 def to(after, cost=1.0):
     return lambda s, a, e: (after, cost)
 
