@@ -29,8 +29,9 @@ from prudent.runtime.limits import Limits, in_force
 
 __all__ = ["Expansion", "Heuristic"]
 
-STATE_BYTES, OUTCOME_BYTES = 400, 120
-"""About what a state met and an outcome known take in memory, names, numbers and arrays for a solve together."""
+STATE_BYTES, OUTCOME_BYTES = 1000, 350
+"""About what a state met and an outcome known take in memory at most: here, in the model that was solved last, and in
+the one that is being solved, its tables aside."""
 
 TOO_HIGH = 1e-9
 """How far above the least expected cost a heuristic may be, relative to its size: rounding errors of its own."""

@@ -15,6 +15,7 @@ expanded, with more of what lies near, so that the next solve is worth while; an
 :class:`~prudent.results.plan.Exploration` counts them.
 """
 
+import gc
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ from prudent.planning.plans import plan_of
 from prudent.planning.refine import Stage
 from prudent.planning.solve import run_method
 from prudent.policies.distribution import check_alpha
-from prudent.results.decisions import pairs_met
+from prudent.results.decisions import states_met
 from prudent.results.plan import Exploration, Plan
 from prudent.results.visits import times_played
 from prudent.runtime.limits import Limits, Stopped
@@ -44,6 +45,9 @@ __all__ = ["search"]
 
 GROWTH, AT_LEAST = 0.25, 32
 """Before the next solve, so much more is expanded, relative to what was expanded before; and so many states."""
+
+SCARCE = 0.25
+"""Where what is known takes more than this share of the memory, models solved before are given up at once."""
 
 
 def search(
@@ -101,6 +105,8 @@ def search(
         How far apart the bounds may be, as in :func:`prudent.solve`.
     step, memory, time_limit, threads, device : optional
         As in :func:`prudent.solve`; both limits count exploring, too, and return the best plan and bounds so far.
+        The limit on memory is for what is explored and for solving it, by estimates: they may be off by a factor of
+        2.  Python with its libraries takes about 200 MB besides.
     name : str
         What messages and reports call the model.
 
@@ -197,14 +203,21 @@ class _Search:
         return self.job.limits.stop or ("memory" if self.known.known_bytes > share * self.job.limits.memory else "")
 
     def _solved(self, model: SSP, limits: Limits) -> Stage[Solution]:
+        """Solve a model in the memory that is left."""
+        known, memory = self.known.known_bytes, limits.memory
+        if known > SCARCE * memory:
+            gc.collect()  # they refer to themselves, by what is known of them
         self.solves += 1
-        return run_method(replace(self.job, model=model, limits=limits), "exact", exact)
+        limits.memory = max(memory - known, memory // 2)  # not in a copy: Ctrl-C reaches these limits
+        try:
+            return run_method(replace(self.job, model=model, limits=limits), "exact", exact)
+        finally:
+            limits.memory = memory
 
     def _tips(self, stage: Stage[Solution]) -> list[int]:
         """Return the states that the plan meets and that were not expanded; if there are none, those in doubt."""
         policy, partial = stage.found.policy, self.partial
-        met = np.zeros(policy.prepared.n_states, dtype=bool)
-        met[pairs_met(policy)[0] // (policy.level + 1)] = True
+        met = states_met(policy)
         inside = policy.prepared.members.state_of[: len(partial.states)]
         number = np.flatnonzero((inside >= 0) & met[inside]).tolist()
         tips = [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]

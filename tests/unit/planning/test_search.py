@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+import tracemalloc
 
 import pytest
 
@@ -256,3 +257,16 @@ def test_memory_ends_a_search_and_a_fallback_that_goes_too_far(fallback, upper):
     plan = prudent.search(10**6, street, 0.5, memory="200kB", fallback=fallback)
     assert plan.status == "gap_not_reached" and "memory" in " ".join(plan.notes)
     assert plan.explored.met < 1000 and 0 < plan.lower < plan.upper and plan.upper >= upper
+
+
+@pytest.mark.parametrize("actions", [street, lambda state: _grid(state, "chance")])
+def test_memory_counts_what_is_explored_and_solved(actions):
+    start, limit = (10**6 if actions is street else (2000, 2000)), 4 * 10**6
+    prudent.search(start, actions, 0.5, memory=limit)  # kernels are loaded
+    tracemalloc.start()
+    try:
+        plan = prudent.search(start, actions, 0.5, memory=limit)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "stopped where 4 MB of memory" in " ".join(plan.notes) and limit / 2 < peak < 2 * limit
