@@ -105,8 +105,9 @@ def search(
         How far apart the bounds may be, as in :func:`prudent.solve`.
     step, memory, time_limit, threads, device : optional
         As in :func:`prudent.solve`; both limits count exploring, too, and return the best plan and bounds so far.
-        The limit on memory is for what is explored and for solving it, by estimates: they may be off by a factor of
-        2.  Python with its libraries takes about 200 MB besides.
+        The limit on memory is for what is explored and for the tables of a solve, by estimates.  Python with its
+        libraries takes about 200 MB besides; where plans look at hundreds of budgets, following them takes several
+        times the tables, too.
     name : str
         What messages and reports call the model.
 
