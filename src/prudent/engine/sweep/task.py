@@ -21,6 +21,7 @@ from prudent.kernels.sweep import Aims, Base, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
+from prudent.runtime.ranks import Ranks
 
 __all__ = [
     "AT_FIRST",
@@ -72,6 +73,7 @@ class Task:
     tie: float = TIE
     levels: float = np.inf  # about how many levels will be swept at most
     device: Device | None = None  # what to sweep on; None: the CPU
+    ranks: Ranks | None = None  # the processes that share the sweep; None: this one alone
 
     @cached_property
     def first_choice(self) -> NDArray[Any]:
