@@ -140,26 +140,26 @@ class Ranks:
 
     def lead(self, work: Callable[[], T]) -> T:
         """Do work on rank 0 in which the others follow; what the user can mend, and Ctrl-C, is raised on all."""
+        error: BaseException | None = None
         try:
             found = work()
-        except (PrudentError, KeyboardInterrupt) as error:
-            self.tell(("end", str(error), isinstance(error, KeyboardInterrupt)))
-            self.close()
-            raise
+        except (PrudentError, KeyboardInterrupt) as raised:
+            error = raised
         except BaseException:
             with self.at_once():
                 raise
-        self.tell(("end", "", False))
-        self.close()
+        with self.at_once():
+            self.tell(("end", error))
+            self.close()
+        if error is not None:
+            raise error
         return found
 
-    def part(self, message: str, interrupted: bool) -> None:
+    def part(self, error: BaseException | None) -> None:
         """End as rank 0 has said that it ends."""
         self.close()
-        if interrupted:
-            raise KeyboardInterrupt
-        if message:
-            raise PrudentError(message)
+        if error is not None:
+            raise error
 
     def at_once(self) -> AbstractContextManager[None]:
         """Let an error inside, which the other ranks do not have, end the whole job."""
@@ -186,8 +186,8 @@ def on_first(comm: Any, make: Callable[[], T]) -> T:
         return make()
     if ranks.rank == 0:
         return ranks.lead(make)
-    _, *how = ranks.hear()
-    ranks.part(*how)
+    _, error = ranks.hear()
+    ranks.part(error)
     return cast(T, None)
 
 

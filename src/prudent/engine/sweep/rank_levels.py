@@ -179,8 +179,8 @@ class RankLevelSweep(RankSweep, LevelSweep):
         """Resume from packed arrays, or from the kept result of a finished sweep."""
         alone = LevelSweep(self.task)  # it says whether they fit
         alone.resume(kept)
-        self.ranks.tell(("_take_over",))
         with self.ranks.at_once():
+            self.ranks.tell(("_take_over",))
             chosen, lost = alone._free.workspace.chosen, np.array([alone._lost_each])
             self._take_over({"chosen": chosen, **kept, "lost": lost})
 

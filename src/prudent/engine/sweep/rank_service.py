@@ -25,8 +25,8 @@ def follow(ranks: Ranks, threads: object) -> None:
     ranks.threads = own
     with _deaf(), in_force(Limits(ranks.memory, threads=own)):
         while True:
-            order, *arguments = ranks.hear()
             with ranks.at_once():
+                order, *arguments = ranks.hear()
                 if order == "end":
                     break
                 if order == "begin":

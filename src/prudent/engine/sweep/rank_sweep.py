@@ -47,8 +47,8 @@ class RankSweep(Backend):
             self.task = replace(self.task, threads=self.ranks.threads)
             for layout in self.layouts:  # while the others sleep
                 layout(self.task.prepared)
-            self.ranks.tell(("begin", type(self).__name__))
             with self.ranks.at_once():
+                self.ranks.tell(("begin", type(self).__name__))
                 shared_task(type(self), self.ranks, self.task)
 
     def _collected(self, mine: NDArray[Any], shapes: list[tuple[int, ...]]) -> list[NDArray[Any]]:
@@ -73,9 +73,9 @@ def together(method: Method) -> Method:
 
     @wraps(method)
     def called(self: RankSweep, *arguments: Any) -> Any:
-        if self.ranks.rank == 0:
-            self.ranks.tell((method.__name__, *arguments))
         with self.ranks.at_once():
+            if self.ranks.rank == 0:
+                self.ranks.tell((method.__name__, *arguments))
             return method(self, *arguments)
 
     return cast(Method, called)

@@ -29,8 +29,8 @@ from prudent.engine.sweep.tile_layout import Tiling, tiling_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.runtime.ranks import Ranks
-from threads_as_ranks import on_ranks, same
+from prudent.runtime.ranks import Ranks, on_first
+from threads_as_ranks import Comm, on_ranks, same
 
 MODELS = {
     "betting": lambda: prudent.domains.betting_game(stages=4, cap=30),
@@ -229,6 +229,12 @@ def test_what_can_be_mended_and_ctrl_c_are_raised_on_all_ranks():
     for found in on_ranks(2, lambda comm: prudent.solve(model, 0.1, device="gpu", comm=comm)):
         assert isinstance(found, prudent.PrudentError) and "they sweep on CPUs: leave out one" in str(found)
 
+    def refused():
+        raise prudent.ModelError(["one problem", "another"])
+
+    for found in on_ranks(2, lambda comm: on_first(comm, refused)):
+        assert isinstance(found, prudent.ModelError) and len(found.problems) == 2
+
     def interrupted(ranks):
         raise KeyboardInterrupt
 
@@ -245,6 +251,24 @@ def test_an_error_on_one_rank_ends_all(monkeypatch, capfd):
     found = on_ranks(2, lambda comm: prudent.solve(prudent.domains.betting_game(stages=4), 0.1, comm=comm, threads=1))
     assert [type(each).__name__ for each in found] == ["Ended", "MemoryError"]
     assert "rank 1 had an error, which ends all ranks" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("order", ["begin", "_advance", "end"])
+def test_ctrl_c_once_others_were_told_to_work_ends_all(order, monkeypatch):
+    """Else they would wait for rank 0."""
+    tell = Ranks.tell
+
+    def broken_off(ranks, what):
+        tell(ranks, what)
+        if what[0] == order:
+            monkeypatch.setattr(Ranks, "tell", tell)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ranks, "tell", broken_off)
+    aborted = []
+    monkeypatch.setattr(Comm, "Abort", lambda comm, code: (aborted.append(code), comm._hub.ended.set()))
+    on_ranks(2, lambda comm: prudent.solve(prudent.domains.betting_game(stages=4), 0.1, comm=comm, threads=1))
+    assert aborted[0] == 130
 
 
 def test_a_communicator_is_one_of_mpi4py():
