@@ -39,6 +39,11 @@ class CommonMemory:
     def __init__(self, comm: Any, counters: NDArray[np.int64]) -> None:
         self._comm, self._counters, self._met = comm, counters, 0
 
+    @property
+    def room(self) -> int:
+        """How many bytes more there is room for."""
+        return int(_room())
+
     def zeros(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
         """Return an array; all ranks call it.  Memory that is not written to is not taken."""
         kind = np.dtype(dtype)

@@ -111,7 +111,7 @@ class Limits:
         available = available_memory() if ranks is None else ranks.memory
         most = int(0.8 * available) if memory is None else in_bytes(memory)
         if ranks is not None and ranks.near is not None:
-            most *= ranks.size  # what each may take, as they have it together
+            most = min(most * ranks.size, ranks.near.room)  # what each may take, as they have it together
         if threads is None:
             threads = own_cores(ranks)
         elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:

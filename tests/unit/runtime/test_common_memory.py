@@ -64,6 +64,7 @@ def test_more_than_there_is_room_for_is_refused(monkeypatch):
         memory = common_memory(comm, 0)
         memory.meet()
         monkeypatch.setattr(module, "_room", lambda: 1000.0)
+        assert memory.room == 1000
         return memory.zeros(1000)
 
     for found in on_ranks(2, work):

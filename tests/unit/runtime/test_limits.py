@@ -25,8 +25,10 @@ def test_ranks_share_the_cores_that_they_are_bound_to(sharing, own, monkeypatch)
 
 
 def test_memory_is_for_each_rank_and_near_ranks_have_it_together():
-    ranks = SimpleNamespace(here=4, size=4, sharing=4, memory=10**9, near=object())
+    ranks = SimpleNamespace(here=4, size=4, sharing=4, memory=10**9, near=SimpleNamespace(room=10**10))
     assert Limits.of("1GB", None, ranks=ranks).memory == 4 * 10**9
+    ranks.near.room = 3 * 10**9  # where common memory is has less
+    assert Limits.of("1GB", None, ranks=ranks).memory == 3 * 10**9
 
 
 def test_ranks_sweep_on_cpus():

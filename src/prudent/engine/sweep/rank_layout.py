@@ -19,7 +19,10 @@ from prudent.kernels.sweep import Places, Turns
 from prudent.models.rows import IntArray, offsets
 from prudent.runtime.ranks import Ranks
 
-__all__ = ["Share", "Stretch", "share_of"]
+__all__ = ["Share", "Stretch", "board_levels", "share_of"]
+
+BOARD = 2**26
+"""The most bytes of a board on which ranks of one machine show their values, unless one level has more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,8 @@ def share_of(prepared: Prepared, ranks: Ranks) -> Share:
     goal = np.diff(whole.places.action_start) == 0
     foreign = places.cost[np.append(np.zeros(len(own), dtype=bool), ~goal[rim])[places.successor]]
     levels = min(ranks.listed(int(foreign.min(initial=prepared.cost_range[1]))))
+    if levels > 0 and ranks.near is not None:
+        levels = board_levels(prepared, levels)
     begins = offsets([end - begin for begin, end in ranges])
     number = np.full(prepared.n_states, -1)
     number[own] = np.arange(len(own))
@@ -98,6 +103,11 @@ def share_of(prepared: Prepared, ranks: Ranks) -> Share:
     turns = stretches[0].turns or whole.turns
     layout = replace(whole, turns=turns, places=places, action=action, start=start)
     return Share(layout, own, rim, len(own) + np.flatnonzero(goal[rim]), stretches, max(levels, 1))
+
+
+def board_levels(prepared: Prepared, levels: int) -> int:
+    """Return how many of some levels, of up to three values for each state, a board has room for."""
+    return max(min(levels, BOARD // (24 * prepared.n_states)), 1)
 
 
 def _cuts(places: Places, sections: Sections, size: int) -> list[IntArray]:

@@ -222,6 +222,30 @@ def test_what_the_tables_of_ranks_take(which, near):
     assert (sizes[0] > sizes[1]) == (not near)  # of one rank; or of all together, some of whose values are the same
 
 
+def test_what_ranks_of_one_machine_take_together(near, monkeypatch):
+    def actions(s):
+        return {"on": [(0.5, (s + 1) % 200, 33), (0.3, (s * 7) % 200, 34), (0.2, 200, 2)]} if s < 200 else {}
+
+    sweeps, begin = [], RankLevelSweep.__post_init__
+    monkeypatch.setattr(RankLevelSweep, "__post_init__", lambda sweep: (begin(sweep), sweeps.append(sweep))[0])
+    monkeypatch.setitem(MODELS, "far", lambda: prudent.build(0, actions))
+
+    def work(ranks):
+        sweep = swept(task_for("far", ranks=ranks), RankLevelSweep)
+        return sweep_bytes(sweep.task.prepared, sweep.done, ranks=ranks)
+
+    foreseen = led(2, work)
+    own = sum(sweep.table.nbytes for sweep in sweeps)
+    assert own + sweeps[0]._choice.nbytes + sweeps[0]._boards.nbytes <= foreseen if near else own <= 2 * foreseen
+    monkeypatch.setattr("prudent.engine.sweep.estimate.AT_FIRST", 10)
+    assert not near or led(2, work) - foreseen >= sweeps[0].done * 201  # actions are copied as they grow
+    if near:
+        assert sweeps[0].share.levels == 33
+        monkeypatch.setattr("prudent.engine.sweep.rank_layout.BOARD", 24 * 201 * 4)
+        led(2, work)
+        assert sweeps[-1].share.levels == 4
+
+
 def test_what_can_be_mended_and_ctrl_c_are_raised_on_all_ranks():
     model = prudent.domains.figure_2()
     for found in on_ranks(3, lambda comm: prudent.solve(model, 7, comm=comm)):
