@@ -1,13 +1,12 @@
 """Memory that all ranks of one machine see.
 
-It is a file in memory that has no name any longer once all ranks have opened it, so that nothing is left of it,
-whatever ends them.
+It is a file in memory that never has a name, so that nothing is left of it, whatever ends them: the others open what
+rank 0 has open.
 """
 
 import mmap
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -94,25 +93,33 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 def _mapped(comm: Any, size: int, room: float) -> NDArray[np.uint8] | None:
     """Return bytes that all ranks see; None if some cannot, or rank 0 finds less room."""
-    path, handle, memory = "", -1, None
+    told, handle, memory = None, -1, None
     first = comm.Get_rank() == 0
     if first and _room() >= room:
-        handle, path = tempfile.mkstemp(prefix="prudent-", dir=FOLDER)
+        handle = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR, 0o600)
         os.ftruncate(handle, size)
-    path = comm.bcast(path, root=0)
+        told = f"/proc/{os.getpid()}/fd/{handle}", _identity(handle)
+    told = comm.bcast(told, root=0)
     try:
-        if path:
-            handle = handle if first else os.open(path, os.O_RDWR)
-            memory = np.frombuffer(mmap.mmap(handle, size), dtype=np.uint8)
+        if told is not None:
+            handle = handle if first else os.open(told[0], os.O_RDWR)
+            if _identity(handle) == told[1]:  # else processes are numbered apart
+                memory = np.frombuffer(mmap.mmap(handle, size), dtype=np.uint8)
     except OSError:
         pass  # it is on another machine, after all
     finally:
-        if handle >= 0:
+        if handle >= 0 and not first:
             os.close(handle)
     seen = all(comm.allgather(memory is not None))
-    if first and path:
-        os.unlink(path)
+    if first and handle >= 0:
+        os.close(handle)
     return memory if seen else None
+
+
+def _identity(handle: int) -> tuple[int, int]:
+    """Return what tells an open file from others."""
+    found = os.fstat(handle)
+    return found.st_dev, found.st_ino
 
 
 def _room() -> float:
