@@ -21,7 +21,7 @@ import prudent
 from large_model import large_model
 from prudent.engine.sweep import bounded
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.rank_lanes import RankLaneSweep
+from prudent.engine.sweep.rank_lanes import LaneLevelSweep, LaneTileSweep
 from prudent.engine.sweep.rank_levels import RankLevelSweep
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.tiles import TileSweep
@@ -60,12 +60,10 @@ class Watch:
             self.settled += sweep.done - done
             window, size = getattr(sweep, "_window", None), 1 if ranks is None else ranks.size
             if window is None:
-                self.table = sweep.table.nbytes
-                if ranks is not None and ranks.near is not None:
-                    self.bytes += len(sweep.share.rim) * sweep.fields * 8 * (sweep.done - done)
+                tables = sweep.table.nbytes
             else:
                 tables = sum(table.nbytes for table in (*window.tables, *window.before))
-                self.table = tables // size if isinstance(sweep, RankLaneSweep) else tables
+            self.table = tables // size if isinstance(sweep, LaneTileSweep | LaneLevelSweep) else tables
             return found
 
         return call
@@ -82,7 +80,7 @@ def measured(model: prudent.SSP | None, comm: MPI.Comm) -> tuple[list[float], li
     """Solve on all ranks of a communicator; return the times of the best of some turns, what ranks noted, the CVaR."""
     sweep, kinds = (
         bounded.budget_sweep,
-        {RankLevelSweep: "_advance", RankLaneSweep: "_advance", RankTileSweep: "_advance"},
+        dict.fromkeys((LaneTileSweep, LaneLevelSweep, RankTileSweep, RankLevelSweep), "_advance"),
     )
     alone = {LevelSweep: "advance", TileSweep: "advance"} if comm.size == 1 else {}
     best: tuple[list[float], list[Watch], float] = [float("inf")], [], 0.0

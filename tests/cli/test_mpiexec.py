@@ -134,7 +134,7 @@ LONG = f"""
 import os, sys, time
 import prudent.io.checkpoint
 from prudent.apps.cli.main import main
-from prudent.engine.sweep.rank_lanes import RankLaneSweep
+from prudent.engine.sweep.rank_lanes import LaneTileSweep
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 
 def slow(kind):
@@ -150,7 +150,7 @@ def slow(kind):
     kind._advance = advance
 
 prudent.io.checkpoint.EVERY = 0.0
-slow(RankLaneSweep)
+slow(LaneTileSweep)
 slow(RankTileSweep)
 main(["solve", "betting-game", "--alpha", "0.2", "--threads", "1", "--json", *sys.argv[1:]])
 """

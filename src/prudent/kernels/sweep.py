@@ -22,9 +22,6 @@ from prudent.kernels.team import draw, finish, wait_for
 AHEAD = np.uint64(64)
 """How many outcomes ahead values are fetched: about as many as are added up while one comes from memory."""
 
-TAKEN = 2**14
-"""Rows that a thread copies at a time."""
-
 FAST = {"contract"}
 """Fused multiply-adds round once where two steps round twice."""
 
@@ -314,18 +311,6 @@ def settle_block(places, free, terms, tie, aims, b, block, values, choice):
         for i in range(begin, end):
             s = arcs.block_state[i]
             choice[places.column[places.place[s]]] = chosen[s] - arcs.action_start[s]
-
-
-@njit(cache=True, nogil=True)
-def take_rows(counters, source, at, target):
-    """Copy the rows ``at`` of a table: one thread's share."""
-    while True:
-        begin = draw(counters) * TAKEN
-        if begin >= len(at):
-            return
-        for i in range(begin, min(begin + TAKEN, len(at))):
-            for field in range(source.shape[1]):
-                target[i, field] = source[at[i], field]
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,6 @@ from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
 from prudent.engine.sweep.device_tiles import TILE
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.rank_layout import board_levels
 from prudent.engine.sweep.task import AT_FIRST, BOTH, EXCESS, PLAN, TIE, Task
 from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
@@ -65,22 +64,19 @@ def sweep_bytes(
 ) -> int:
     """Return the memory that a sweep of so many levels takes, without the model's.
 
-    If ranks share it: on rank 0, which has the actions of all in the end; on one machine, for all ranks together.  With
-    cycles, a rank has values of its own states and of states that these look at, at most one for each outcome; on one
-    machine, they have two boards.
+    If ranks share it: on one machine, for all of them together; on several, on rank 0, which has the actions of all in
+    the end.  With cycles, it has values of its own states and of states that these look at, at most one for each
+    outcome.
     """
     values = max(backend.table_bytes(prepared, levels, aims, keep=keep) for backend in BACKENDS)
     kind = np.dtype(choice_type(prepared))
     pairs = prepared.n_states * (levels + 1) if aims.plan else 0
     copies = 2.0 if pairs > AT_FIRST else 1.0  # a long table may be copied as it grows
-    if ranks is not None and not keep:
-        shared = LevelSweep.table_bytes(prepared, levels, aims, keep=keep)
-        shared = int(shared * min(1 + len(prepared.cost) / prepared.n_states, ranks.size))  # what all ranks have
-        if ranks.near is None:
-            copies = 1 + 1 / ranks.size  # its share, and the whole
-            values = values if tiling_of(prepared) is not None or prepared.between else shared // ranks.size
-        elif shared > 0:
-            values = max(values, shared + 48 * prepared.n_states * board_levels(prepared, prepared.cost_range[1]))
+    if ranks is not None and ranks.near is None and not keep:
+        copies = 1 + 1 / ranks.size  # its share, and the whole
+        if tiling_of(prepared) is None and not prepared.between:
+            whole = LevelSweep.table_bytes(prepared, levels, aims, keep=keep)
+            values = int(whole * min((1 + len(prepared.cost) / prepared.n_states) / ranks.size, 1))
     return values + int(copies * pairs * kind.itemsize) + PER_LEVEL * (levels + 1)
 
 

@@ -1,7 +1,7 @@
-"""The backend that sweeps in tiles on several ranks of one machine: models without cycles.
+"""The backends that sweep on several ranks of one machine, in tiles and level by level.
 
 All ranks see the same tables and draw their parts from the same counters.  So the threads of all of them are lanes of
-one sweep, as those of one process are in :mod:`prudent.engine.sweep.tiles`.
+one sweep, as those of one process are in :mod:`prudent.engine.sweep.tiles` and :mod:`prudent.engine.sweep.levels`.
 """
 
 from collections.abc import Callable
@@ -11,61 +11,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.sweep.rank_sweep import RankSweep, shared, together
-from prudent.engine.sweep.task import Task
+from prudent.engine.sweep.level_layout import level_layout
+from prudent.engine.sweep.levels import LevelSweep
+from prudent.engine.sweep.rank_sweep import RankSweep, together
+from prudent.engine.sweep.task import AT_FIRST, Task
 from prudent.engine.sweep.tile_layout import Tiling, tiling_of
-from prudent.engine.sweep.tile_window import Window
 from prudent.engine.sweep.tiles import TileSweep
-from prudent.kernels.stretches import LANES, Known
+from prudent.engine.values.bellman import free_arcs
+from prudent.kernels.stretches import LANES
+from prudent.kernels.sweep import Workspace
+from prudent.models.rows import FloatArray
 from prudent.runtime.common_memory import CommonMemory
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
-__all__ = ["RankLaneSweep"]
+__all__ = ["LaneLevelSweep", "LaneTileSweep"]
 
 
-@dataclass
-class RankLaneSweep(RankSweep, TileSweep):
-    """A sweep in tiles whose lanes are those of all ranks."""
+class LaneSweep(RankSweep):
+    """A sweep whose lanes are the threads of all ranks of one machine."""
 
-    layouts = (tiling_of,)
+    _threads: list[int]  # of each rank
 
-    def __post_init__(self, layout: Tiling | None) -> None:
-        self._begin()
-        with self.ranks.at_once():
-            found = tiling_of(self.task.prepared)
-            assert found is not None, "it serves only models that are laid out for it"
-            self._lanes = self.ranks.listed(self.task.threads)  # of each rank
-            super().__post_init__(replace(found, shares_rows=True))
-
-    @classmethod
-    def serves(cls, task: Task, levels: float) -> bool:
-        """Return whether there are ranks, on one machine, and a model without cycles."""
-        ranks = task.ranks
-        return ranks is not None and ranks.near is not None and task.prepared.acyclic and TileSweep.serves(task, levels)
+    @property
+    def _lanes(self) -> int:
+        """How many threads may work on it: those of all ranks."""
+        return sum(self._threads)
 
     @property
     def _near(self) -> CommonMemory:
         assert self.ranks.near is not None, "it serves only ranks that have some"
         return self.ranks.near
 
-    def _new_window(self) -> Window:
-        """Return the tables to begin with, which all ranks see."""
-        task, lanes = self.task, sum(self._lanes)
-        return Window(self.tiling, task.most, task.aims.plan, lanes, task.levels, self._near.zeros)
-
-    def _new_known(self) -> Known:
-        """Return what is known before the sweep, as rank 0 finds it."""
-        found: Known = shared(self.ranks, super()._new_known() if self.ranks.rank == 0 else None)
-        return found
-
-    def _zeros(self, shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
-        """Return a table of actions, which all ranks see."""
+    def _zeros(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+        """Return a table that all ranks see."""
         return self._near.zeros(shape, dtype)
+
+    def _given(self, array: NDArray[Any], shape: int | tuple[int, ...]) -> NDArray[Any]:
+        """Return rank 0's array, which has this shape, where all ranks see it once they have met."""
+        found = self._zeros(shape, array.dtype)
+        if self.ranks.rank == 0:
+            found[...] = array
+        return found
 
     def _side_by_side(self, lanes: int, work: Callable[[int], None]) -> None:
         """Do the work of this rank's lanes, while others do that of theirs."""
-        before = sum(self._lanes[: self.ranks.rank])
+        before = sum(self._threads[: self.ranks.rank])
         mine = range(lanes)[before : before + self.task.threads]
         self._near.meet()  # tables may have been lengthened
         if mine:
@@ -78,17 +69,27 @@ class RankLaneSweep(RankSweep, TileSweep):
 
     @together
     def _advance(self, last: int, final: bool) -> None:
-        super().advance(last, final=final)
+        super().advance(last, final=final)  # type: ignore[safe-super]
 
-    @property
-    def _lost_each(self) -> float:
-        """The largest relative increase of U by one choice among actions that tie, on any rank."""
-        return self._most_lost()
 
-    @together
-    def _most_lost(self) -> float:
-        here = max(float(scratch.lost[0]) for scratch in self._scratch)
-        return float(np.max(self.ranks.gathered(here) or [np.nan]))
+@dataclass
+class LaneTileSweep(LaneSweep, TileSweep):
+    """A sweep in tiles whose lanes are those of all ranks: models without cycles."""
+
+    layouts = (tiling_of,)
+
+    def __post_init__(self, layout: Tiling | None) -> None:
+        self._begin()
+        with self.ranks.at_once():
+            found = tiling_of(self.task.prepared)
+            assert found is not None, "it serves only models that are laid out for it"
+            self._threads = self.ranks.listed(self.task.threads)
+            super().__post_init__(replace(found, shares_rows=True))
+
+    @classmethod
+    def serves(cls, task: Task, levels: float) -> bool:
+        """Return whether there are ranks, on one machine, and a model without cycles."""
+        return _near(task) and task.prepared.acyclic and TileSweep.serves(task, levels)
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
@@ -100,9 +101,74 @@ class RankLaneSweep(RankSweep, TileSweep):
         """Let all ranks see what rank 0 has resumed from."""
         window, choice, before = self._window, self._choice, self._window.before
         self.done, self.found = done, np.array(self.ranks.shared(self.found))
-        self._choice, window.before = self._zeros((rows, choice.shape[1]), choice.dtype), [np.zeros(LANES)] * 2
+        self._choice, window.before = self._given(choice, (rows, choice.shape[1])), [np.zeros(LANES)] * 2
         window.hold(levels)
         if self.ranks.rank == 0:
-            self._choice[:] = choice
             for new, old in zip(window.before, before, strict=True):
                 new[: len(old)] = old
+
+
+@dataclass
+class LaneLevelSweep(LaneSweep, LevelSweep):
+    """A sweep level by level whose lanes are those of all ranks: any model."""
+
+    layouts = (level_layout,)
+
+    def __post_init__(self) -> None:
+        super(LevelSweep, self).__post_init__()
+        prepared = self.task.prepared
+        free_arcs(prepared)  # refused where free cycles are too large
+        self._begin()
+        with self.ranks.at_once():
+            self._threads = self.ranks.listed(self.task.threads)
+            self.found = self._given(self.found, self.found.shape)
+            self._open(level_layout(prepared), prepared.n_states)
+
+    @classmethod
+    def serves(cls, task: Task, levels: float) -> bool:
+        """Return whether there are ranks, on one machine; where all values are kept, rank 0 sweeps alone."""
+        return _near(task) and not task.keep
+
+    def _workspace(self) -> Workspace:
+        """Return a workspace in which all ranks see the actions in free cycles, from which solving them begins."""
+        own = self.task.workspace()
+        return own._replace(chosen=self._given(own.chosen, own.chosen.shape))
+
+    def _longer(self, table: FloatArray, size: int) -> FloatArray:
+        """Return a table of at least so many numbers; each rank copies its part."""
+        if size <= len(table):
+            return table
+        longer, ranks = self._zeros(size), self.ranks
+        part = slice(len(table) * ranks.rank // ranks.size, len(table) * (ranks.rank + 1) // ranks.size)
+        longer[part] = table[part]
+        return longer
+
+    def _lengthen_actions(self, last: int) -> None:
+        """Make room for the actions of the levels before ``last``."""
+        if (size := last * self._columns) > len(self._choice):
+            # Memory that is not written to is not taken, so the table may begin long.
+            enough = min(self.task.most + 1, max(AT_FIRST // self._columns, 1)) if self.task.aims.plan else 1
+            longer = self._zeros(max(size, 2 * len(self._choice), enough * self._columns), self._choice.dtype)
+            if self.ranks.rank == 0:
+                longer[: len(self._choice)] = self._choice
+            self._choice = longer
+
+    def resume(self, kept: Arrays) -> None:
+        """Resume from packed arrays, or from the kept result of a finished sweep."""
+        super().resume(kept)
+        self._go_on(self.done, len(self.table), len(self._choice))
+
+    @together
+    def _go_on(self, done: int, size: int, actions: int) -> None:
+        """Let all ranks see what rank 0 has resumed from."""
+        chosen = self._free.workspace.chosen
+        self.done, self.found = done, self._given(self.found, (3, done))
+        self.table, self._choice = self._given(self.table, size), self._given(self._choice, actions)
+        self._free = self._free._replace(
+            workspace=self._free.workspace._replace(chosen=self._given(chosen, chosen.shape))
+        )
+
+
+def _near(task: Task) -> bool:
+    """Return whether a task has ranks, and all are on one machine."""
+    return task.ranks is not None and task.ranks.near is not None

@@ -19,10 +19,7 @@ from prudent.kernels.sweep import Places, Turns
 from prudent.models.rows import IntArray, offsets
 from prudent.runtime.ranks import Ranks
 
-__all__ = ["Share", "Stretch", "board_levels", "share_of"]
-
-BOARD = 2**26
-"""The most bytes of a board on which ranks of one machine show their values, unless one level has more."""
+__all__ = ["Share", "Stretch", "share_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +27,7 @@ class Stretch:
     """Places that a rank settles without asking others, and what it exchanges then; it numbers places by itself."""
 
     turns: Turns | None  # None if there are none
-    own: list[tuple[int, int, int]]  # ranges of places: where each begins here, and in the whole model; how many
-    rim: slice  # the part of the rim that others settle at the same time
-    out: dict[int, IntArray]  # by rank: the places that it looks at; empty where ranks are near
+    out: dict[int, IntArray]  # by rank: the places that it looks at
     into: dict[int, IntArray]  # by rank: its places that are looked at here
 
 
@@ -68,20 +63,14 @@ def share_of(prepared: Prepared, ranks: Ranks) -> Share:
     goal = np.diff(whole.places.action_start) == 0
     foreign = places.cost[np.append(np.zeros(len(own), dtype=bool), ~goal[rim])[places.successor]]
     levels = min(ranks.listed(int(foreign.min(initial=prepared.cost_range[1]))))
-    if levels > 0 and ranks.near is not None:
-        levels = board_levels(prepared, levels)
     begins = offsets([end - begin for begin, end in ranges])
     number = np.full(prepared.n_states, -1)
     number[own] = np.arange(len(own))
     at = number[sections.cycle_start]
     inside = at >= 0
     mine = Sections(places.state, begins, sections.alone, sections.cycle[inside], at[inside])
-    wanted, given = [], []
-    if ranks.near is None:
-        wanted = [rim[(owner[rim] == other) & ~goal[rim]] for other in range(ranks.size)]
-        given = ranks.swapped(wanted)
-    else:
-        places = places._replace(column=places.state[: len(own)])  # all ranks see the same policy
+    wanted = [rim[(owner[rim] == other) & ~goal[rim]] for other in range(ranks.size)]
+    given = ranks.swapped(wanted)
     number[rim] = len(own) + np.arange(len(rim))
     stretches = []
     for first, last in [(0, len(begins) - 1)] if levels > 0 else [(i, i + 1) for i in range(len(begins) - 1)]:
@@ -96,18 +85,11 @@ def share_of(prepared: Prepared, ranks: Ranks) -> Share:
             }
             for lists in (given, wanted)
         )
-        mine_of = [(int(begins[i]), ranges[i][0], ranges[i][1] - ranges[i][0]) for i in range(first, last)]
-        theirs = slice(*np.searchsorted(rim, [low, high]))
-        stretches.append(Stretch(turns_among(part, work) if len(used) else None, mine_of, theirs, out, into))
+        stretches.append(Stretch(turns_among(part, work) if len(used) else None, out, into))
     start = int(number[whole.start]) if owner[whole.start] == ranks.rank else -1
     turns = stretches[0].turns or whole.turns
     layout = replace(whole, turns=turns, places=places, action=action, start=start)
     return Share(layout, own, rim, len(own) + np.flatnonzero(goal[rim]), stretches, max(levels, 1))
-
-
-def board_levels(prepared: Prepared, levels: int) -> int:
-    """Return how many of some levels, of up to three values for each state, a board has room for."""
-    return max(min(levels, BOARD // (24 * prepared.n_states)), 1)
 
 
 def _cuts(places: Places, sections: Sections, size: int) -> list[IntArray]:

@@ -1,8 +1,8 @@
 """The backend that sweeps level by level on several ranks, each with its share of the states.
 
-:mod:`prudent.engine.sweep.rank_layout` says who has which, and when values are exchanged: by messages or, on one
-machine, on a board that all ranks see.  Sums are those of :mod:`prudent.engine.sweep.levels`, in the same order, so
-values have the same bits.  Checkpoints are those of one process, too: any number of ranks can go on from them.
+:mod:`prudent.engine.sweep.rank_layout` says who has which, and when values are exchanged, by messages.  Sums are those
+of :mod:`prudent.engine.sweep.levels`, in the same order, so values have the same bits.  Checkpoints are those of one
+process, too: any number of ranks can go on from them.
 """
 
 from dataclasses import dataclass, field
@@ -16,13 +16,10 @@ from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.rank_layout import Share, Stretch, share_of
 from prudent.engine.sweep.rank_sweep import RankSweep, together
-from prudent.engine.sweep.task import AT_FIRST, Task
+from prudent.engine.sweep.task import Task
 from prudent.engine.values.bellman import free_arcs
-from prudent.kernels.sweep import take_rows
-from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
-from prudent.runtime.team import SHARE, side_by_side
 
 __all__ = ["RankLevelSweep"]
 
@@ -40,14 +37,11 @@ class RankLevelSweep(RankSweep, LevelSweep):
         free_arcs(self.task.prepared)  # refused where free cycles are too large
         self._begin()
         with self.ranks.at_once():
-            self.share, near = share_of(self.task.prepared, self.ranks), self.ranks.near
-            n, own = self.task.prepared.n_states, self.share.own
-            self._open(self.share.layout, len(own) if near is None else n)
-            self._places: list[IntArray] = self.ranks.gathered(own) or []  # of all ranks, on rank 0
-            if near is not None:
-                # Two boards, in turns: all have read one when all have written to the other.
-                self._boards = near.zeros((2, self.share.levels, n, self.fields))
-                self._board = 0
+            self.share = share_of(self.task.prepared, self.ranks)
+            self._open(self.share.layout, len(self.share.own))
+            self._places: list[IntArray] = self.ranks.gathered(self.share.own) or []  # of all ranks, on rank 0
+
+    _new_known = LevelSweep._new_known  # each rank has its own places
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -68,7 +62,7 @@ class RankLevelSweep(RankSweep, LevelSweep):
             for stretch in self.share.stretches:
                 if stretch.turns is not None:
                     self._settle(stretch.turns, begin, end)
-                (self._exchange if self.ranks.near is None else self._show)(stretch, begin, end, last)
+                self._exchange(stretch, begin, end, last)
         found = self.ranks.gathered(self.found[:, first:last].copy() if self.layout.start >= 0 else None)
         if found is not None:
             self.found[:, first:last] = next(each for each in found if each is not None)
@@ -90,53 +84,6 @@ class RankLevelSweep(RankSweep, LevelSweep):
             lines[level, stretch.into[other]] = values
         lines[level, self.share.goals] = 0.0
 
-    def _show(self, stretch: Stretch, begin: int, end: int, last: int) -> None:
-        """Write the values on some levels to a board that all ranks see, and read from it those that are looked at."""
-        near, lines, board = self.ranks.near, self._lines(last), self._boards[self._board]
-        assert near is not None, "else there is no board"
-        self._board = 1 - self._board
-        for level in range(begin, end):
-            for here, there, n in stretch.own:
-                board[level - begin, there : there + n] = lines[level % len(lines), here : here + n]
-        near.meet()
-        rim, first = self.share.rim[stretch.rim], len(self.share.own) + stretch.rim.start
-        for level in range(begin, end):
-            into = lines[level % len(lines), first : first + len(rim)]
-            self._take(board[level - begin], rim, into)
-
-    def _take(self, board: FloatArray, rim: IntArray, into: FloatArray) -> None:
-        """Copy what is looked at from a board."""
-        counters = new_counters()
-        lanes = max(min(self.task.threads, len(rim) // SHARE), 1)
-        side_by_side(lanes, lambda lane: take_rows(counters, board, rim, into))
-
-    def _lengthen_actions(self, last: int) -> None:
-        """Make room for the actions of the levels before ``last``."""
-        near, size = self.ranks.near, last * self._columns
-        if near is None:
-            super()._lengthen_actions(last)
-        elif size > len(self._choice):
-            # Memory that is not written to is not taken, so the table may begin long.
-            enough = min(self.task.most + 1, max(AT_FIRST // self._columns, 1)) if self.task.aims.plan else 1
-            longer = near.zeros(max(size, 2 * len(self._choice), enough * self._columns), self._choice.dtype)
-            if self.ranks.rank == 0:
-                longer[: len(self._choice)] = self._choice
-            near.meet()
-            self._choice = longer
-
-    @property
-    def _lost_each(self) -> float:
-        """The largest relative increase of U by one choice among actions that tie, on any rank."""
-        return self._most_lost()
-
-    @together
-    def _most_lost(self) -> float:
-        return float(np.max(self.ranks.gathered(self._lost_here) or [np.nan]))
-
-    @property
-    def _lost_here(self) -> float:
-        return max(float(scratch.lost[0]) for scratch in self._scratch)
-
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels, from all ranks."""
@@ -144,13 +91,12 @@ class RankLevelSweep(RankSweep, LevelSweep):
 
     @together
     def _all_actions(self) -> NDArray[Any]:
-        mine = self._actions
-        return mine if self.ranks.near is not None else self._whole(mine[:, :, None], by_state=True)[:, :, 0]
+        return self._whole(self._actions[:, :, None], by_state=True)[:, :, 0]
 
     @property
     def _actions(self) -> NDArray[Any]:
-        """The actions of the settled levels that this rank sees."""
-        return self._choice[: self.done * self._columns].reshape(self.done, self._columns)
+        """The actions of the settled levels that this rank has."""
+        return self._choice.reshape(self.done, self._columns)
 
     def _whole(self, mine: NDArray[Any], *, by_state: bool) -> NDArray[Any]:
         """Return, on rank 0, what each rank has by line, own place and field, by place or by state."""
@@ -198,5 +144,3 @@ class RankLevelSweep(RankSweep, LevelSweep):
         if "values" in whole:
             lines = whole["values"].reshape(-1, self.task.prepared.n_states, self.fields)
             self.table = lines[:, np.concatenate([own, self.share.rim])].flatten()
-        if ranks.near is not None:
-            ranks.near.meet()  # all actions are there

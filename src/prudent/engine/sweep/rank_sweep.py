@@ -30,10 +30,24 @@ KNOWN = 2
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
+def together(method: Method) -> Method:
+    """Let all ranks call a method if rank 0 does; an error inside ends the job."""
+
+    @wraps(method)
+    def called(self: "RankSweep", *arguments: Any) -> Any:
+        with self.ranks.at_once():
+            if self.ranks.rank == 0:
+                self.ranks.tell((method.__name__, *arguments))
+            return method(self, *arguments)
+
+    return cast(Method, called)
+
+
 class RankSweep(Backend):
     """A sweep that ranks share: each has one, and their methods are called at the same time."""
 
     layouts: ClassVar[tuple[Callable[[Prepared], Any], ...]]  # the layouts of a model that it needs
+    _scratch: list[Any]  # what each lane works in
 
     @property
     def ranks(self) -> Ranks:
@@ -51,6 +65,20 @@ class RankSweep(Backend):
                 self.ranks.tell(("begin", type(self).__name__))
                 shared_task(type(self), self.ranks, self.task)
 
+    def _new_known(self) -> Any:
+        """Return what is known before the sweep, as rank 0 finds it."""
+        return shared(self.ranks, super()._new_known() if self.ranks.rank == 0 else None)  # type: ignore[misc]
+
+    @property
+    def _lost_each(self) -> float:
+        """The largest relative increase of U by one choice among actions that tie, on any rank."""
+        return self._most_lost()
+
+    @together
+    def _most_lost(self) -> float:
+        here = max(float(scratch.lost[0]) for scratch in self._scratch)
+        return float(np.max(self.ranks.gathered(here) or [np.nan]))
+
     def _collected(self, mine: NDArray[Any], shapes: list[tuple[int, ...]]) -> list[NDArray[Any]]:
         """Return one array of each rank, which have these shapes, on rank 0; nothing elsewhere."""
         if self.ranks.rank > 0:
@@ -66,19 +94,6 @@ class RankSweep(Backend):
 def shared(ranks: Ranks, what: Any) -> Any:
     """Return what rank 0 gives, on all ranks; it copies with as many threads as it may use."""
     return ranks.shared(what, lambda source, target: copy_together(source, target, threads_in_force()))
-
-
-def together(method: Method) -> Method:
-    """Let all ranks call a method if rank 0 does; an error inside ends the job."""
-
-    @wraps(method)
-    def called(self: RankSweep, *arguments: Any) -> Any:
-        with self.ranks.at_once():
-            if self.ranks.rank == 0:
-                self.ranks.tell((method.__name__, *arguments))
-            return method(self, *arguments)
-
-    return cast(Method, called)
 
 
 def shared_task(kind: type[RankSweep], ranks: Ranks, task: Task | None = None) -> Task:

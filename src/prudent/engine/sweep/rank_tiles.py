@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import choice_type
-from prudent.engine.sweep.rank_sweep import RankSweep, shared, together
+from prudent.engine.sweep.rank_sweep import RankSweep, together
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import LEAST, Tiling, tiling_of
 from prudent.engine.sweep.tile_window import Window, short_tile
 from prudent.engine.sweep.tiles import TileSweep
-from prudent.kernels.stretches import NEVER, Known, Parts, Tiles, Values
+from prudent.kernels.stretches import NEVER, Parts, Tiles, Values
 from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import pass_on, put_back, settle
 from prudent.models.rows import FloatArray, IntArray
@@ -73,11 +73,6 @@ class RankTileSweep(RankSweep, TileSweep):
     def _new_window(self) -> Window:
         """Return the tables to begin with: those of one tile at a time."""
         return Window(self.tiling, self.task.most, self.task.aims.plan, 1, self.task.levels)
-
-    def _new_known(self) -> Known:
-        """Return what is known before the sweep, as rank 0 finds it."""
-        found: Known = shared(self.ranks, super()._new_known() if self.ranks.rank == 0 else None)
-        return found
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -186,16 +181,6 @@ class RankTileSweep(RankSweep, TileSweep):
         message = self._message(piece)
         self.ranks.receive(message, (self.ranks.rank - 1) % self.ranks.size)
         self._pass_on(piece, begin, message, pack=False)
-
-    @property
-    def _lost_each(self) -> float:
-        """The largest relative increase of U by one choice among actions that tie, on any rank."""
-        return self._most_lost()
-
-    @together
-    def _most_lost(self) -> float:
-        here = max(float(scratch.lost[0]) for scratch in self._scratch)
-        return float(np.max(self.ranks.gathered(here) or [np.nan]))
 
     @property
     def choice(self) -> NDArray[Any]:

@@ -4,7 +4,6 @@
 :mod:`prudent.engine.sweep.tile_window` which values are kept.
 """
 
-from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -22,7 +21,6 @@ from prudent.kernels.stretches import NEVER, Free, Known, Tiles
 from prudent.kernels.sweep import Aims, Ends
 from prudent.kernels.tiles import settle
 from prudent.runtime.limits import Arrays, threads_in_force
-from prudent.runtime.team import side_by_side
 
 __all__ = ["TileSweep"]
 
@@ -100,21 +98,13 @@ class TileSweep(Backend):
     def _new_window(self) -> Window:
         """Return the tables to begin with."""
         task = self.task
-        return Window(self.tiling, task.most, task.aims.plan, task.threads, task.levels)
+        return Window(self.tiling, task.most, task.aims.plan, self._lanes, task.levels, self._zeros)
 
     def _new_known(self) -> Known:
         """Return what is known before the sweep."""
         task = self.task
         first = task.base.excess if task.aims.plan else task.base.low
         return known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
-
-    def _zeros(self, shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
-        """Return a table of actions."""
-        return np.zeros(shape, dtype=dtype)
-
-    def _side_by_side(self, lanes: int, work: Callable[[int], None]) -> None:
-        """Do the work of some lanes."""
-        side_by_side(lanes, work)
 
     @property
     def _lost_each(self) -> float:
