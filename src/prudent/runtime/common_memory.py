@@ -9,6 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,10 @@ def _mapped(comm: Any, size: int, room: float) -> NDArray[np.uint8] | None:
     told, handle, memory = None, -1, None
     first = comm.Get_rank() == 0
     if first and _room() >= room:
-        handle = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR, 0o600)
-        os.ftruncate(handle, size)
-        told = f"/proc/{os.getpid()}/fd/{handle}", _identity(handle)
+        with suppress(OSError):  # some file systems have no files without a name
+            handle = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR, 0o600)
+            os.ftruncate(handle, size)
+            told = f"/proc/{os.getpid()}/fd/{handle}", _identity(handle)
     told = comm.bcast(told, root=0)
     try:
         if told is not None:

@@ -49,12 +49,18 @@ def test_a_late_rank_is_waited_for():
     assert order[0] == "late"
 
 
-@pytest.mark.parametrize("why", ["other machines", "little room", "no such folder"])
+@pytest.mark.parametrize("why", ["other machines", "little room", "no such folder", "no files without a name"])
 def test_ranks_without_common_memory(why, monkeypatch):
     if why == "little room":
         monkeypatch.setattr(module, "ENOUGH", 1e30)
     if why == "no such folder":
         monkeypatch.setattr(module, "FOLDER", "/no/such/folder")
+    if why == "no files without a name":
+
+        def refuse(*about):
+            raise OSError("not supported")
+
+        monkeypatch.setattr(module.os, "open", refuse)
 
     def work(comm):
         if why == "other machines":

@@ -150,7 +150,8 @@ class TileSweep(Backend):
             self._scratch.append(self._window.scratch())
             free = self._free[0]  # its workspace has places for each group, but one row and one matrix
             own = free.workspace._replace(row=np.empty_like(free.workspace.row))
-            self._free.append(free._replace(arcs=free_arcs(self.task.prepared), workspace=own))
+            arcs = free.arcs._replace(dense=np.empty_like(free.arcs.dense), work=np.empty_like(free.arcs.work))
+            self._free.append(free._replace(arcs=arcs, workspace=own))
 
     def _note(self, tiles: Tiles) -> None:
         """Record the values of the start that tiles have found."""
