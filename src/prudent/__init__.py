@@ -20,6 +20,7 @@ _HOME = {  # in the order of a first visit
     "from_networkx": "prudent.io.networkx",
     "from_quantecon": "prudent.io.arrays",
     "from_storm": "prudent.io.storm.files",
+    "Intervals": "prudent.models.intervals",
     "load": "prudent.io.formats",
     "save": "prudent.io.formats",
     "amend": "prudent.models.amend",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from prudent.models.amend import amend as amend
     from prudent.models.build import build as build
     from prudent.models.build import from_arrays as from_arrays
+    from prudent.models.intervals import Intervals as Intervals
     from prudent.models.ssp import SSP as SSP
     from prudent.planning.chances import Chances as Chances
     from prudent.planning.chances import chances as chances

@@ -4,7 +4,16 @@ from dataclasses import dataclass
 
 from prudent.policies.policy import BudgetPolicy
 
-__all__ = ["Solution"]
+__all__ = ["Nominal", "Solution"]
+
+
+@dataclass(frozen=True)
+class Nominal:
+    """A policy's numbers in the model itself, where those for the worst model of a set stand beside them."""
+
+    cvar: float  # nan if unknown
+    var: float  # in the user's units; nan if unknown
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -22,3 +31,4 @@ class Solution:
     steps: float = float("nan")  # an upper bound on the policy's expected number of actions; nan if unknown
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or nothing
     notes: tuple[str, ...] = ()  # what else the user should know
+    nominal: Nominal | None = None  # for a set of models, whose worst all other numbers are for

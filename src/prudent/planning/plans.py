@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.methods.solution import Solution
+from prudent.methods.solution import Nominal, Solution
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.driver import Job
@@ -58,6 +58,9 @@ def plan_of(
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
+        nominal=None if (own := solution.nominal) is None else Nominal(
+            prepared.scale.in_units(own.cvar), own.var, prepared.scale.in_units(own.expected)
+        ),
         notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
         device="cpu" if limits is None or limits.device is None else "gpu",
     )

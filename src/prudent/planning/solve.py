@@ -15,6 +15,7 @@ from prudent.methods.exact import exact
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
+from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
@@ -22,6 +23,7 @@ from prudent.planning.driver import Job, begin
 from prudent.planning.objective import solve_for
 from prudent.planning.plans import plan_of, stage_of, tell_so_far
 from prudent.planning.refine import Stage, fair_step, first_step, many_levels
+from prudent.planning.robust import solve_robust
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
@@ -45,6 +47,7 @@ def solve(
     max_cvar: float | None = None,
     randomise: bool = False,
     objective: Objective | None = None,
+    uncertainty: Intervals | float | str | None = None,
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
@@ -89,6 +92,12 @@ def solve(
     objective : Exceedance, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
         What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
         alpha says at which level ``cvar`` and ``var`` are reported.
+    uncertainty : Intervals or float or "own", optional
+        Plan for a set of models: the least CVaR in the worst of them, the least worst-case mean second, where nature
+        chooses from the set anew at every visit.  Intervals for the probabilities, a confidence such as 0.95 for a
+        model with counts (:func:`from_episodes`), or ``"own"`` for a model with intervals of its own.  ``upper`` then
+        holds for every model in the set; ``cvar``, ``var`` and ``expected`` are for the worst of them, and
+        ``plan.nominal`` has the same numbers for the model itself.
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
@@ -118,6 +127,12 @@ def solve(
     name, run = chosen(method)
     target = Target(gap, relative_gap)
     cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
+    intervals = None if uncertainty is None else intervals_of(model, uncertainty)
+    if intervals is not None and (name != "exact" or cap is not None or objective is not None or checkpoint is not None):
+        raise PrudentError(
+            "uncertainty goes with the least CVaR under method exact; leave out other methods, limits on CVaR, "
+            "objectives and checkpoints"
+        )
     if objective is not None:
         _check_objective(objective, name, limited=cap is not None)
     if checkpoint is not None and (cap is not None or objective is not None):
@@ -130,6 +145,8 @@ def solve(
         return solve_for(job, objective)
     if cap is not None:
         return solve_within(job, cap)
+    if intervals is not None:
+        return solve_robust(job, intervals, lambda: _solve(job, name, run))
     stage = _solve(job, name, run)
     return plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
 

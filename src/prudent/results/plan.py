@@ -8,6 +8,7 @@ from typing import Any
 
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Achieved
+from prudent.methods.solution import Nominal
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Distribution
 from prudent.policies.evaluate import evaluate
@@ -49,6 +50,15 @@ STATUS_OBJECTIVE = {
     "gap_not_reached": "the bounds hold but are wider than asked for: give a finer step= (--step), or ask for less",
 }
 """The same for a plan with another objective."""
+
+STATUS_ROBUST = {
+    **STATUS,
+    "optimal": "the least worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
+    "within_gap": "the bounds on the least worst-case CVaR are as close as was asked for",
+    "gap_not_reached": "the upper bound holds for every model in the set; a plan with a lower one may exist, down to the "
+    "lower bound: ask for less",
+}
+"""The same for a plan for a set of models."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +104,7 @@ class Plan(Shown):
     seconds: float  # solving alone
     max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
     objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
+    nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
     notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
     device: str = "cpu"  # what it was computed on
 
@@ -102,6 +113,8 @@ class Plan(Shown):
         """What the status means and what to change."""
         if self.objective is not None:
             return STATUS_OBJECTIVE[self.status]
+        if self.nominal is not None:
+            return STATUS_ROBUST[self.status]
         return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
 
     def __repr__(self) -> str:
@@ -123,7 +136,7 @@ class Plan(Shown):
     @property
     def _from_below(self) -> bool:
         """Whether ``cvar`` is a lower bound on the policy's own: costs were rounded."""
-        return self.policy.prepared.scale.rounded and not math.isnan(self.cvar)
+        return self.policy.prepared.scale.rounded and not math.isnan(self.cvar) and self.nominal is None
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
         """Compare all actions of a state, given what the run has spent.
