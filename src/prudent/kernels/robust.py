@@ -12,7 +12,7 @@ A free loop, back to the same state at no cost, makes the action be played again
 u is the largest of  sum p x / (1 - loop)  over all choices of nature: each round fills with the last u and finds a
 larger one, until it stays.
 
-Tables are by state and level.  Where the budget is gone, ``base`` takes their place:
+Tables are by state and level, a row for each state.  Where the budget is gone, ``base`` takes their place:
 
     excess   U, of the action chosen: what the policy's excess is at worst
     below    the least excess over one level less, against nature's choices for U: a lower bound
@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+
+from prudent.kernels.stretches import FAST
 
 AHEAD = 64
 """The most levels that are added up before the order is looked at."""
@@ -62,10 +64,11 @@ class Base(NamedTuple):
 class Tables(NamedTuple):
     """Values and actions by state and level."""
 
-    excess: np.ndarray  # (n_states, n_levels)
-    below: np.ndarray  # (n_states, n_levels)
-    mean: np.ndarray  # (n_states, n_levels)
-    choice: np.ndarray  # (n_states, n_levels)  the action's number within its state
+    excess: np.ndarray  # (n_states * stride,)
+    below: np.ndarray  # (n_states * stride,)
+    mean: np.ndarray  # (n_states * stride,)
+    choice: np.ndarray  # (n_states * stride,)  the action's number within its state
+    stride: int  # levels of a state
 
 
 class Scratch(NamedTuple):
@@ -75,11 +78,16 @@ class Scratch(NamedTuple):
     mean_order: np.ndarray  # (n_outcomes,)
     value: np.ndarray  # (most outcomes of an action,)
     weight: np.ndarray  # (most outcomes of an action,)
-    ahead: np.ndarray  # (5, AHEAD)
-    by_action: np.ndarray  # (most actions of a state, levels of a tile)
-    below: np.ndarray  # (levels of a tile,)
-    mean: np.ndarray  # (levels of a tile,)
-    best: np.ndarray  # (levels of a tile,)
+    spare: np.ndarray  # (AHEAD,)
+    total: np.ndarray  # (AHEAD,)
+    pivot: np.ndarray  # (AHEAD,)
+    wrong: np.ndarray  # (AHEAD,)
+    beneath: np.ndarray  # (AHEAD,)
+    by_action: np.ndarray  # (most actions of a state * width,)
+    below: np.ndarray  # (width,)
+    mean: np.ndarray  # (width,)
+    best: np.ndarray  # (width,)
+    width: int  # levels of a tile
 
 
 @njit(cache=True)
@@ -113,7 +121,7 @@ def align(model_action, first, target, cost, low, high, probability, own, rows, 
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def spread(begin, end, order, sets, a, value, weight):
     """Fill ``weight`` with nature's worst probabilities for the values of an action's outcomes.
 
@@ -188,83 +196,96 @@ def worst_backwards(backwards, sets, order, value, choice):
                 value[s], choice[s] = found, a
 
 
-@njit(cache=True)
-def _at(table, base, slope, s, level):
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def _at(table, stride, base, slope, s, level):
     """Return a state's value at a level, also where the budget is gone."""
-    return table[s, level] if level > 0 else base[s] - slope * level
+    return table[np.uint64(s * stride + level)] if level > 0 else base[s] - slope * level
 
 
-@njit(cache=True)
-def _ahead(table, base, slope, s, first, last, cost, more, out):
-    """Copy a successor's values, at the levels from ``first`` to ``last`` less the cost, plus ``more``."""
-    gone = min(max(cost + 1, first), last)
-    for level in range(first, gone):
-        out[level - first] = base[s] - slope * (level - cost) + more
-    row = table[s]
-    shift = gone - first
-    for i in range(last - gone):
-        out[shift + i] = row[gone + i - cost] + more
+# Indices are unsigned, so never counted from the end: loops over levels vectorise.
 
 
-@njit(cache=True)
-def _over_levels(a, first, last, sets, order, table, base, slope, paid, floor, floor_base, bound, out, low, scratch):
-    """Fill ``out`` with the worst expectation of an action at the levels from ``first`` to ``last``.
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def _stretch(table, stride, base, slope, s, level, n, spare):
+    """Return where a state's values at ``n`` levels are: an array and a place; where the budget is gone, ``spare``."""
+    if level > 0:
+        return table, np.uint64(s * stride + level)
+    gone, here = min(1 - level, n), base[s]
+    for i in range(np.uint64(gone)):
+        spare[i] = here - slope * (level + np.int64(i))
+    begin, at = np.uint64(gone), np.uint64(s * stride + max(level, 1))
+    for i in range(np.uint64(n - gone)):
+        spare[begin + i] = table[at + i]
+    return spare, np.uint64(0)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def _add(total, n, share, table, at):
+    """Add a multiple of a stretch to a total."""
+    for i in range(np.uint64(n)):
+        total[i] += share * table[at + i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def _add_in_order(total, n, share, table, at, more, pivot, side, wrong):
+    """Add a multiple of a stretch, and note by how much it is on the wrong side of the pivot: 1 above, -1 below."""
+    for i in range(np.uint64(n)):
+        x = table[at + i]
+        total[i] += share * x
+        off = side * (pivot[i] - (x + more))
+        wrong[i] = off if off > wrong[i] else wrong[i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def _over_levels(a, first, last, sets, order, table, stride, base, slope, paid, floor, floor_base, bound, out, to, low, scratch):
+    """Fill ``out[to:]`` with the worst expectation of an action at the levels from ``first`` to ``last``.
 
     With ``paid`` costs are added.  With ``bound`` lower ``low`` to the same expectation of the table ``floor``.
     """
     begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-    successor, cost, value, weight = sets.successor, sets.cost, scratch.value, scratch.weight
-    x, total, at_pivot, wrong, beneath = (
-        scratch.ahead[0],
-        scratch.ahead[1],
-        scratch.ahead[2],
-        scratch.ahead[3],
-        scratch.ahead[4],
-    )
+    successor, cost, paid_cost, value, weight = sets.successor, sets.cost, sets.paid, scratch.value, scratch.weight
+    spare, total, pivots, wrong, beneath = scratch.spare, scratch.total, scratch.pivot, scratch.wrong, scratch.beneath
     level, length, looped = first, AHEAD, sets.loop_high[a] > 0.0
     while level < last:
         for k in range(begin, end):
-            more = sets.paid[k] if paid else 0.0
-            value[k - begin] = _at(table, base, slope, successor[k], level - cost[k]) + more
-        out[level - first], pivot = spread(begin, end, order, sets, a, value, weight)
+            more = paid_cost[k] if paid else 0.0
+            value[k - begin] = _at(table, stride, base, slope, successor[k], level - cost[k]) + more
+        out[to + level - first], pivot = spread(begin, end, order, sets, a, value, weight)
         if bound:
             down = 0.0
             for k in range(begin, end):
-                down += weight[k - begin] * _at(floor, floor_base, 1.0, successor[k], level - cost[k])
+                down += weight[k - begin] * _at(floor, stride, floor_base, 1.0, successor[k], level - cost[k])
             low[level - first] = min(low[level - first], down)
         level += 1
         if looped or level == last:
             continue
         n = min(length, last - level)
-        total[:n], beneath[:n], wrong[:n], at_pivot[:n] = 0.0, 0.0, 0.0, 0.0
+        constant = 0.0
+        if paid:
+            for k in range(begin, end):
+                constant += weight[k - begin] * paid_cost[k]
+        for i in range(np.uint64(n)):
+            total[i], beneath[i], wrong[i], pivots[i] = constant, 0.0, 0.0, 0.0
         if pivot >= 0:
             k = order[pivot]
-            more = sets.paid[k] if paid else 0.0
-            _ahead(table, base, slope, successor[k], level, level + n, cost[k], more, at_pivot)
-        for i in range(begin, end):
-            k = order[i]
-            share, more = weight[k - begin], sets.paid[k] if paid else 0.0
-            _ahead(table, base, slope, successor[k], level, level + n, cost[k], more, x)
-            if pivot < 0 or i == pivot or sets.low[k] == sets.high[k]:
-                for j in range(n):
-                    total[j] += share * x[j]
-            elif i < pivot:
-                for j in range(n):
-                    total[j] += share * x[j]
-                    off = at_pivot[j] - x[j]
-                    wrong[j] = off if off > wrong[j] else wrong[j]
+            row, at = _stretch(table, stride, base, slope, successor[k], level - cost[k], n, spare)
+            more = paid_cost[k] if paid else 0.0
+            for i in range(np.uint64(n)):
+                pivots[i] = row[at + i] + more
+        for place in range(begin, end):
+            k = order[place]
+            share, more, here = weight[k - begin], paid_cost[k] if paid else 0.0, level - cost[k]
+            row, at = _stretch(table, stride, base, slope, successor[k], here, n, spare)
+            if pivot < 0 or place == pivot or sets.low[k] == sets.high[k]:
+                _add(total, n, share, row, at)
             else:
-                for j in range(n):
-                    total[j] += share * x[j]
-                    off = x[j] - at_pivot[j]
-                    wrong[j] = off if off > wrong[j] else wrong[j]
+                _add_in_order(total, n, share, row, at, more, pivots, 1.0 if place < pivot else -1.0, wrong)
             if bound:
-                _ahead(floor, floor_base, 1.0, successor[k], level, level + n, cost[k], 0.0, x)
-                for j in range(n):
-                    beneath[j] += share * x[j]
+                row, at = _stretch(floor, stride, floor_base, 1.0, successor[k], here, n, spare)
+                _add(beneath, n, share, row, at)
         good = 0
-        while good < n and wrong[good] <= ALIKE * at_pivot[good]:
-            out[level - first + good] = total[good]
+        while good < n and wrong[good] <= ALIKE * pivots[good]:
+            out[to + level - first + good] = total[good]
             if bound:
                 low[level - first + good] = min(low[level - first + good], beneath[good])
             good += 1
@@ -272,53 +293,59 @@ def _over_levels(a, first, last, sets, order, table, base, slope, paid, floor, f
         level += good
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
 def _settle(s, first, last, sets, base, tables, tie, plan, bound, scratch):
-    """Settle a state at the levels from ``first`` to ``last``: its plan, its bound, or both."""
-    start, stop, n = sets.action_start[s], sets.action_start[s + 1], last - first
-    by_action, low, mean, best = scratch.by_action, scratch.below, scratch.mean, scratch.best
-    excess, floor = (tables.excess, base.upper, 1.0, False), (tables.below, base.below)
-    low[:n] = np.inf
+    """Settle a state at the levels from ``first`` to ``last``: its plan, its bound, or both; return what changed."""
+    start, stop, n, stride = sets.action_start[s], sets.action_start[s + 1], last - first, tables.stride
+    by_action, low, mean, best, width = scratch.by_action, scratch.below, scratch.mean, scratch.best, scratch.width
+    excesses, means, choice, row = tables.excess, tables.mean, tables.choice, s * stride + first
+    for i in range(n):
+        low[i] = np.inf
     for a in range(start, stop):
-        out = by_action[a - start]
-        _over_levels(a, first, last, sets, scratch.excess_order, *excess, *floor, bound, out, low, scratch)
+        _over_levels(
+            a, first, last, sets, scratch.excess_order, excesses, stride, base.upper, 1.0, False, tables.below,
+            base.below, bound, by_action, (a - start) * width, low, scratch,
+        )  # fmt: skip
     if bound:
         for i in range(n):
-            tables.below[s, first + i] = low[i]
+            tables.below[row + i] = low[i]
     if not plan:
         return 0.0
-    least, changed = low, 0.0
     for i in range(n):
-        least[i], best[i] = by_action[0, i], np.inf
-        for a in range(1, stop - start):
-            least[i] = min(least[i], by_action[a, i])
-    means = (tables.mean, base.value, 0.0, True)
+        low[i], best[i] = np.inf, np.inf
     for a in range(stop - start):
-        i = 0
+        at = np.uint64(a * width)
+        for i in range(np.uint64(n)):
+            x = by_action[at + i]
+            low[i] = x if x < low[i] else low[i]
+    for a in range(stop - start):
+        i, at = 0, a * width
         while i < n:
-            if by_action[a, i] > least[i] * (1 + tie):
+            if by_action[at + i] > low[i] * (1 + tie):
                 i += 1
                 continue
             j = i + 1
-            while j < n and by_action[a, j] <= least[j] * (1 + tie):
+            while j < n and by_action[at + j] <= low[j] * (1 + tie):
                 j += 1
-            about = first + i, first + j, sets, scratch.mean_order
-            _over_levels(start + a, *about, *means, tables.mean, base.value, False, mean, mean, scratch)
+            _over_levels(
+                start + a, first + i, first + j, sets, scratch.mean_order, means, stride, base.value, 0.0, True, means,
+                base.value, False, mean, 0, mean, scratch,
+            )  # fmt: skip
             for m in range(j - i):
                 if mean[m] < best[i + m]:
                     best[i + m] = mean[m]
-                    tables.choice[s, first + i + m] = a
+                    choice[row + i + m] = a
             i = j
+    changed = 0.0
     for i in range(n):
-        new = by_action[tables.choice[s, first + i], i]
-        off = abs(tables.excess[s, first + i] - new) - STILL * new
-        more = abs(tables.mean[s, first + i] - best[i]) - STILL * best[i]
+        new = by_action[choice[row + i] * width + i]
+        off, more = abs(excesses[row + i] - new) - STILL * new, abs(means[row + i] - best[i]) - STILL * best[i]
         changed = max(changed, off, more)
-        tables.excess[s, first + i], tables.mean[s, first + i] = new, best[i]
+        excesses[row + i], means[row + i] = new, best[i]
     return changed
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def settle(block_start, block_state, first, last, ahead, sets, base, tables, tie, scratch):
     """Settle all states at the levels from ``first`` to ``last``, less those that a run has used before it is there.
 
@@ -326,32 +353,36 @@ def settle(block_start, block_state, first, last, ahead, sets, base, tables, tie
     lower bound begins from 0 and rises, against the choices of nature that have been found.
     """
     for block in range(len(block_start) - 1):
-        states = block_state[block_start[block] : block_start[block + 1]]
-        if len(states) == 1:
-            s = states[0]
-            begin, end = max(first - ahead[s], 1), last - ahead[s]
-            if end > begin and sets.action_start[s] < sets.action_start[s + 1]:
-                _settle(s, begin, end, sets, base, tables, tie, True, True, scratch)
+        begin, end = block_start[block], block_start[block + 1]
+        if end == begin + 1:
+            s = block_state[begin]
+            low, high = max(first - ahead[s], 1), last - ahead[s]
+            if high > low and sets.action_start[s] < sets.action_start[s + 1]:
+                _settle(s, low, high, sets, base, tables, tie, True, True, scratch)
             continue
-        for s in states:
+        for i in range(begin, end):
+            row = block_state[i] * tables.stride
             for level in range(first, last):
-                tables.excess[s, level] = tables.excess[s, first - 1]
-                tables.mean[s, level] = tables.mean[s, first - 1]
-                tables.below[s, level] = 0.0
+                tables.excess[row + level] = tables.excess[row + first - 1]
+                tables.mean[row + level] = tables.mean[row + first - 1]
+                tables.below[row + level] = 0.0
         for _ in range(PASSES):
             changed = 0.0
-            for s in states:
+            for i in range(begin, end):
+                s = block_state[i]
                 changed = max(changed, _settle(s, first, last, sets, base, tables, tie, True, False, scratch))
             if changed <= 0.0:
                 break
         for _ in range(PASSES):
             changed = 0.0
-            for s in states:
-                before = tables.below[s, first:last].copy()
-                _settle(s, first, last, sets, base, tables, tie, False, True, scratch)
-                after = tables.below[s, first:last]
-                for i in range(last - first):
-                    after[i] = max(after[i], before[i])
-                    changed = max(changed, after[i] - before[i] - STILL * after[i])
+            for i in range(begin, end):
+                row = block_state[i] * tables.stride
+                for level in range(first, last):
+                    scratch.best[level - first] = tables.below[row + level]
+                _settle(block_state[i], first, last, sets, base, tables, tie, False, True, scratch)
+                for level in range(first, last):
+                    before, after = scratch.best[level - first], tables.below[row + level]
+                    tables.below[row + level] = max(after, before)
+                    changed = max(changed, after - before - STILL * after)
             if changed <= 0.0:
                 break

@@ -55,8 +55,9 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
     most_actions = int(np.diff(prepared.action_start).max(initial=1))
     most_outcomes = int(np.diff(prepared.outcome_start).max(initial=1))
     rows = np.empty(most_outcomes), np.empty(most_outcomes)
-    lines = np.empty((most_actions, tile)), np.empty(tile), np.empty(tile), np.empty(tile)
-    scratch = Scratch(model.fresh_order, model.fresh_order, *rows, np.empty((5, AHEAD)), *lines)
+    lines = np.empty(most_actions * tile), np.empty(tile), np.empty(tile), np.empty(tile)
+    ahead_of = (np.empty(AHEAD) for _ in range(5))
+    scratch = Scratch(model.fresh_order, model.fresh_order, *rows, *ahead_of, *lines, tile)
     sure = float(worst.value[start])
     limits.check(
         _bytes(model, int(sure) + 2), "the tables of a robust plan",
@@ -66,13 +67,14 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
     done, best, seen, stopped = 1, np.inf, 0, ""
     with limits, Progress("sweeping budgets", total=None, unit="levels") as progress:
         while True:
-            f = np.arange(seen, done) + tables.excess[start, seen:done] / alpha
+            row = start * tables.stride
+            f = np.arange(seen, done) + tables.excess[row + seen : row + done] / alpha
             best, seen = min(best, float(f.min(initial=np.inf))), done
             if done > best + 2:  # the cell above the best budget counts, too
                 break
             last = int(min(done + tile, max(FURTHER * sure, done * 1.1, done + 16) + 1, best + 4))
             stopped = limits.stop
-            if not stopped and last > tables.excess.shape[1]:
+            if not stopped and last > tables.stride:
                 if _bytes(model, 2 * last) > limits.memory:
                     stopped = "memory"
                 else:
@@ -88,8 +90,9 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
     error = 2 * (sums + 1) * model.rounding
     if not prepared.acyclic and (np.diff(blocks[0]) > 1).any():
         error += CYCLES
-    excess, below, mean = (table[start, :done].copy() for table in tables[:3])
-    return RobustSweep(excess, below, mean, np.ascontiguousarray(tables.choice[:, :done].T), error, stopped)
+    excess, below, mean = (table[row : row + done].copy() for table in tables[:3])
+    choice = np.ascontiguousarray(tables.choice.reshape(-1, tables.stride)[:, :done].T)
+    return RobustSweep(excess, below, mean, choice, error, stopped)
 
 
 def _bytes(model: Uncertain, levels: int) -> int:
@@ -99,13 +102,12 @@ def _bytes(model: Uncertain, levels: int) -> int:
 
 def _tables(model: Uncertain, worst: WorstMean, levels: int, before: Tables | None = None) -> Tables:
     """Return tables of so many levels, with what is known already."""
-    prepared, shape = model.prepared, (model.prepared.n_states, levels)
-    tables = Tables(*(np.zeros(shape) for _ in range(3)), np.zeros(shape, dtype=choice_type(prepared)))
-    if before is None:
-        columns = *worst.base, worst.choice - prepared.action_start[:-1]
-        for table, column in zip(tables, columns, strict=True):
-            table[:, 0] = column
-        return tables
-    for table, old in zip(tables, before, strict=True):
-        table[:, : old.shape[1]] = old
+    prepared, size = model.prepared, model.prepared.n_states * levels
+    tables = Tables(*(np.zeros(size) for _ in range(3)), np.zeros(size, dtype=choice_type(prepared)), levels)
+    columns = *worst.base, worst.choice - prepared.action_start[:-1]
+    for i, column in enumerate(columns):
+        table = tables[i].reshape(-1, levels)
+        table[:, 0] = column
+        if before is not None:
+            table[:, : before.stride] = before[i].reshape(-1, before.stride)
     return tables
