@@ -23,7 +23,7 @@ def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Sol
     """Return the plan of least worst-case CVaR.
 
     Where costs have to be rounded, or the common step is much work, ``nominal`` plans for the model itself first: it
-    finds the step, and a lower bound.
+    finds the step, and a lower bound.  Elsewhere it does so after, if the lower bound is not close.
     """
     prepared, lower = job.prepared(job.step), -np.inf
     if prepared.scale.rounded or not modest(prepared, job.alpha):
@@ -32,7 +32,11 @@ def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Sol
     began = now()
     with job.stopping():
         solution = robust(prepared, intervals, job.alpha, job.limits, _levels(prepared, lower))
-    stage = replace(stage_of(prepared, solution, job.alpha, began), seconds=job.seconds)
+    stage = stage_of(prepared, solution, job.alpha, began)
+    if not (np.isfinite(lower) or solution.stopped or stage.bracket.gap <= job.target.width(stage.bracket.size)):
+        bracket = stage.bracket
+        stage = replace(stage, bracket=replace(bracket, lower=min(max(bracket.lower, nominal().bracket.lower), bracket.upper)))
+    stage = replace(stage, seconds=job.seconds)
     return plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
 
 
