@@ -20,6 +20,8 @@ _HOME = {  # in the order of a first visit
     "from_networkx": "prudent.io.networkx",
     "from_quantecon": "prudent.io.arrays",
     "from_storm": "prudent.io.storm.files",
+    "from_episodes": "prudent.io.episodes",
+    "Estimate": "prudent.models.estimate",
     "Intervals": "prudent.models.intervals",
     "load": "prudent.io.formats",
     "save": "prudent.io.formats",
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from prudent.errors import PrudentError as PrudentError
     from prudent.io.arrays import from_mdptoolbox as from_mdptoolbox
     from prudent.io.arrays import from_quantecon as from_quantecon
+    from prudent.io.episodes import from_episodes as from_episodes
     from prudent.io.formats import load as load
     from prudent.io.formats import load_plan as load_plan
     from prudent.io.formats import save as save
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
     from prudent.models.amend import amend as amend
     from prudent.models.build import build as build
     from prudent.models.build import from_arrays as from_arrays
+    from prudent.models.estimate import Estimate as Estimate
     from prudent.models.intervals import Intervals as Intervals
     from prudent.models.ssp import SSP as SSP
     from prudent.planning.chances import Chances as Chances
