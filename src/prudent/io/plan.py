@@ -26,6 +26,7 @@ from prudent.errors import PrudentError, naming, printable
 from prudent.io.sealed import Tensors, seal, unseal
 from prudent.methods.objectives import Achieved
 from prudent.methods.registry import METHODS
+from prudent.methods.solution import Nominal
 from prudent.models.graph import towards
 from prudent.models.ssp import SSP
 from prudent.policies.mixed import MixedPolicy
@@ -49,6 +50,8 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status", "device")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
+NOMINAL = ("inf", "-inf", "nan")
+"""The texts that the numbers in the model itself, of a plan for a set of models, may be instead of finite numbers."""
 
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
@@ -70,6 +73,8 @@ def content_of(plan: Plan) -> bytes:
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
+    if plan.nominal is not None:
+        content["nominal"] = [_text(number) for number in astuple(plan.nominal)]
     return seal(FORMAT, content, tensors)
 
 
@@ -111,6 +116,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         device=content["device"],
         notes=tuple(content["notes"]),
         objective=None if content["objective"] is None else Achieved(*content["objective"]),
+        nominal=Nominal(*map(float, content["nominal"])) if "nominal" in content else None,
         **{name: float(content[name]) for name in NUMBERS},
     )
 
@@ -118,8 +124,15 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
 def _check_content(content: dict[str, Any]) -> None:
     """Refuse metadata that no plan has; those made before there were devices were made on the CPU."""
     content.setdefault("device", "cpu")
-    if set(content) != FIELDS:
-        raise PrudentError(f"has or lacks the field {min(set(content) ^ FIELDS)[:60]!r}")
+    odd_fields = (set(content) ^ FIELDS) - {"nominal"}
+    if odd_fields:
+        raise PrudentError(f"has or lacks the field {min(odd_fields)[:60]!r}")
+    if "nominal" in content and not (
+        isinstance(content["nominal"], list)
+        and len(content["nominal"]) == 3
+        and all(isinstance(value, float) or value in NOMINAL for value in content["nominal"])
+    ):
+        raise PrudentError("nominal is not a list of three numbers")
     for name in TEXTS:
         if not isinstance(content[name], str):
             raise PrudentError(f"{name} is not a text")

@@ -19,7 +19,7 @@ from prudent.policies.function import Function, follow_function, refuse_stuck
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, in_force
 
-__all__ = ["Policy", "evaluate", "restricted"]
+__all__ = ["Policy", "evaluate", "evaluate_budget", "restricted"]
 
 TO_THE_END = 2**27
 """The most work, in states times levels, for the part of a distribution that is less likely than the tolerance."""
@@ -79,7 +79,7 @@ def evaluate(
     with in_force(limits):
         if isinstance(policy, BudgetPolicy):
             if step is None:
-                return mixture([(share, _evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
+                return mixture([(share, evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
             policy = _by_names(policy)
         if isinstance(policy, Mapping):
             return _evaluate_table(restricted(model, policy), step, tolerance, limits)
@@ -112,7 +112,8 @@ def _takes_two(function: Callable[..., object]) -> bool:
     return True
 
 
-def _evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
+def evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
+    """Return the distribution of the total cost of a policy that draws nothing."""
     prepared, most = policy.prepared, most_spent(policy, limits)
     if prepared.n_states * (most + 1) <= TO_THE_END:
         tolerance = 0.0
@@ -134,7 +135,7 @@ def _evaluate_table(alone: SSP, step: float | None, tolerance: float, limits: Li
         coarser = nice_step(COARSER * prepared.scale.level_size)
         last = step is not None or coarser > coarsest
         try:
-            result = _evaluate_budget(policy, tolerance, limits)
+            result = evaluate_budget(policy, tolerance, limits)
             if last or result.missing <= tolerance:
                 return result
         except TooLarge:

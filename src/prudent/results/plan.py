@@ -75,6 +75,9 @@ class Plan(Shown):
     estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
     ``expected_lower``; the returned one has the least if the status is ``optimal``.
 
+    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar``, ``var`` and
+    ``expected`` are the policy's in the worst case, and ``nominal`` has the same numbers for the model itself.
+
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.
 
@@ -120,7 +123,8 @@ class Plan(Shown):
     def __repr__(self) -> str:
         least, about = ("at least ", "about ") if self._from_below else ("", "")
         return (
-            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, CVaR "
+            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, "
+            f"{'CVaR' if self.nominal is None else 'worst-case CVaR'} "
             f"{least}{_short(self.cvar)} (optimal {self.lower:.6g} to {self.upper:.6g}), "
             f"VaR {about}{_short(self.var)}, mean {_short(self.expected)}>"
         )
@@ -159,6 +163,11 @@ class Plan(Shown):
         > d            0       3.4  yes      played: the least expected cost of those allowed
           e            0         7  yes      allowed, but costs more on average
         """
+        if self.nominal is not None:
+            raise PrudentError(
+                "plans for a set of models cannot be explained yet; plan.bands(state) says what they play at which cost "
+                "so far"
+            )
         if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
             raise PrudentError(
                 "only plans for the least CVaR, the least mean or the least worst case can be explained, not those "
@@ -244,7 +253,8 @@ class Plan(Shown):
         ('optimal', 4.06, None)
         """
         achieved = None if self.objective is None else asdict(self.objective)
-        return plain({**self.numbers(), "objective": achieved, "notes": self.notes})
+        nominal = {} if self.nominal is None else {"nominal": asdict(self.nominal)}
+        return plain({**self.numbers(), "objective": achieved, **nominal, "notes": self.notes})
 
     def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
@@ -291,9 +301,13 @@ class Plan(Shown):
             tail, begins = f"{tail}, at least", f"{begins}, about"
         elif math.isnan(self.cvar):
             tail = f"{tail}; {self.own_cvar}"
-        rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
+        if self.nominal is not None:
+            rows = self._robust_rows(tail)
+        else:
+            rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
         if self.objective is None:  # else it was not sought
-            rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
+            best = "optimal CVaR" if self.nominal is None else "least worst-case CVaR"
+            rows += [(best, number(self.lower), "at least"), ("", number(self.upper), "at most")]
         rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
@@ -302,6 +316,17 @@ class Plan(Shown):
         title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
         size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"
         return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
+
+    def _robust_rows(self, tail: str) -> list[tuple[str, str, str]]:
+        """Return rows for a set of models: the worst of them, and the model itself."""
+        own = self.nominal or Nominal(math.nan, math.nan, math.nan)
+        return [
+            ("worst-case CVaR", number(self.cvar), f"{tail}, in the worst model of the set, at most"),
+            ("worst-case mean", number(self.expected), "mean of all runs, in the worst model for that"),
+            ("CVaR", number(own.cvar), "in the model itself"),
+            ("VaR", number(own.var), "in the model itself"),
+            ("expected cost", number(own.expected), "in the model itself"),
+        ]
 
     def _mean_rows(self) -> list[tuple[str, str, str]]:
         """Return rows for the second objective."""

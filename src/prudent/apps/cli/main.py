@@ -11,7 +11,7 @@ import click
 from click.shell_completion import get_completion_class
 
 import prudent
-from prudent.apps.cli import overviews
+from prudent.apps.cli import estimates, overviews
 from prudent.apps.cli.arguments import (
     ALPHA,
     DEVICE,
@@ -100,6 +100,12 @@ def main() -> None:
     metavar="WHAT",
     help="Plan for var, worst-case, exceed:BUDGET (cost more than that) or mean+cvar:WEIGHT instead of CVaR.",
 )
+@click.option(
+    "--uncertainty",
+    metavar="LEVEL",
+    help="Plan for the worst of a set of models: with this confidence, such as 0.95, from the counts of a learned MODEL; "
+    "or own: the low and high in its file.",
+)
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
@@ -123,6 +129,7 @@ def solve(
     make: Make,
     method: str,
     objective: str | None,
+    uncertainty: str | None,
     points: int | None,
     decisions: bool,
     decisions_csv: str | None,
@@ -146,6 +153,7 @@ def solve(
       prudent solve betting-game --alpha 0.2 --slack 0.01
       prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
       prudent solve betting-game --alpha 0.2 --objective exceed:90
+      prudent solve learned.json --alpha 0.2 --uncertainty 0.95
     """
     from prudent.apps.cli.terminal import print_json, show
     from prudent.io.formats import check_plan_path
@@ -157,7 +165,8 @@ def solve(
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    plan = prudent.solve(make(), method=with_grid(method, points), objective=_objective(objective), **asked)
+    sought = {"objective": _objective(objective), "uncertainty": _uncertainty(uncertainty)}
+    plan = prudent.solve(make(), method=with_grid(method, points), **sought, **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)
@@ -304,8 +313,18 @@ def _objective(text: str | None) -> "Objective | None":
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
-for verb in overviews.__all__:
-    main.add_command(getattr(overviews, verb))
+def _uncertainty(text: str | None) -> float | str | None:
+    if text is None or text == "own":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
+
+
+for module in (overviews, estimates):
+    for verb in module.__all__:
+        main.add_command(getattr(module, verb))
 
 
 if __name__ == "__main__":
