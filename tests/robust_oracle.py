@@ -98,7 +98,9 @@ def worst_excess(raw: RawSets, budgets: int, passes: int = 3000) -> list[dict[in
     """Return U by budget and state, by repeated backups on the raw model; costs are at least 0, cycles allowed."""
     value = dict.fromkeys(raw, 0.0)
     for _ in range(passes):
-        value = {s: min((worst_share(r, [c + value[t] for *_, t, c in r]) for r in a), default=0.0) for s, a in raw.items()}
+        value = {
+            s: min((worst_share(r, [c + value[t] for *_, t, c in r]) for r in a), default=0.0) for s, a in raw.items()
+        }
     found = [value]
     for b in range(1, budgets):
         here = dict.fromkeys(raw, 0.0)

@@ -108,6 +108,7 @@ def test_what_holds_for_every_set(case, alpha, seed):
     q = weight / np.repeat(total, np.diff(model.outcome_start))
     if len(p) and (np.abs(q - p) <= spare).all():
         arrays = [getattr(model, name) for name in ("action_start", "outcome_start", "successor", "cost")]
-        other = prudent.SSP(*arrays[:2], q, *arrays[2:], model.initial_state, model.initial_probability, model.state_names)
-        own = prudent.evaluate(other, lambda s, spent: model.find_action(model.index(s), plan.policy(s, spent)) - model.action_start[model.index(s)])
+        start = model.initial_state, model.initial_probability
+        other = prudent.SSP(*arrays[:2], q, *arrays[2:], *start, model.state_names, model.action_names)
+        own = prudent.evaluate(other, plan.policy.__call__)
         assert own.cvar(alpha) <= plan.upper + 1e-7 * size

@@ -54,11 +54,8 @@ def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
     known = (state_of[model.outcome_state] >= 0) & (state_of[model.successor] >= 0)
     cost = np.full(model.n_outcomes, -1)
     cost[known] = scale.normalised(model.cost[known], model.outcome_state[known], model.successor[known])
-    free_below = 0 if prepared.acyclic else 1
     rows = state_of[model.successor], cost, intervals.low, intervals.high, model.probability
-    misfit = align(
-        prepared.model_action, model.outcome_start, *rows, prepared.action_state, prepared.fine, free_below, sets
-    )
+    misfit = align(prepared.model_action, model.outcome_start, *rows, prepared.action_state, prepared.fine, sets)
     if misfit >= 0:
         raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not fit")
     chance = first[prepared.outcome_action]  # where a run starts is not uncertain

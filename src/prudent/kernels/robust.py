@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.stretches import FAST
+from prudent.kernels.team import draw, finish, wait_for
 
 AHEAD = 64
 """The most levels that are added up before the order is looked at."""
@@ -91,7 +92,7 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True)
-def align(model_action, first, target, cost, low, high, probability, own, rows, free_below, sets):
+def align(model_action, first, target, cost, low, high, probability, own, rows, sets):
     """Add up the intervals of the model's outcomes in the prepared ones; return an action that does not fit, or -1.
 
     ``first`` is where the outcomes of each model action begin; ``target`` and ``cost`` are their prepared successors
@@ -105,7 +106,7 @@ def align(model_action, first, target, cost, low, high, probability, own, rows, 
         for o in range(first[m], first[m + 1]):
             if probability[o] <= 0:
                 continue
-            if target[o] == own[a] and cost[o] < free_below:
+            if target[o] == own[a] and cost[o] == 0:
                 sets.loop_low[a] += low[o]
                 sets.loop_high[a] += high[o]
                 continue
@@ -237,7 +238,9 @@ def _add_in_order(total, n, share, table, at, more, pivot, side, wrong):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def _over_levels(a, first, last, sets, order, table, stride, base, slope, paid, floor, floor_base, bound, out, to, low, scratch):
+def _over_levels(
+    a, first, last, sets, order, table, stride, base, slope, paid, floor, floor_base, bound, out, to, low, scratch
+):
     """Fill ``out[to:]`` with the worst expectation of an action at the levels from ``first`` to ``last``.
 
     With ``paid`` costs are added.  With ``bound`` lower ``low`` to the same expectation of the table ``floor``.
@@ -346,8 +349,27 @@ def _settle(s, first, last, sets, base, tables, tie, plan, bound, scratch):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def settle(block_start, block_state, first, last, ahead, sets, base, tables, tie, scratch):
-    """Settle all states at the levels from ``first`` to ``last``, less those that a run has used before it is there.
+def settle_backwards(counters, part, after, backwards, first, last, ahead, sets, base, tables, tie, scratch):
+    """Settle all states of a model without cycles at the levels from ``first`` to ``last``; threads draw parts.
+
+    Each state has no more levels left than those that a run has not used before it is there.
+    """
+    while True:
+        part_drawn = draw(counters)
+        if part_drawn >= len(after):
+            return
+        wait_for(counters, after[part_drawn])
+        for i in range(part[part_drawn], part[part_drawn + 1]):
+            s = backwards[i]
+            low, high = max(first - ahead[s], 1), last - ahead[s]
+            if high > low and sets.action_start[s] < sets.action_start[s + 1]:
+                _settle(s, low, high, sets, base, tables, tie, True, True, scratch)
+        finish(counters)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def settle(block_start, block_state, first, last, sets, base, tables, tie, scratch):
+    """Settle all states at the levels from ``first`` to ``last``, of which none waits for another at a cost.
 
     Blocks come successors first.  In a cycle U begins from the level before, which is an upper bound, and falls; its
     lower bound begins from 0 and rises, against the choices of nature that have been found.
@@ -356,9 +378,8 @@ def settle(block_start, block_state, first, last, ahead, sets, base, tables, tie
         begin, end = block_start[block], block_start[block + 1]
         if end == begin + 1:
             s = block_state[begin]
-            low, high = max(first - ahead[s], 1), last - ahead[s]
-            if high > low and sets.action_start[s] < sets.action_start[s + 1]:
-                _settle(s, low, high, sets, base, tables, tie, True, True, scratch)
+            if sets.action_start[s] < sets.action_start[s + 1]:
+                _settle(s, first, last, sets, base, tables, tie, True, True, scratch)
             continue
         for i in range(begin, end):
             row = block_state[i] * tables.stride

@@ -27,7 +27,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.robust import RobustSweep, robust_sweep
 from prudent.engine.sweep.task import TIE
-from prudent.engine.uncertain import uncertain
+from prudent.engine.uncertain import Uncertain, uncertain
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.robust_cost import worst_expected_cost
 from prudent.engine.values.worst_case import true_worst_case
@@ -56,7 +56,7 @@ def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limit
         least = float(worst.lower[prepared.start])
         if not prepared.scale.rounded:
             lower = max(lower, _lower(swept, alpha), least)
-        own = own_tail(policy, spent_budget(policy), None, alpha, limits=limits.for_the_rest)
+        own = own_tail(policy, spent_budget(policy), upper, alpha, limits=limits.for_the_rest)
     complete = not (swept.stopped or prepared.scale.rounded)
     return Solution(
         policy=policy,
@@ -67,7 +67,7 @@ def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limit
         lower=min(lower, upper),
         upper=upper,
         worst=true_worst_case(prepared),
-        steps=_most_steps(prepared, w, worst.steps),
+        steps=_most_steps(model, w, worst.steps),
         stopped=swept.stopped,
         notes=own.notes,
         nominal=Nominal(own.cvar if not own.notes else np.nan, own.var, own.mean),
@@ -91,8 +91,11 @@ def _lower(swept: RobustSweep, alpha: float) -> float:
     return min(f, len(below)) if swept.stopped else f
 
 
-def _most_steps(prepared: Prepared, w: int, after: float) -> float:
+def _most_steps(model: Uncertain, w: int, after: float) -> float:
     """Return a bound on the expected number of actions: with budget left, and after."""
+    prepared, sets = model.prepared, model.sets
+    away = np.maximum(1 - sets.loop_high, np.bincount(prepared.outcome_action, sets.low, prepared.n_actions))
+    plays = float((1 / away).max(initial=1.0))
     if prepared.finite:
-        return float(prepared.longest)
-    return float((w + 1) * (prepared.free_depth.max(initial=0) + 1) * prepared.plays.max(initial=1.0) + after)
+        return prepared.longest * plays
+    return float((w + 1) * (prepared.free_depth.max(initial=0) + 1) * plays + after * plays)

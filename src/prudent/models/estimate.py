@@ -95,7 +95,9 @@ class Estimate(Shown):
         if len(rare) > SHOWN:
             notes.append(f"{len(rare) - SHOWN:,} more were seen fewer than {self.seldom} times")
         head = ("state", "action", "times seen") if rows else ()
-        return Table(f"{model.name}: {runs}{self.counts.sum():,.0f} steps, {size}", rows, "llr", head, notes=tuple(notes))
+        return Table(
+            f"{model.name}: {runs}{self.counts.sum():,.0f} steps, {size}", rows, "llr", head, notes=tuple(notes)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``prudent learn --json`` prints.

@@ -67,7 +67,9 @@ class Intervals:
 
     def __repr__(self) -> str:
         uncertain = int((self.high > self.low).sum())
-        return f"<Intervals for {len(self.low):,} outcomes, {uncertain:,} of them uncertain, by {self.width:.3g} at most>"
+        return (
+            f"<Intervals for {len(self.low):,} outcomes, {uncertain:,} of them uncertain, by {self.width:.3g} at most>"
+        )
 
     def within(self, model: SSP) -> "Intervals":
         """Return the intervals as they can hold in a model; refuse those that do not fit it (internal)."""

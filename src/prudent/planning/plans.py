@@ -58,9 +58,9 @@ def plan_of(
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
-        nominal=None if (own := solution.nominal) is None else Nominal(
-            prepared.scale.in_units(own.cvar), own.var, prepared.scale.in_units(own.expected)
-        ),
+        nominal=None
+        if (own := solution.nominal) is None
+        else Nominal(prepared.scale.in_units(own.cvar), own.var, prepared.scale.in_units(own.expected)),
         notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
         device="cpu" if limits is None or limits.device is None else "gpu",
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.methods.robust import robust
-from prudent.methods.solution import Solution
+from prudent.methods.solution import Nominal, Solution
 from prudent.models.intervals import Intervals
 from prudent.planning.bounds import bracket_below
 from prudent.planning.driver import Job
@@ -25,6 +25,10 @@ def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Sol
     Where costs have to be rounded, or the common step is much work, ``nominal`` plans for the model itself first: it
     finds the step, and a lower bound.  Elsewhere it does so after, if the lower bound is not close.
     """
+    if not (intervals.high > intervals.low).any():  # then nature has no choice
+        stage = nominal()
+        own = stage.found
+        return _plan(job, replace(stage, found=replace(own, nominal=Nominal(own.cvar, own.var, own.expected))))
     prepared, lower = job.prepared(job.step), -np.inf
     if prepared.scale.rounded or not modest(prepared, job.alpha):
         stage = nominal()
@@ -34,10 +38,13 @@ def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Sol
         solution = robust(prepared, intervals, job.alpha, job.limits, _levels(prepared, lower))
     stage = stage_of(prepared, solution, job.alpha, began)
     if not (np.isfinite(lower) or solution.stopped or stage.bracket.gap <= job.target.width(stage.bracket.size)):
-        bracket = stage.bracket
-        stage = replace(stage, bracket=replace(bracket, lower=min(max(bracket.lower, nominal().bracket.lower), bracket.upper)))
-    stage = replace(stage, seconds=job.seconds)
-    return plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
+        lower = max(stage.bracket.lower, nominal().bracket.lower)
+        stage = replace(stage, bracket=replace(stage.bracket, lower=min(lower, stage.bracket.upper)))
+    return _plan(job, stage)
+
+
+def _plan(job: Job, stage: Stage[Solution]) -> Plan:
+    return plan_of(job.model, "exact", job.alpha, replace(stage, seconds=job.seconds), job.target, job.limits)
 
 
 def _levels(prepared: Prepared, lower: float) -> float:

@@ -128,7 +128,9 @@ def solve(
     target = Target(gap, relative_gap)
     cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
     intervals = None if uncertainty is None else intervals_of(model, uncertainty)
-    if intervals is not None and (name != "exact" or cap is not None or objective is not None or checkpoint is not None):
+    if intervals is not None and (
+        name != "exact" or cap is not None or objective is not None or checkpoint is not None
+    ):
         raise PrudentError(
             "uncertainty goes with the least CVaR under method exact; leave out other methods, limits on CVaR, "
             "objectives and checkpoints"

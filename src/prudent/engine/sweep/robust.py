@@ -5,6 +5,7 @@ each state no further than a run can have left there.  With cycles a tile is as 
 states look only at tiles before, or at states at no cost from them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,12 @@ from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.task import TIE
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.robust_cost import WorstMean
-from prudent.kernels.robust import AHEAD, Scratch, Tables, settle
-from prudent.models.rows import FloatArray
+from prudent.kernels.robust import AHEAD, Scratch, Tables, settle, settle_backwards
+from prudent.kernels.team import new_counters
+from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
+from prudent.runtime.team import side_by_side
 
 __all__ = ["RobustSweep", "robust_sweep"]
 
@@ -27,6 +30,9 @@ LONGEST, BATCH = 1024, 2**26
 
 FURTHER = 1.3
 """How far the first tables go, as a multiple of the levels that are surely needed."""
+
+ENOUGH = 250_000
+"""Outcomes times levels for each thread to be worth starting: about a millisecond."""
 
 CYCLES = 1e-9
 """What is added to the error where values of free cycles are found by passes."""
@@ -46,23 +52,14 @@ class RobustSweep:
 
 def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limits) -> RobustSweep:
     """Sweep rising budgets until no larger one can be optimal for alpha."""
-    prepared, base, start = model.prepared, worst.base, model.prepared.start
-    costly = prepared.cost[prepared.cost > 0]
-    blocks = (prepared.blocks if prepared.acyclic else prepared.free_blocks)[:2]
-    tile = LONGEST if prepared.acyclic else int(min(costly.min(initial=LONGEST), LONGEST))
-    tile = max(min(tile, BATCH // max(len(prepared.cost), 1)), 1)
-    ahead = prepared.least_spent if prepared.acyclic else np.zeros(prepared.n_states, dtype=np.int64)
-    most_actions = int(np.diff(prepared.action_start).max(initial=1))
-    most_outcomes = int(np.diff(prepared.outcome_start).max(initial=1))
-    rows = np.empty(most_outcomes), np.empty(most_outcomes)
-    lines = np.empty(most_actions * tile), np.empty(tile), np.empty(tile), np.empty(tile)
-    ahead_of = (np.empty(AHEAD) for _ in range(5))
-    scratch = Scratch(model.fresh_order, model.fresh_order, *rows, *ahead_of, *lines, tile)
-    sure = float(worst.value[start])
+    prepared, start, sure = model.prepared, model.prepared.start, float(worst.value[model.prepared.start])
     limits.check(
         _bytes(model, int(sure) + 2), "the tables of a robust plan",
         "allow more (memory=, --memory), or give a larger step= (--step)",
     )  # fmt: skip
+    tile = LONGEST if prepared.acyclic else int(min(prepared.cost[prepared.cost > 0].min(initial=LONGEST), LONGEST))
+    tile = max(min(tile, BATCH // max(len(prepared.cost), 1)), 1)
+    advance = (_without_cycles if prepared.acyclic else _with_cycles)(model, worst, tile, limits)
     tables = _tables(model, worst, int(FURTHER * sure) + 34)
     done, best, seen, stopped = 1, np.inf, 0, ""
     with limits, Progress("sweeping budgets", total=None, unit="levels") as progress:
@@ -83,16 +80,54 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
                 raise Stopped(stopped, "the sweep")
             if stopped:
                 break
-            settle(*blocks, done, last, ahead, model.sets, base, tables, TIE, scratch)
+            advance(done, last, tables)
             done = last
             progress.at(done, best)
-    sums = prepared.longest if prepared.acyclic else (int(prepared.free_depth.max(initial=0)) + 1) * (done + 1)
-    error = 2 * (sums + 1) * model.rounding
-    if not prepared.acyclic and (np.diff(blocks[0]) > 1).any():
-        error += CYCLES
     excess, below, mean = (table[row : row + done].copy() for table in tables[:3])
     choice = np.ascontiguousarray(tables.choice.reshape(-1, tables.stride)[:, :done].T)
-    return RobustSweep(excess, below, mean, choice, error, stopped)
+    return RobustSweep(excess, below, mean, choice, _error(model, done), stopped)
+
+
+Advance = Callable[[int, int, Tables], None]
+"""Settles the levels from one to another."""
+
+
+def _without_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
+    prepared, base, sets, order = model.prepared, worst.base, model.sets, model.prepared.order
+    orders, most = (model.fresh_order, model.fresh_order), max(min(limits.threads, order.width), 1)
+    scratch = [_scratch(model, orders, tile) for _ in range(most)]
+
+    def advance(first: int, last: int, tables: Tables) -> None:
+        counters, ahead = new_counters(), prepared.least_spent
+        lanes = max(min(most, (last - first) * len(prepared.cost) // ENOUGH), 1)
+        about = first, last, ahead, sets, base, tables, TIE
+        side_by_side(lanes, lambda lane: settle_backwards(counters, *order.backwards, *about, scratch[lane]))
+
+    return advance
+
+
+def _with_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
+    blocks, base = model.prepared.free_blocks[:2], worst.base
+    scratch = _scratch(model, (model.fresh_order, model.fresh_order), tile)
+    return lambda first, last, tables: settle(*blocks, first, last, model.sets, base, tables, TIE, scratch)
+
+
+def _scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) -> Scratch:
+    """Return what one thread works in; threads share the orders, since an action is in one thread's hands at a time."""
+    most_actions = int(np.diff(model.prepared.action_start).max(initial=1))
+    most_outcomes = int(np.diff(model.prepared.outcome_start).max(initial=1))
+    sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
+    return Scratch(*orders, *map(np.empty, sizes), tile)
+
+
+def _error(model: Uncertain, levels: int) -> float:
+    """Return a bound on the relative error of values up to a level."""
+    prepared = model.prepared
+    if prepared.acyclic:
+        return 2 * (prepared.longest + 1) * model.rounding
+    cyclic = bool((np.diff(prepared.free_blocks[0]) > 1).any())
+    sums = (int(prepared.free_depth.max(initial=0)) + 1) * (levels + 1)
+    return 2 * (sums + 1) * model.rounding + (CYCLES if cyclic else 0.0)
 
 
 def _bytes(model: Uncertain, levels: int) -> int:

@@ -151,7 +151,9 @@ def _model(content: Any, name: str) -> SSP:
         transitions = {name: [column[i] for i in order] for name, column in transitions.items()}
     if (outcomes := _outcomes(transitions["outcomes"], states)) is None:
         _mend(transitions, line, states, problems)
-        outcomes = _outcomes([[{name: row[name] for name in OUTCOME} for row in rows] for rows in transitions["outcomes"]], states)
+        outcomes = _outcomes(
+            [[{name: row[name] for name in OUTCOME} for row in rows] for rows in transitions["outcomes"]], states
+        )
     initial = {0: 1.0}
     with problems.noted():
         initial = _initial(content["initial"], states)
@@ -226,7 +228,9 @@ def _outcomes(rows: list[list[Any]], states: _States) -> Any:
         found["count"] = np.array(more["count"], dtype=np.float64)
     if "low" in more:
         low, high = (np.array(more[name], dtype=np.float64) for name in ("low", "high"))
-        found["intervals"] = Intervals(np.where(np.isnan(low), probability, low), np.where(np.isnan(high), probability, high))
+        found["intervals"] = Intervals(
+            np.where(np.isnan(low), probability, low), np.where(np.isnan(high), probability, high)
+        )
     return found
 
 

@@ -1,0 +1,81 @@
+"""Sets of models: intervals from counts, and which intervals a model takes."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import prudent
+from prudent.models.intervals import clopper_pearson
+
+LOOP = prudent.build("s", lambda s: {"a": [(0.5, "g", 1), (0.5, "s", 1)]} if s == "s" else {})
+LINE = prudent.build("s", lambda s: {"a": [(0.5, "g", 1), (0.5, "g", 2)]} if s == "s" else {})
+
+
+def test_intervals_of_counts_are_where_so_few_or_so_many_would_be_seen_too_seldom():
+    model = prudent.build("s", lambda s: {"a": [(0.15, "g", 1), (0.85, "g", 2)]} if s == "s" else {})
+    sets = clopper_pearson([3, 17], model, 0.9)
+    assert binom.sf(2, 20, sets.low[0]) == pytest.approx(0.05)
+    assert binom.cdf(3, 20, sets.high[0]) == pytest.approx(0.05)
+    assert sets.low[1] == pytest.approx(1 - sets.high[0])
+    assert sets.high[1] == pytest.approx(1 - sets.low[0])
+
+
+def test_the_confidence_is_split_over_all_intervals():
+    three = prudent.build("s", lambda s: {"a": [(0.2, "g", c) for c in range(5)]} if s == "s" else {})
+    sets = clopper_pearson([4] * 5, three, 0.95)
+    assert binom.sf(3, 20, sets.low[0]) == pytest.approx(0.05 / 5 / 2)
+
+
+def test_they_cover_the_truth_as_often_as_they_say():
+    rng, held = np.random.default_rng(0), 0
+    truth = np.array([0.7, 0.2, 0.1])
+    model = prudent.build("s", lambda s: {"a": [(p, "g", c) for c, p in enumerate(truth)]} if s == "s" else {})
+    for _ in range(300):
+        count = rng.multinomial(40, truth)
+        sets = clopper_pearson(count, model, 0.9)
+        held += bool(((sets.low <= truth) & (truth <= sets.high)).all())
+    assert held >= 0.9 * 300
+
+
+@pytest.mark.parametrize(
+    ("model", "low", "high", "message"),
+    [
+        (LINE, [0.5], [0.5], "bounds for 1 outcomes; model has 2"),
+        (LINE, [0.6, 0.4], [0.7, 0.5], "low 0.6, high 0.7: the model's own probability, 0.5, must lie within"),
+        (LINE, [0.6, 0.4], [0.4, 0.6], "they must rise within 0 and 1"),
+        (LINE, [float("nan"), 0.4], [0.6, 0.6], "they must rise within 0 and 1"),
+        (LOOP, [0.0, 0.0], [1.0, 1.0], "state 's', action 'a', to state 'g': .* give a low above 0"),
+    ],
+)
+def test_intervals_that_do_not_fit_are_refused(model, low, high, message):
+    with pytest.raises(prudent.PrudentError, match=message):
+        prudent.solve(model, 0.2, uncertainty=prudent.Intervals(low, high))
+
+
+def test_an_outcome_may_lose_its_chance_where_there_are_no_cycles():
+    plan = prudent.solve(LINE, 0.5, uncertainty=prudent.Intervals([0, 0], [1, 1]))
+    assert plan.upper == pytest.approx(2)
+    assert plan.nominal.expected == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("uncertainty", "message"),
+    [
+        (0.95, "has no counts"),
+        ("own", "has no intervals of its own"),
+        ("wide", "uncertainty is 'wide'; it must be prudent.Intervals"),
+        (True, "uncertainty is True"),
+    ],
+)
+def test_what_is_no_uncertainty_is_refused(uncertainty, message):
+    with pytest.raises(prudent.PrudentError, match=message):
+        prudent.solve(LINE, 0.2, uncertainty=uncertainty)
+
+
+def test_ragged_intervals_are_refused():
+    with pytest.raises(prudent.PrudentError, match="low has 1 entries, high has 2"):
+        prudent.Intervals([0.5], [0.5, 0.5])
+    with pytest.raises(prudent.PrudentError, match="low must be an array of numbers"):
+        prudent.Intervals(["much"], [1])
+    with pytest.raises(prudent.PrudentError, match="confidence is 1.5"):
+        clopper_pearson([3, 17], LINE, 1.5)
