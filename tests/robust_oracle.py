@@ -1,7 +1,7 @@
 """Independent routes to worst-case CVaR on small acyclic models: every policy, and linear programs over nature.
 
-Nothing here uses the package's preparation, kernels or methods.  A policy plays an action for each (state, spent); for a
-fixed policy the laws of the cost that nature can bring about are those of flows on the tree of histories, and
+Nothing here uses the package's preparation, kernels or methods.  A policy plays an action for each (state, spent); for
+a fixed policy the laws of the cost that nature can bring about are those of flows on the tree of histories, and
 
     worst CVaR = max over flows of CVaR = max  sum over ends of  z c    with 0 <= z <= flow / alpha,  sum z = 1
 

@@ -188,8 +188,8 @@ def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hash
         elif last[episode][1] != state:
             before, led = last[episode]
             raise PrudentError(
-                f"episode {episode!r} has a hole: row {before} led to state {led!r}, and its next step, row {i}, begins "
-                f"in state {state!r}; add the steps between, or leave out the episode"
+                f"episode {episode!r} has a hole: row {before} led to state {led!r}, and its next step, row {i}, "
+                f"begins in state {state!r}; add the steps between, or leave out the episode"
             )
         last[episode] = i, after
     return starts, {state: episode for episode, (_, state) in last.items()}, len(last)
@@ -208,8 +208,8 @@ def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | 
     for i, (state, action, after, cost, times) in enumerate(rows, 1):
         if possible is not None and (after, cost) not in counts.get((state, action), {}):
             raise PrudentError(
-                f"row {i}: state {state!r}, action {action!r} led to state {after!r} at cost {cost:g}, which is not among "
-                f"the possible outcomes of {possible.name}; add it there, or mend the row"
+                f"row {i}: state {state!r}, action {action!r} led to state {after!r} at cost {cost:g}, which is not "
+                f"among the possible outcomes of {possible.name}; add it there, or mend the row"
             )
         outcomes_seen = counts.setdefault((state, action), {})
         outcomes_seen[after, cost] = outcomes_seen.get((after, cost), 0.0) + times

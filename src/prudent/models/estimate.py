@@ -50,7 +50,10 @@ class Estimate(Shown):
     @property
     def seen(self) -> FloatArray:
         """(n_actions,)  How often each action was seen."""
-        return np.bincount(self.model.outcome_action, weights=self.counts, minlength=self.model.n_actions)
+        return np.asarray(
+            np.bincount(self.model.outcome_action, weights=self.counts, minlength=self.model.n_actions),
+            dtype=np.float64,
+        )
 
     @property
     def seldom_seen(self) -> tuple[tuple[Hashable, Hashable, float], ...]:
@@ -117,8 +120,8 @@ class Estimate(Shown):
 
     def __repr__(self) -> str:
         runs, rare = f"{self.episodes:,} episodes, " if self.episodes else "", len(self.seldom_seen)
-        few = f"{rare:,} actions seen fewer than {self.seldom} times"
-        return f"<Estimate of {self.model.name}: {runs}{self.counts.sum():,.0f} steps, {self.model.n_states:,} states, {few}>"
+        size = f"{runs}{self.counts.sum():,.0f} steps, {self.model.n_states:,} states"
+        return f"<Estimate of {self.model.name}: {size}, {rare:,} actions seen fewer than {self.seldom} times>"
 
 
 def counts_of(model: SSP) -> FloatArray:

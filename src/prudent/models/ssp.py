@@ -328,8 +328,9 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
         yield f"{at(o)} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
     for o in places(_outside(c, -LARGEST, LARGEST)):
         yield f"{at(o)} has an outcome of cost {c[o]}; costs are finite numbers"
-    for o in places(_outside(model.count, 0, LARGEST)) if model.count is not None else ():
-        yield f"{at(o)} has an outcome of count {model.count[o]}; counts are finite numbers, at least 0"
+    if (count := model.count) is not None:
+        for o in places(_outside(count, 0, LARGEST)):
+            yield f"{at(o)} has an outcome of count {count[o]}; counts are finite numbers, at least 0"
     for o in places(_outside(model.successor, 0, model.n_states - 1)):
         yield f"{at(o)} leads to state number {model.successor[o]}; the model has {model.n_states} states"
     if not bad.any() and (size > 0).all() and model.n_actions:

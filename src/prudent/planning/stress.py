@@ -4,8 +4,8 @@ The probabilities of each action are drawn from a Dirichlet distribution: its co
 each outcome.  A sample depends on the seed and its own number alone, so the answer does not depend on the executor.
 
 How much an action's counts matter is the share of the variance of CVaR that is linear in its probabilities: rows are
-drawn independently, so the shares add up to at most 1, up to the noise of the samples.  Seen as often again, an action's
-probabilities vary half as much.
+drawn independently, so the shares add up to at most 1, up to the noise of the samples.  Seen as often again, an
+action's probabilities vary half as much.
 """
 
 from collections.abc import Callable, Iterable

@@ -55,8 +55,8 @@ STATUS_ROBUST = {
     **STATUS,
     "optimal": "the least worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the bounds on the least worst-case CVaR are as close as was asked for",
-    "gap_not_reached": "the upper bound holds for every model in the set; a plan with a lower one may exist, down to the "
-    "lower bound: ask for less",
+    "gap_not_reached": "the upper bound holds for every model in the set; a plan with a lower one may exist, down to "
+    "the lower bound: ask for less",
 }
 """The same for a plan for a set of models."""
 
@@ -75,8 +75,8 @@ class Plan(Shown):
     estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
     ``expected_lower``; the returned one has the least if the status is ``optimal``.
 
-    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar``, ``var`` and
-    ``expected`` are the policy's in the worst case, and ``nominal`` has the same numbers for the model itself.
+    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar``, ``var``
+    and ``expected`` are the policy's in the worst case, and ``nominal`` has the same numbers for the model itself.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.
@@ -165,8 +165,8 @@ class Plan(Shown):
         """
         if self.nominal is not None:
             raise PrudentError(
-                "plans for a set of models cannot be explained yet; plan.bands(state) says what they play at which cost "
-                "so far"
+                "plans for a set of models cannot be explained yet; plan.bands(state) says what they play at which "
+                "cost so far"
             )
         if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
             raise PrudentError(

@@ -78,8 +78,9 @@ class Stress(Shown):
         notes = [f"CVaR in the model itself: {number(self.nominal)}"]
         for each in self.matters[:SHOWN]:
             notes.append(
-                f"{each.share:.0%} of the variance of CVaR: {printable(each.action, 40)} in {printable(each.state, 40)}, "
-                f"seen {each.seen:g} times; as many again would narrow the middle 90% by {number(each.doubled)}"
+                f"{each.share:.0%} of the variance of CVaR: {printable(each.action, 40)} in "
+                f"{printable(each.state, 40)}, seen {each.seen:g} times; as many again would narrow the middle 90% by "
+                f"{number(each.doubled)}"
             )
         title = f"{self.model}, alpha {self.alpha:g}: {len(self.cvar):,} models drawn"
         return Table(title, rows, "l" + "r" * len(QUANTILES), head, notes=tuple(notes))

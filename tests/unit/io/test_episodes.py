@@ -64,7 +64,7 @@ def test_outcomes_known_to_be_possible_have_a_chance():
     assert data.counts.tolist() == [3, 0, 1]
     assert data.model.probability.tolist() == pytest.approx([3.5 / 5.5, 0.5 / 5.5, 1.5 / 5.5])
     odd = [*COUNTED, {"state": "s", "action": "a", "next_state": "g", "cost": 7, "n": 1}]
-    with pytest.raises(prudent.PrudentError, match="row 3: .*at cost 7, which is not among the possible outcomes"):
+    with pytest.raises(prudent.PrudentError, match=r"row 3: .*at cost 7, which is not among the possible outcomes"):
         prudent.from_episodes(odd, count="n", initial="s", possible=known)
 
 
@@ -93,7 +93,7 @@ def test_bad_logs_are_refused(table, message):
 
 def test_a_missing_column_is_named_with_what_it_may_be():
     frame = pandas.DataFrame(ROWS).rename(columns={"next_state": "nextstate"})
-    with pytest.raises(prudent.PrudentError, match="no column 'next_state'.*say next_state='nextstate'"):
+    with pytest.raises(prudent.PrudentError, match=r"no column 'next_state'.*say next_state='nextstate'"):
         prudent.from_episodes(frame)
 
 

@@ -77,5 +77,5 @@ def test_ragged_intervals_are_refused():
         prudent.Intervals([0.5], [0.5, 0.5])
     with pytest.raises(prudent.PrudentError, match="low must be an array of numbers"):
         prudent.Intervals(["much"], [1])
-    with pytest.raises(prudent.PrudentError, match="confidence is 1.5"):
+    with pytest.raises(prudent.PrudentError, match=r"confidence is 1\.5"):
         clopper_pearson([3, 17], LINE, 1.5)

@@ -24,7 +24,7 @@ def test_numbers_are_those_of_the_models_drawn():
         weight = np.random.default_rng([3, i]).standard_gamma(DATA.counts + 0.5)
         p = weight[:2] / weight[:2].sum(), weight[2:] / weight[2:].sum()
         table = {"s": {"a": [(p[0][0], "m", 1), (p[0][1], "m", 5)]}, "m": {"b": [(p[1][0], "g", 0), (p[1][1], "g", 1)]}}
-        drawn = prudent.evaluate(prudent.build("s", lambda s: table.get(s, {})), {"s": "a", "m": "b"})
+        drawn = prudent.evaluate(prudent.build("s", lambda s, table=table: table.get(s, {})), {"s": "a", "m": "b"})
         assert result.cvar[i] == pytest.approx(drawn.cvar(0.2))
         assert result.var[i] == drawn.var(0.2)
         assert result.expected[i] == pytest.approx(drawn.mean)

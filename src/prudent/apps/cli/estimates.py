@@ -37,7 +37,7 @@ def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, *
     """
     from prudent.apps.cli.terminal import answer
 
-    named: dict[str, str] = {}
+    named: dict[str, Any] = {}
     for item in columns:
         meaning, equals, name = item.partition("=")
         if not equals or meaning not in COLUMNS or meaning in named:

@@ -103,8 +103,8 @@ def main() -> None:
 @click.option(
     "--uncertainty",
     metavar="LEVEL",
-    help="Plan for the worst of a set of models: with this confidence, such as 0.95, from the counts of a learned MODEL; "
-    "or own: the low and high in its file.",
+    help="Plan for the worst of a set of models: a confidence, such as 0.95, for a MODEL with counts; or own: "
+    "the low and high in its file.",
 )
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
@@ -165,7 +165,7 @@ def solve(
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    sought = {"objective": _objective(objective), "uncertainty": _uncertainty(uncertainty)}
+    sought: dict[str, Any] = {"objective": _objective(objective), "uncertainty": _uncertainty(uncertainty)}
     plan = prudent.solve(make(), method=with_grid(method, points), **sought, **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:

@@ -117,7 +117,7 @@ def _scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) -> 
     most_actions = int(np.diff(model.prepared.action_start).max(initial=1))
     most_outcomes = int(np.diff(model.prepared.outcome_start).max(initial=1))
     sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
-    return Scratch(*orders, *map(np.empty, sizes), tile)
+    return Scratch(*orders, *map(np.empty, sizes), width=tile)  # type: ignore[misc, arg-type]
 
 
 def _error(model: Uncertain, levels: int) -> float:
@@ -138,11 +138,12 @@ def _bytes(model: Uncertain, levels: int) -> int:
 def _tables(model: Uncertain, worst: WorstMean, levels: int, before: Tables | None = None) -> Tables:
     """Return tables of so many levels, with what is known already."""
     prepared, size = model.prepared, model.prepared.n_states * levels
-    tables = Tables(*(np.zeros(size) for _ in range(3)), np.zeros(size, dtype=choice_type(prepared)), levels)
+    tables = Tables(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, choice_type(prepared)), levels)
     columns = *worst.base, worst.choice - prepared.action_start[:-1]
-    for i, column in enumerate(columns):
-        table = tables[i].reshape(-1, levels)
+    old = columns if before is None else before[:4]
+    for flat, column, kept in zip(tables[:4], columns, old, strict=True):
+        table = flat.reshape(-1, levels)
         table[:, 0] = column
         if before is not None:
-            table[:, : before.stride] = before[i].reshape(-1, before.stride)
+            table[:, : before.stride] = kept.reshape(-1, before.stride)
     return tables

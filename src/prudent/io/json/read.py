@@ -3,8 +3,8 @@
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
 
-An outcome may have a ``count``, how often it was seen, and bounds on its probability, ``low`` and ``high``: all outcomes
-of a file have counts, or none; those without bounds are certain.
+An outcome may have a ``count``, how often it was seen, and bounds on its probability, ``low`` and ``high``.  All
+outcomes of a file have counts, or none; those without bounds are certain.
 
 ``initial`` may be an object of probabilities; ``states`` may list all states, to say in which order they are
 numbered.  Names are strings: others are written with ``str``, and stay strings when read.  Numbers keep all
