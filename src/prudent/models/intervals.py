@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import PrudentError, as_number
-from prudent.models.graph import ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, owner, read_only, row_of
 from prudent.models.ssp import SSP
 
@@ -84,6 +83,8 @@ class Intervals:
         _refuse(model, outside, self, "the model's own probability, {p:.12g}, must lie within")
         _refuse(model, (p == 0) & (high > 0), self, "an outcome that may happen needs a probability above 0")
         low, high = np.minimum(low, p), np.minimum(np.maximum(high, p), 1.0)
+        from prudent.models.graph import ordered_blocks  # models are read without numba
+
         never = (p > 0) & (low <= 0)
         if never.any() and not ordered_blocks(model.arc_start, model.successor).acyclic:
             _refuse(
