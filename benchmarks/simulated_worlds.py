@@ -1,9 +1,9 @@
-"""Simulated worlds: does the promise of a plan made from a log hold in the world that the log came from?
+"""Simulated worlds: whether the promise of a plan made from a log holds in the world that the log came from.
 
 Random worlds, each with a log of runs under random actions.  From the log two plans are made: one for the estimates,
-one for the set of models that fits the log with 95 % confidence.  The table says, by the length of the log, in which share
-of worlds the true CVaR of each is at most what was promised, by how much the promise is broken on average where it is,
-and what robustness costs in true CVaR and mean.
+one for the set of models that fits the log with 95 % confidence.  The table says, by the length of the log, in which
+share of worlds the true CVaR of each is at most what was promised, by how much the promise is broken on average where
+it is, and what robustness costs in true CVaR and mean.
 
     python benchmarks/simulated_worlds.py [--worlds 200] [--runs 100,1000,10000]
 """
@@ -41,7 +41,8 @@ def counts(model: prudent.SSP, rng: np.random.Generator, runs: int) -> list[dict
         after: dict[int, int] = {}
         for s, n in here.items():
             first, last = int(model.action_start[s]), int(model.action_start[s + 1])
-            for a, times in zip(range(first, last), rng.multinomial(n, np.ones(last - first) / max(last - first, 1))):
+            each = rng.multinomial(n, np.ones(last - first) / max(last - first, 1))
+            for a, times in zip(range(first, last), each, strict=True):
                 rows = slice(model.outcome_start[a], model.outcome_start[a + 1])
                 drawn = rng.multinomial(times, model.probability[rows])
                 seen[rows] += drawn
@@ -83,8 +84,8 @@ def main() -> None:
         by = broken[broken > 1e-9].mean() if (broken > 1e-9).any() else 0.0
         held, robustly = (cvar <= promised + 1e-9).mean(), (robust_cvar <= upper + 1e-9).mean()
         print(
-            f"{runs:<9} {held:7.0%}  {robustly:6.0%}    {by:7.2f}            {cvar.mean():7.2f}  {robust_cvar.mean():6.2f}"
-            f"    {mean.mean():7.2f}  {robust_mean.mean():6.2f}    {np.mean(upper / robust_cvar):6.2f}"
+            f"{runs:<9} {held:7.0%}  {robustly:6.0%}    {by:7.2f}            {cvar.mean():7.2f}"
+            f"  {robust_cvar.mean():6.2f}    {mean.mean():7.2f}  {robust_mean.mean():6.2f}    {np.mean(upper / robust_cvar):6.2f}"
         )
 
 
