@@ -9,7 +9,16 @@ __all__ = ["Nominal", "Solution"]
 
 @dataclass(frozen=True)
 class Nominal:
-    """A policy's numbers in the model itself, where those for the worst model of a set stand beside them."""
+    """A policy's numbers in the model itself, where those for the worst model of a set stand beside them.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> certain = prudent.Intervals(model.probability, model.probability)
+    >>> round(prudent.solve(model, alpha=0.1, uncertainty=certain).nominal.expected, 6)
+    4.06
+    """
 
     cvar: float  # nan if unknown
     var: float  # in the user's units; nan if unknown

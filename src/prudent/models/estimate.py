@@ -86,7 +86,7 @@ class Estimate(Shown):
         --------
         >>> import prudent
         >>> log = [{"state": "s", "action": "a", "cost": 1, "next_state": "g", "n": 90}]
-        >>> print(prudent.from_episodes(log, count="n", initial="s"))
+        >>> print(prudent.from_episodes(log, count="n", initial="s").table())
         log: 90 steps, 2 states, 1 actions, 1 outcomes
         every action was seen at least 10 times
         """
