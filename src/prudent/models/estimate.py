@@ -34,8 +34,8 @@ class Estimate(Shown):
     <Estimate of log: 2 episodes, 4 steps, 3 states, 2 actions seen fewer than 10 times>
     >>> data.counts.tolist(), data.model.probability.tolist()
     ([2.0, 1.0, 1.0], [1.0, 0.5, 0.5])
-    >>> prudent.solve(data.model, alpha=0.5, uncertainty=data.intervals(confidence=0.5)).upper > 10
-    False
+    >>> round(prudent.solve(data.model, alpha=0.5, uncertainty=data.intervals(confidence=0.5)).upper, 6)
+    10.0
     """
 
     model: SSP
