@@ -94,15 +94,15 @@ if TYPE_CHECKING:
     from prudent.planning.frontier import Frontier as Frontier
     from prudent.planning.frontier import frontier as frontier
     from prudent.planning.solve import solve as solve
-    from prudent.planning.study import study as study
     from prudent.planning.stress import stress as stress
+    from prudent.planning.study import study as study
     from prudent.policies.distribution import Distribution as Distribution
     from prudent.policies.evaluate import evaluate as evaluate
     from prudent.policies.runs import Runs as Runs
     from prudent.policies.simulate import simulate as simulate
     from prudent.results.plan import Plan as Plan
-    from prudent.results.study import Study as Study
     from prudent.results.stress import Stress as Stress
+    from prudent.results.study import Study as Study
 else:  # computed, so that type checkers go by the imports above
     __all__ = [*_HOME, "__version__"]
 

@@ -33,6 +33,6 @@ __all__ = [
     "policy",
     "routes",
     "sea_map",
-    "study",
     "stress",
+    "study",
 ]
