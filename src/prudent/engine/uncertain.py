@@ -2,17 +2,23 @@
 
 Every outcome keeps a chance, so what preparation prunes, normalises and collapses is the same for all models of the
 set.  Intervals of outcomes that preparation merges are added up: nature treats them alike.
+
+As in a sweep of one model, an outcome list that several actions share, intervals included, becomes a node of its own,
+to which they lead by one sure step: nature chooses for all of them at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.nodes import Nodes
 from prudent.errors import Defect
 from prudent.kernels.robust import Sets, align
+from prudent.models.graph import Order, ordered_blocks
 from prudent.models.intervals import Intervals
-from prudent.models.rows import IntArray
+from prudent.models.rows import IntArray, ranges
 
 __all__ = ["Uncertain", "uncertain"]
 
@@ -22,18 +28,56 @@ class Uncertain:
     """A prepared model and what nature may choose from."""
 
     prepared: Prepared
-    sets: Sets
+    sets: Sets  # of the model's states, then of the lists that actions share
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of states and shared lists."""
+        return len(self.sets.action_start) - 1
 
     @property
     def fresh_order(self) -> IntArray:
         """The outcomes of each action in any order, to be sorted."""
-        return np.arange(len(self.prepared.cost))
+        return np.arange(len(self.sets.cost))
 
     @property
     def rounding(self) -> float:
         """The largest relative error of one backup: rounding, and values that count as alike."""
-        most = int(np.diff(self.prepared.outcome_start).max(initial=1))
+        most = int(np.diff(self.sets.outcome_start).max(initial=1))
         return float((most + 6) * np.finfo(float).eps + 1e-13)
+
+    @cached_property
+    def order(self) -> Order:
+        """The nodes of a model without cycles, successors first."""
+        if self.n_nodes == self.prepared.n_states:
+            return self.prepared.order
+        return ordered_blocks(self.sets.outcome_start[self.sets.action_start], self.sets.successor)
+
+    @cached_property
+    def least_spent(self) -> IntArray:
+        """The fewest levels that a run in each node can have used."""
+        prepared, sets, n = self.prepared, self.sets, self.prepared.n_states
+        least = np.append(prepared.least_spent, np.full(self.n_nodes - n, np.iinfo(np.int64).max))
+        step = sets.outcome_start[: prepared.n_actions][sets.successor[sets.outcome_start[: prepared.n_actions]] >= n]
+        state = prepared.action_state[np.searchsorted(sets.outcome_start, step)]
+        np.minimum.at(least, sets.successor[step], least[state] + sets.cost[step])
+        return least
+
+    def shared(self) -> "Uncertain":
+        """Return the same with a node for each list that actions share, where there are no cycles."""
+        prepared, sets = self.prepared, self.sets
+        if not prepared.acyclic or prepared.scale.rounded or sets.loop_high.any():
+            return self
+        nodes, n, start = Nodes.sharing(replace(prepared, probability=sets.low)), prepared.n_actions, sets.outcome_start
+        target = nodes.successor[nodes.outcome_start[:n]] - prepared.n_states
+        sharing, own = np.flatnonzero(target >= 0), np.flatnonzero(target < 0)
+        if (sets.high[ranges(start, sharing)] != sets.high[ranges(start, nodes.heads[target[sharing]])]).any():
+            return self  # lists alike but for an upper bound
+        high, none = np.ones(len(nodes.cost)), np.zeros(len(nodes.mean_cost))
+        high[ranges(nodes.outcome_start, own)] = sets.high[ranges(start, own)]
+        high[nodes.outcome_start[n] :] = sets.high[ranges(start, nodes.heads)]
+        rows = nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost, nodes.cost.astype(np.float64)
+        return Uncertain(prepared, Sets(*rows, nodes.probability, high, none, none))
 
 
 def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:

@@ -238,6 +238,23 @@ def _add_in_order(total, n, share, table, at, more, pivot, side, wrong):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def _after_sure_step(s, level, n, table, stride, base, slope, more, floor, floor_base, bound, out, to, low):
+    """Do what :func:`_over_levels` does for an action with one outcome; ``level`` is the first one after it."""
+    gone, here = min(max(1 - level, 0), n), base[s] + more
+    for i in range(gone):
+        out[to + i] = here - slope * (level + i)
+        if bound:
+            low[i] = min(low[i], floor_base[s] - (level + i))
+    at, begin, until = np.uint64(s * stride + level + gone), np.uint64(to + gone), np.uint64(gone)
+    for i in range(np.uint64(n - gone)):
+        out[begin + i] = table[at + i] + more
+    if bound:
+        for i in range(np.uint64(n - gone)):
+            x = floor[at + i]
+            low[until + i] = x if x < low[until + i] else low[until + i]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def _over_levels(
     a, first, last, sets, order, table, stride, base, slope, paid, floor, floor_base, bound, out, to, low, scratch
 ):
@@ -249,6 +266,12 @@ def _over_levels(
     successor, cost, paid_cost, value, weight = sets.successor, sets.cost, sets.paid, scratch.value, scratch.weight
     spare, total, pivots, wrong, beneath = scratch.spare, scratch.total, scratch.pivot, scratch.wrong, scratch.beneath
     level, length, looped = first, AHEAD, sets.loop_high[a] > 0.0
+    if end == begin + 1 and not looped:
+        _after_sure_step(
+            successor[begin], first - cost[begin], last - first, table, stride, base, slope,
+            paid_cost[begin] if paid else 0.0, floor, floor_base, bound, out, to, low,
+        )  # fmt: skip
+        return
     while level < last:
         for k in range(begin, end):
             more = paid_cost[k] if paid else 0.0
@@ -260,6 +283,12 @@ def _over_levels(
                 down += weight[k - begin] * _at(floor, stride, floor_base, 1.0, successor[k], level - cost[k])
             low[level - first] = min(low[level - first], down)
         level += 1
+        if not paid and out[to + level - first - 1] == 0.0:  # so it is with more budget
+            for i in range(level - first, last - first):
+                out[to + i] = 0.0
+                if bound:
+                    low[i] = min(low[i], 0.0)
+            return
         if looped or level == last:
             continue
         n = min(length, last - level)
@@ -296,6 +325,21 @@ def _over_levels(
         level += good
 
 
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def _first_within(value, at, most, i, n):
+    """Return the first level from ``i`` on at which a value is no larger than allowed, ``n`` if there is none."""
+    while i < n:
+        end, within = min(i + AHEAD, n), False
+        for k in range(np.uint64(i), np.uint64(end)):
+            within |= value[np.uint64(at) + k] <= most[k]
+        if within:
+            while value[at + i] > most[i]:
+                i += 1
+            return i
+        i = end
+    return n
+
+
 @njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
 def _settle(s, first, last, sets, base, tables, tie, plan, bound, scratch):
     """Settle a state at the levels from ``first`` to ``last``: its plan, its bound, or both; return what changed."""
@@ -321,14 +365,14 @@ def _settle(s, first, last, sets, base, tables, tie, plan, bound, scratch):
         for i in range(np.uint64(n)):
             x = by_action[at + i]
             low[i] = x if x < low[i] else low[i]
+    for i in range(n):
+        low[i] *= 1 + tie  # what attains U is no larger
     for a in range(stop - start):
         i, at = 0, a * width
         while i < n:
-            if by_action[at + i] > low[i] * (1 + tie):
-                i += 1
-                continue
-            j = i + 1
-            while j < n and by_action[at + j] <= low[j] * (1 + tie):
+            i = _first_within(by_action, at, low, i, n)
+            j = i
+            while j < n and by_action[at + j] <= low[j]:
                 j += 1
             _over_levels(
                 start + a, first + i, first + j, sets, scratch.mean_order, means, stride, base.value, 0.0, True, means,
@@ -349,10 +393,11 @@ def _settle(s, first, last, sets, base, tables, tie, plan, bound, scratch):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def settle_backwards(counters, part, after, backwards, first, last, ahead, sets, base, tables, tie, scratch):
+def settle_backwards(counters, part, after, backwards, first, last, ahead, safe, sets, base, tables, tie, scratch):
     """Settle all states of a model without cycles at the levels from ``first`` to ``last``; threads draw parts.
 
-    Each state has no more levels left than those that a run has not used before it is there.
+    Each state has no more levels left than those that a run has not used before it is there.  From ``safe`` on the
+    policy of least worst-case mean exceeds no budget, not even one level less, so nothing is better.
     """
     while True:
         part_drawn = draw(counters)
@@ -362,8 +407,14 @@ def settle_backwards(counters, part, after, backwards, first, last, ahead, sets,
         for i in range(part[part_drawn], part[part_drawn + 1]):
             s = backwards[i]
             low, high = max(first - ahead[s], 1), last - ahead[s]
-            if high > low and sets.action_start[s] < sets.action_start[s + 1]:
-                _settle(s, low, high, sets, base, tables, tie, True, True, scratch)
+            if high <= low or sets.action_start[s] == sets.action_start[s + 1]:
+                continue
+            row, until = s * tables.stride, min(max(safe[s], low), high)
+            for level in range(until, high):
+                tables.excess[row + level] = tables.below[row + level] = 0.0
+                tables.mean[row + level], tables.choice[row + level] = base.value[s], tables.choice[row]
+            if until > low:
+                _settle(s, low, until, sets, base, tables, tie, True, True, scratch)
         finish(counters)
 
 

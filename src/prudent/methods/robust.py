@@ -47,7 +47,7 @@ def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limit
     ``lower`` is a lower bound on the optimal CVaR of the model itself, in levels, if one is known.
     """
     with limits:
-        model = uncertain(prepared, intervals)
+        model = uncertain(prepared, intervals).shared()
         worst = worst_expected_cost(model)
         swept = robust_sweep(model, worst, alpha, limits)
         w, attains = _budgets(swept, alpha)
@@ -94,7 +94,7 @@ def _lower(swept: RobustSweep, alpha: float) -> float:
 def _most_steps(model: Uncertain, w: int, after: float) -> float:
     """Return a bound on the expected number of actions: with budget left, and after."""
     prepared, sets = model.prepared, model.sets
-    away = np.maximum(1 - sets.loop_high, np.bincount(prepared.outcome_action, sets.low, prepared.n_actions))
+    away = np.maximum(1 - sets.loop_high, np.add.reduceat(sets.low, sets.outcome_start[:-1]))
     plays = float((1 / away).max(initial=1.0))
     if prepared.finite:
         return prepared.longest * plays

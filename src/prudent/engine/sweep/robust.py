@@ -16,12 +16,13 @@ from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.task import TIE
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.robust_cost import WorstMean
+from prudent.kernels.acyclic import worst_of
 from prudent.kernels.robust import AHEAD, Scratch, Tables, settle, settle_backwards
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
-from prudent.runtime.team import side_by_side
+from prudent.runtime.team import in_parts, side_by_side
 
 __all__ = ["RobustSweep", "robust_sweep"]
 
@@ -58,7 +59,7 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
         "allow more (memory=, --memory), or give a larger step= (--step)",
     )  # fmt: skip
     tile = LONGEST if prepared.acyclic else int(min(prepared.cost[prepared.cost > 0].min(initial=LONGEST), LONGEST))
-    tile = max(min(tile, BATCH // max(len(prepared.cost), 1)), 1)
+    tile = max(min(tile, BATCH // max(len(model.sets.cost), 1)), 1)
     advance = (_without_cycles if prepared.acyclic else _with_cycles)(model, worst, tile, limits)
     tables = _tables(model, worst, int(FURTHER * sure) + 34)
     done, best, seen, stopped = 1, np.inf, 0, ""
@@ -84,7 +85,7 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
             done = last
             progress.at(done, best)
     excess, below, mean = (table[row : row + done].copy() for table in tables[:3])
-    choice = np.ascontiguousarray(tables.choice.reshape(-1, tables.stride)[:, :done].T)
+    choice = np.ascontiguousarray(tables.choice.reshape(-1, tables.stride)[: prepared.n_states, :done].T)
     return RobustSweep(excess, below, mean, choice, _error(model, done), stopped)
 
 
@@ -93,17 +94,25 @@ Advance = Callable[[int, int, Tables], None]
 
 
 def _without_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
-    prepared, base, sets, order = model.prepared, worst.base, model.sets, model.prepared.order
+    base, sets, order, safe = worst.base, model.sets, model.order, _worst_case(model, worst.choice) + 1
     orders, most = (model.fresh_order, model.fresh_order), max(min(limits.threads, order.width), 1)
     scratch = [_scratch(model, orders, tile) for _ in range(most)]
 
     def advance(first: int, last: int, tables: Tables) -> None:
-        counters, ahead = new_counters(), prepared.least_spent
-        lanes = max(min(most, (last - first) * len(prepared.cost) // ENOUGH), 1)
-        about = first, last, ahead, sets, base, tables, TIE
+        counters, ahead = new_counters(), model.least_spent
+        lanes = max(min(most, (last - first) * len(sets.cost) // ENOUGH), 1)
+        about = first, last, ahead, safe, sets, base, tables, TIE
         side_by_side(lanes, lambda lane: settle_backwards(counters, *order.backwards, *about, scratch[lane]))
 
     return advance
+
+
+def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
+    """Return what runs from each node cost at most, whatever nature does, under the choices."""
+    sets, order, most = model.sets, model.order, np.empty(model.n_nodes, dtype=np.int64)
+    rows = sets.action_start, choice, sets.outcome_start, sets.successor, sets.cost
+    in_parts(worst_of, len(sets.cost), *order.backwards, *rows, most, most=order.width)
+    return most
 
 
 def _with_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
@@ -114,8 +123,8 @@ def _with_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) 
 
 def _scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) -> Scratch:
     """Return what one thread works in; threads share the orders, since an action is in one thread's hands at a time."""
-    most_actions = int(np.diff(model.prepared.action_start).max(initial=1))
-    most_outcomes = int(np.diff(model.prepared.outcome_start).max(initial=1))
+    most_actions = int(np.diff(model.sets.action_start).max(initial=1))
+    most_outcomes = int(np.diff(model.sets.outcome_start).max(initial=1))
     sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
     return Scratch(*orders, *map(np.empty, sizes), width=tile)  # type: ignore[misc, arg-type]
 
@@ -132,14 +141,14 @@ def _error(model: Uncertain, levels: int) -> float:
 
 def _bytes(model: Uncertain, levels: int) -> int:
     size = 3 * 8 + 2 * np.dtype(choice_type(model.prepared)).itemsize
-    return 2 * size * model.prepared.n_states * levels
+    return 2 * size * model.n_nodes * levels
 
 
 def _tables(model: Uncertain, worst: WorstMean, levels: int, before: Tables | None = None) -> Tables:
     """Return tables of so many levels, with what is known already."""
-    prepared, size = model.prepared, model.prepared.n_states * levels
-    tables = Tables(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, choice_type(prepared)), levels)
-    columns = *worst.base, worst.choice - prepared.action_start[:-1]
+    size, kind = model.n_nodes * levels, choice_type(model.prepared)
+    tables = Tables(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, kind), levels)
+    columns = *worst.base, worst.choice - model.sets.action_start[:-1]
     old = columns if before is None else before[:4]
     for flat, column, kept in zip(tables[:4], columns, old, strict=True):
         table = flat.reshape(-1, levels)

@@ -34,12 +34,12 @@ COUNTED, MORE = 0.05, 1.1
 
 @dataclass(frozen=True)
 class WorstMean:
-    """The least worst-case expected cost from every prepared state, in levels."""
+    """The least worst-case expected cost from every node, in levels."""
 
-    value: FloatArray  # (n_states,)
-    lower: FloatArray  # (n_states,)
-    upper: FloatArray  # (n_states,)  bound on that of the choice
-    choice: IntArray  # (n_states,)  the action played
+    value: FloatArray  # (n_nodes,)
+    lower: FloatArray  # (n_nodes,)
+    upper: FloatArray  # (n_nodes,)  bound on that of the choice
+    choice: IntArray  # (n_nodes,)  the action played
     steps: float  # a bound on the expected number of actions under the choice
 
     @property
@@ -53,8 +53,8 @@ def worst_expected_cost(model: Uncertain) -> WorstMean:
     prepared, order = model.prepared, model.fresh_order
     if not prepared.acyclic:
         return _in_rounds(model)
-    value, choice = np.zeros(prepared.n_states), prepared.action_start[:-1].copy()
-    worst_backwards(prepared.blocks[1], model.sets, order, value, choice)
+    value, choice = np.zeros(model.n_nodes), model.sets.action_start[:-1].copy()
+    worst_backwards(model.order.blocks[1], model.sets, order, value, choice)
     error = 2 * (prepared.longest + 1) * model.rounding
     return WorstMean(value, value * (1 - error), value * (1 + error), choice, float(prepared.longest))
 
