@@ -15,7 +15,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.nodes import Nodes
 from prudent.errors import Defect
-from prudent.kernels.robust import Sets, align
+from prudent.kernels.nature import Sets, align
 from prudent.models.graph import Order, ordered_blocks
 from prudent.models.intervals import Intervals
 from prudent.models.rows import IntArray, ranges

@@ -1,16 +1,10 @@
-"""Backups against nature, which chooses the probabilities of each action from intervals, anew at every visit.
+"""Backups against nature (:mod:`prudent.kernels.nature`), many levels at a time.
 
-    U(s, b) = min over a of  max over p of  sum over outcomes of  p U(s', b - c)        low <= p <= high,  sum p = 1
+    U(s, b) = min over a of  max over p of  sum over outcomes of  p U(s', b - c)
 
-The maximum fills the worst outcomes first: each gets its ``low``, and what is left of 1 goes to the outcomes of largest
-value, up to their ``high``.  So outcomes are of three kinds: those at ``high``, the *pivot*, which takes the rest, and
-those at ``low``; and these probabilities are the worst as long as the first are at least as bad as the pivot and the
-last at most.  They mostly stay so over many levels.  So an action's outcomes are sorted at one level, the next levels
-are added up with the same probabilities, many at a time, and the first of them where the order fails is sorted anew.
-
-A free loop, back to the same state at no cost, makes the action be played again.  Its value is the value sought, u, so
-u is the largest of  sum p x / (1 - loop)  over all choices of nature: each round fills with the last u and finds a
-larger one, until it stays.
+Nature's choice is the worst as long as outcomes at ``high`` are at least as bad as the pivot, and those at ``low`` at
+most.  That mostly stays so over many levels.  So an action's outcomes are sorted at one level, the next levels are
+added up with the same probabilities, many at a time, and the first of them where the order fails is sorted anew.
 
 Tables are by state and level, a row for each state.  Where the budget is gone, ``base`` takes their place:
 
@@ -24,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.choices import look_up
+from prudent.kernels.nature import spread
 from prudent.kernels.stretches import FAST
 from prudent.kernels.team import draw, finish, wait_for
 
@@ -33,25 +29,8 @@ AHEAD = 64
 ALIKE = 1e-13
 """How far, relatively, values may be out of order: the sum is then too small by no more than this."""
 
-ROUNDS = 64
-"""The most rounds for a free loop: each changes the kind of an outcome."""
-
 PASSES, STILL = 100_000, 1e-14
 """The most passes over a free cycle, and the relative change at which they end."""
-
-
-class Sets(NamedTuple):
-    """The actions of a prepared model with what nature may choose from."""
-
-    action_start: np.ndarray  # (n_states + 1,)
-    outcome_start: np.ndarray  # (n_actions + 1,)
-    successor: np.ndarray  # (n_outcomes,)
-    cost: np.ndarray  # (n_outcomes,)  in levels, as charged
-    paid: np.ndarray  # (n_outcomes,)  in levels, not rounded
-    low: np.ndarray  # (n_outcomes,)
-    high: np.ndarray  # (n_outcomes,)
-    loop_low: np.ndarray  # (n_actions,)  of the free loop, 0 if there is none
-    loop_high: np.ndarray  # (n_actions,)
 
 
 class Base(NamedTuple):
@@ -89,112 +68,6 @@ class Scratch(NamedTuple):
     mean: np.ndarray  # (width,)
     best: np.ndarray  # (width,)
     width: int  # levels of a tile
-
-
-@njit(cache=True)
-def align(model_action, first, target, cost, low, high, probability, own, rows, sets):
-    """Add up the intervals of the model's outcomes in the prepared ones; return an action that does not fit, or -1.
-
-    ``first`` is where the outcomes of each model action begin; ``target`` and ``cost`` are their prepared successors
-    and costs.  ``own`` is the prepared state of each prepared action, ``rows`` the prepared costs.
-    """
-    for a in range(len(model_action)):
-        m = model_action[a]
-        if m < 0:
-            continue
-        begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-        for o in range(first[m], first[m + 1]):
-            if probability[o] <= 0:
-                continue
-            if target[o] == own[a] and cost[o] == 0:
-                sets.loop_low[a] += low[o]
-                sets.loop_high[a] += high[o]
-                continue
-            found = False
-            for k in range(begin, end):
-                if sets.successor[k] == target[o] and rows[k] == cost[o]:
-                    sets.low[k] += low[o]
-                    sets.high[k] += high[o]
-                    found = True
-                    break
-            if not found:
-                return a
-    return -1
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def spread(begin, end, order, sets, a, value, weight):
-    """Fill ``weight`` with nature's worst probabilities for the values of an action's outcomes.
-
-    Return the worst expectation, and the pivot's place in the order, -1 if nature has no choice.
-    """
-    for i in range(begin + 1, end):
-        k = order[i]
-        x = value[k - begin]
-        j = i
-        while j > begin and value[order[j - 1] - begin] < x:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = k
-    loop_low, loop_high = sets.loop_low[a], sets.loop_high[a]
-    spare = 1.0 - loop_low
-    for k in range(begin, end):
-        spare -= sets.low[k]
-    spare = max(spare, 0.0)
-    best = -1.0
-    for _ in range(ROUNDS):
-        left, loop, placed, pivot = spare, loop_low, loop_high == 0.0, -1
-        for i in range(begin, end):
-            k = order[i]
-            if not placed and value[k - begin] < best:
-                more = min(loop_high - loop_low, left)
-                loop, left, placed = loop + more, left - more, True
-            more = min(sets.high[k] - sets.low[k], left)
-            weight[k - begin] = sets.low[k] + more
-            left -= more
-            if more > 0.0:
-                pivot = i
-        if not placed:
-            loop += min(loop_high - loop_low, left)
-        total = 0.0
-        for k in range(begin, end):
-            total += weight[k - begin] * value[k - begin]
-        if loop_high == 0.0:
-            return total, pivot
-        total /= 1.0 - loop
-        for k in range(end - begin):
-            weight[k] /= 1.0 - loop
-        if total <= best * (1 + 1e-15):
-            break
-        best = total
-    return total, -1
-
-
-@njit(cache=True)
-def worst_means(sets, value, order, found, probability):
-    """Fill in the worst expected cost of each action, given the values of the states, and nature's probabilities."""
-    x = np.empty(max(1, np.max(np.diff(sets.outcome_start))))
-    for a in range(len(sets.outcome_start) - 1):
-        begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-        for k in range(begin, end):
-            x[k - begin] = sets.paid[k] + value[sets.successor[k]]
-        found[a], _ = spread(begin, end, order, sets, a, x, probability[begin:end])
-
-
-@njit(cache=True)
-def worst_backwards(backwards, sets, order, value, choice):
-    """Fill in the least worst-case expected cost of each state of a model without cycles, and its action."""
-    most = max(1, np.max(np.diff(sets.outcome_start)))
-    x, weight = np.empty(most), np.empty(most)
-    for s in backwards:
-        value[s] = 0.0
-        for a in range(sets.action_start[s], sets.action_start[s + 1]):
-            begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-            for k in range(begin, end):
-                x[k - begin] = sets.paid[k] + value[sets.successor[k]]
-            found, _ = spread(begin, end, order, sets, a, x, weight)
-            if a == sets.action_start[s] or found < value[s]:
-                value[s], choice[s] = found, a
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -256,11 +129,12 @@ def _after_sure_step(s, level, n, table, stride, base, slope, more, floor, floor
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def _over_levels(
-    a, first, last, sets, order, table, stride, base, slope, paid, floor, floor_base, bound, out, to, low, scratch
+    a, first, last, sets, order, table, stride, base, slope, paid, falls, floor, floor_base, bound, out, to, low, scratch
 ):
     """Fill ``out[to:]`` with the worst expectation of an action at the levels from ``first`` to ``last``.
 
-    With ``paid`` costs are added.  With ``bound`` lower ``low`` to the same expectation of the table ``floor``.
+    With ``paid`` costs are added.  With ``falls`` values never rise with the level, so once 0 they stay.  With
+    ``bound`` lower ``low`` to the same expectation of the table ``floor``.
     """
     begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
     successor, cost, paid_cost, value, weight = sets.successor, sets.cost, sets.paid, scratch.value, scratch.weight
@@ -283,7 +157,7 @@ def _over_levels(
                 down += weight[k - begin] * _at(floor, stride, floor_base, 1.0, successor[k], level - cost[k])
             low[level - first] = min(low[level - first], down)
         level += 1
-        if not paid and out[to + level - first - 1] == 0.0:  # so it is with more budget
+        if falls and out[to + level - first - 1] == 0.0:
             for i in range(level - first, last - first):
                 out[to + i] = 0.0
                 if bound:
@@ -350,7 +224,7 @@ def _settle(s, first, last, sets, base, tables, tie, plan, bound, scratch):
         low[i] = np.inf
     for a in range(start, stop):
         _over_levels(
-            a, first, last, sets, scratch.excess_order, excesses, stride, base.upper, 1.0, False, tables.below,
+            a, first, last, sets, scratch.excess_order, excesses, stride, base.upper, 1.0, False, True, tables.below,
             base.below, bound, by_action, (a - start) * width, low, scratch,
         )  # fmt: skip
     if bound:
@@ -375,8 +249,8 @@ def _settle(s, first, last, sets, base, tables, tie, plan, bound, scratch):
             while j < n and by_action[at + j] <= low[j]:
                 j += 1
             _over_levels(
-                start + a, first + i, first + j, sets, scratch.mean_order, means, stride, base.value, 0.0, True, means,
-                base.value, False, mean, 0, mean, scratch,
+                start + a, first + i, first + j, sets, scratch.mean_order, means, stride, base.value, 0.0, True, False,
+                means, base.value, False, mean, 0, mean, scratch,
             )  # fmt: skip
             for m in range(j - i):
                 if mean[m] < best[i + m]:
@@ -458,3 +332,69 @@ def settle(block_start, block_state, first, last, sets, base, tables, tie, scrat
                     changed = max(changed, after - before - STILL * after)
             if changed <= 0.0:
                 break
+
+
+# A policy's own values: the table has an index for each level, of which its budget is ``behind`` by so many.
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+def _follow(s, first, last, behind, choices, sets, base, slope, paid, table, stride, scratch):
+    """Evaluate a policy's actions in a state at the levels from ``first`` to ``last``; return what changed."""
+    entry, at, low, high, step, without = choices
+    level, row, changed, found = first, s * stride, 0.0, scratch.by_action
+    while level < last:
+        a, end = look_up(entry, at, low, high, step, without, level - behind, s), level + 1
+        while end < last and look_up(entry, at, low, high, step, without, end - behind, s) == a:
+            end += 1
+        _over_levels(
+            sets.action_start[s] + a, level, end, sets, scratch.excess_order, table, stride, base, slope, paid, False,
+            table, base, False, found, 0, found, scratch,
+        )  # fmt: skip
+        for i in range(end - level):
+            changed = max(changed, abs(table[row + level + i] - found[i]) - STILL * found[i])
+            table[row + level + i] = found[i]
+        level = end
+    return changed
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def follow_backwards(backwards, last, ahead, behind, choices, sets, base, slope, paid, table, stride, scratch):
+    """Evaluate a policy in all states of a model without cycles, at the levels below ``last``."""
+    for s in backwards:
+        if sets.action_start[s] < sets.action_start[s + 1]:
+            for first in range(1, last - ahead[s], scratch.width):
+                end = min(first + scratch.width, last - ahead[s])
+                _follow(s, first, end, behind, choices, sets, base, slope, paid, table, stride, scratch)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def follow(
+    block_start, block_state, first, last, behind, choices, sets, base, slope, paid, table, stride, scratch
+):  # fmt: skip
+    """Evaluate a policy in all states at the levels from ``first`` to ``last``; see :func:`settle`."""
+    for block in range(len(block_start) - 1):
+        begin, end = block_start[block], block_start[block + 1]
+        for _ in range(PASSES if end > begin + 1 else 1):
+            changed = 0.0
+            for i in range(begin, end):
+                s = block_state[i]
+                if sets.action_start[s] < sets.action_start[s + 1]:
+                    change = _follow(
+                        s, first, last, behind, choices, sets, base, slope, paid, table, stride, scratch
+                    )  # fmt: skip
+                    changed = max(changed, change)
+            if changed <= 0.0:
+                break
+
+
+@njit(cache=True, nogil=True)
+def after_actions(actions, level, sets, base, slope, paid, table, stride, order, found):
+    """Fill in the worst expectation after each of some actions at a level, given a table of values."""
+    most = np.max(np.diff(sets.outcome_start))
+    value, weight = np.empty(most), np.empty(most)
+    for i in range(len(actions)):
+        begin, end = sets.outcome_start[actions[i]], sets.outcome_start[actions[i] + 1]
+        for k in range(begin, end):
+            more = sets.paid[k] if paid else 0.0
+            value[k - begin] = _at(table, stride, base, slope, sets.successor[k], level - sets.cost[k]) + more
+        found[i], _ = spread(begin, end, order, sets, actions[i], value, weight)

@@ -71,7 +71,7 @@ class SSP(Rows):
     name: str = "model"
     notes: tuple[str, ...] = ()  # what a reader decided where its file was silent; plans and reports repeat it
     count: FloatArray | None = None  # (n_outcomes,)  how often each outcome was seen, if it was estimated
-    intervals: "Intervals | None" = None  # bounds on the probabilities, if the file has them
+    intervals: "Intervals | None" = None  # bounds on the probabilities, if they are part of the model
     deviation: float = field(init=False, default=0.0)  # largest |sum of probabilities - 1| as given
     possible: bool = field(init=False, default=True)  # whether all outcomes, the initial ones too, may happen
 
@@ -159,6 +159,19 @@ class SSP(Rows):
     def place(self, action: int) -> str:
         """Return how messages name an action (internal)."""
         return f"state {self.state(self.state_of_action(action))!r}, action {self.action(action)!r}"
+
+    def known_of(self, outcome: IntArray) -> dict[str, Any]:
+        """Return what is known of the probabilities of some outcomes, as a model's fields (internal).
+
+        Number -1 stands for an outcome that is certain.
+        """
+        known: dict[str, Any] = {}
+        if self.count is not None:
+            known["count"] = np.append(self.count, 0.0)[outcome]
+        if (sets := self.intervals) is not None:
+            bounds = (np.append(bound, 1.0)[outcome] for bound in (sets.low, sets.high))
+            known["intervals"] = type(sets)(*bounds)
+        return known
 
     def index(self, state: Hashable) -> int:
         """Return the number of the state with this name.
@@ -294,6 +307,8 @@ def _structure_problems(model: SSP) -> Iterator[str]:
         values = getattr(model, name)
         if values is not None and len(values) != model.n_outcomes:
             yield f"{name} has {len(values)} entries; probability has {model.n_outcomes}"
+    if (sets := model.intervals) is not None and len(sets.low) != model.n_outcomes:
+        yield f"intervals has {len(sets.low)} entries; probability has {model.n_outcomes}"
     if len(model.initial_state) != len(model.initial_probability) or len(model.initial_state) == 0:
         yield "initial_state and initial_probability must have the same length, at least 1"
     for name, size in (("state_names", model.n_states), ("action_names", model.n_actions)):

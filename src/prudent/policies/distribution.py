@@ -8,13 +8,16 @@ the expected cost, ``alpha -> 0`` the worst case.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+
+if TYPE_CHECKING:
+    from prudent.policies.at_worst import AtWorst
 
 __all__ = ["GROUPED", "Distribution", "check_alpha", "mixture"]
 
@@ -94,6 +97,7 @@ class Distribution(Shown):
     ones, all else is about right; the finer the step, the closer.  A function was then asked at the mean cost so far of
     runs that round alike, to multiples of ``asked_step``: all numbers are about right.  No run costs more than
     ``most``: the largest cost, or where it is ``grouped`` an upper bound; infinite if there is none, nan if unknown.
+    All of these are for the model itself; ``at_worst`` has CVaR and mean in the worst model of a set, if one was given.
 
     Examples
     --------
@@ -115,6 +119,7 @@ class Distribution(Shown):
     most: float = np.nan
     asked_step: float | None = None
     groups: Groups | None = None  # what is known of the runs in each value, where it is grouped
+    at_worst: "AtWorst | None" = None  # the numbers in the worst model of a set, if one was given
 
     @property
     def std(self) -> float:
@@ -239,6 +244,10 @@ class Distribution(Shown):
         >>> prudent.evaluate(plan.model, plan.policy).to_dict(alpha=0.1)["var"]
         9.0
         """
+        worst = {}
+        if self.at_worst is not None:
+            cvar = None if alpha is None else self.at_worst.cvar(alpha)
+            worst = {"at_worst": {"mean": self.at_worst.mean, "cvar": cvar}}
         return plain(
             {
                 "alpha": None if alpha is None else check_alpha(alpha),
@@ -252,6 +261,7 @@ class Distribution(Shown):
                 "asked_step": self.asked_step,
                 "values": self.values,
                 "probabilities": self.probabilities,
+                **worst,
             }
         )
 
@@ -296,6 +306,11 @@ class Distribution(Shown):
                 ("CVaR", number(self.cvar(alpha)), f"mean of the worst {alpha:g} of runs{at_least}"),
                 ("VaR", number(self.var(alpha)), f"where that tail begins{about}"),
             ]
+        if self.at_worst is not None:
+            worst = "in the worst model of the set, at most; all else is for the model itself"
+            rows.append(("worst-case mean", number(self.at_worst.mean), worst))
+            if alpha is not None:
+                rows.append(("worst-case CVaR", number(self.at_worst.cvar(alpha)), "likewise"))
         for q in (0.05, 0.25, 0.5, 0.75, 0.95):
             rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
         rows.append(("least", number(float(self.values[0])), ""))

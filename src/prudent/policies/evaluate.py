@@ -10,8 +10,10 @@ import numpy as np
 from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError, TooLarge
+from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.rows import offsets
 from prudent.models.ssp import SSP, check_model
+from prudent.policies.at_worst import AtWorst, Follower
 from prudent.policies.chain import backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.forwards import MISSING, most_spent
@@ -39,6 +41,7 @@ def evaluate(
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     device: str = "cpu",
+    uncertainty: Intervals | float | str | None = None,
 ) -> Distribution:
     """Return the distribution of the total cost of a policy: exact, or grouped where costs are rounded.
 
@@ -63,6 +66,9 @@ def evaluate(
     device : str
         ``"gpu"`` follows runs on a GPU, in models with cycles that all cost something, unless costs are rounded; see
         :func:`prudent.solve`.
+    uncertainty : Intervals or float or "own", optional
+        A set of models, as in :func:`prudent.solve`, for a plan's policy or a table: ``at_worst`` then has the policy's
+        CVaR and mean in the worst of them; all else is for the model itself.
 
     Examples
     --------
@@ -76,14 +82,32 @@ def evaluate(
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
     limits = Limits.of(memory, time_limit, device=device)
+    sets = None if uncertainty is None else intervals_of(model, uncertainty)
+    if sets is not None:
+        if not isinstance(policy, BudgetPolicy | Mapping):
+            raise PrudentError("uncertainty goes with a plan's policy or a table {state: action}, not with a function")
+        model = replace(model, intervals=sets)
     with in_force(limits):
         if isinstance(policy, BudgetPolicy):
             if step is None:
-                return mixture([(share, evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
+                return _with_worst(_evaluate_parts(policy, tolerance, limits), policy, sets, limits)
             policy = _by_names(policy)
         if isinstance(policy, Mapping):
-            return _evaluate_table(restricted(model, policy), step, tolerance, limits)
+            alone = restricted(model, policy)
+            result, same = _evaluate_table(alone, step, tolerance, limits)
+            return _with_worst(result, same, None if sets is None else alone.intervals, limits)
         return follow_function(model, policy, step, tolerance, limits)
+
+
+def _evaluate_parts(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
+    return mixture([(share, evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
+
+
+def _with_worst(result: Distribution, policy: BudgetPolicy, sets: Intervals | None, limits: Limits) -> Distribution:
+    """Return a distribution with the policy's numbers in the worst model of a set, if there is one."""
+    if sets is None:
+        return result
+    return replace(result, at_worst=AtWorst([(share, Follower(part, sets, limits)) for share, part in policy.parts]))
 
 
 def check_model_and_policy(model: SSP, policy: Policy) -> None:
@@ -126,7 +150,9 @@ def evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> D
     return replace(result, mean=scale.in_units(backward(policy, tail, limits).mean))
 
 
-def _evaluate_table(alone: SSP, step: float | None, tolerance: float, limits: Limits) -> Distribution:
+def _evaluate_table(
+    alone: SSP, step: float | None, tolerance: float, limits: Limits
+) -> tuple[Distribution, BudgetPolicy]:
     """Evaluate the only policy of a model, at the finest step that the limits allow if none is given."""
     prepared = prepare(alone, step)
     coarsest = float(np.abs(alone.cost).max(initial=0.0))
@@ -137,7 +163,7 @@ def _evaluate_table(alone: SSP, step: float | None, tolerance: float, limits: Li
         try:
             result = evaluate_budget(policy, tolerance, limits)
             if last or result.missing <= tolerance:
-                return result
+                return result, policy
         except TooLarge:
             if last:
                 raise
@@ -192,4 +218,5 @@ def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
         state_names=[model.state(s) for s in visited],
         action_names=[model.action(a) for a in acts if a >= 0],
         name=model.name,
+        **model.known_of(taken),
     )

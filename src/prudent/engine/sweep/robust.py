@@ -17,14 +17,24 @@ from prudent.engine.sweep.task import TIE
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.robust_cost import WorstMean
 from prudent.kernels.acyclic import worst_of
-from prudent.kernels.robust import AHEAD, Scratch, Tables, settle, settle_backwards
+from prudent.kernels.choices import Choices
+from prudent.kernels.robust import (
+    AHEAD,
+    Scratch,
+    Tables,
+    after_actions,
+    follow,
+    follow_backwards,
+    settle,
+    settle_backwards,
+)
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import in_parts, side_by_side
 
-__all__ = ["RobustSweep", "robust_sweep"]
+__all__ = ["RobustSweep", "Worth", "robust_sweep", "worth"]
 
 LONGEST, BATCH = 1024, 2**26
 """The most levels of a tile, and its most outcomes times levels: some tenths of a second."""
@@ -58,8 +68,7 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
         _bytes(model, int(sure) + 2), "the tables of a robust plan",
         "allow more (memory=, --memory), or give a larger step= (--step)",
     )  # fmt: skip
-    tile = LONGEST if prepared.acyclic else int(min(prepared.cost[prepared.cost > 0].min(initial=LONGEST), LONGEST))
-    tile = max(min(tile, BATCH // max(len(model.sets.cost), 1)), 1)
+    tile = _tile(model)
     advance = (_without_cycles if prepared.acyclic else _with_cycles)(model, worst, tile, limits)
     tables = _tables(model, worst, int(FURTHER * sure) + 34)
     done, best, seen, stopped = 1, np.inf, 0, ""
@@ -119,6 +128,57 @@ def _with_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) 
     blocks, base = model.prepared.free_blocks[:2], worst.base
     scratch = _scratch(model, (model.fresh_order, model.fresh_order), tile)
     return lambda first, last, tables: settle(*blocks, first, last, model.sets, base, tables, TIE, scratch)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What following a policy is worth at worst, by state and level."""
+
+    table: FloatArray  # (n_states * stride,)
+    stride: int
+    base: FloatArray  # (n_states,)  where the budget is gone
+    slope: float  # by which that falls with each level
+    error: float  # relative error
+    model: Uncertain
+
+    def at(self, state: int, level: int) -> float:
+        """Return the value in a state at a level."""
+        return float(self.table[state * self.stride + level] if level > 0 else self.base[state] - self.slope * level)
+
+    def after(self, actions: IntArray, level: int) -> FloatArray:
+        """Return the worst expectation after each of some actions, played at a level."""
+        found, about = np.empty(len(actions)), (self.base, self.slope, self.slope == 0.0, self.table, self.stride)
+        after_actions(actions, level, self.model.sets, *about, self.model.fresh_order, found)
+        return found
+
+
+def worth(
+    model: Uncertain, choices: Choices, base: FloatArray, behind: int, top: int, limits: Limits, *, paid: bool
+) -> Worth:
+    """Follow a policy against nature, at levels of which its budget is ``behind``; ``paid``: costs are added up.
+
+    At level 0 and below, ``base`` less the level is the value; where costs are added up, ``base``.
+    """
+    prepared, stride, slope = model.prepared, top + 1, 0.0 if paid else 1.0
+    limits.check(
+        8 * prepared.n_states * stride, "the values of a policy in the worst model", "allow more (memory=, --memory)"
+    )
+    table, tile = np.zeros(prepared.n_states * stride), _tile(model)
+    about = behind, choices, model.sets, base, slope, paid, table, stride, _scratch(model, (model.fresh_order,) * 2, tile)
+    if prepared.acyclic:
+        follow_backwards(prepared.blocks[1], stride, prepared.least_spent, *about)
+    else:
+        for first in range(1, stride, tile):
+            go_on(limits, "evaluating the policy in the worst model")
+            follow(*prepared.free_blocks[:2], first, min(first + tile, stride), *about)
+    return Worth(table, stride, base, slope, _error(model, top), model)
+
+
+def _tile(model: Uncertain) -> int:
+    """Return how many levels are settled at once."""
+    prepared = model.prepared
+    tile = LONGEST if prepared.acyclic else min(prepared.cost_range[0], LONGEST)
+    return max(min(tile, BATCH // max(len(model.sets.cost), 1)), 1)
 
 
 def _scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) -> Scratch:

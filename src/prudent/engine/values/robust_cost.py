@@ -20,7 +20,8 @@ from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.bellman import evaluate_policy
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import PrudentError
-from prudent.kernels.robust import Base, Sets, worst_backwards, worst_means
+from prudent.kernels.nature import Sets, worst_backwards, worst_means
+from prudent.kernels.robust import Base
 from prudent.models.rows import FloatArray, IntArray
 
 __all__ = ["WorstMean", "worst_expected_cost"]
