@@ -2,23 +2,19 @@
 
 Every outcome keeps a chance, so what preparation prunes, normalises and collapses is the same for all models of the
 set.  Intervals of outcomes that preparation merges are added up: nature treats them alike.
-
-As in a sweep of one model, an outcome list that several actions share, intervals included, becomes a node of its own,
-to which they lead by one sure step: nature chooses for all of them at once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.nodes import Nodes
 from prudent.errors import Defect
 from prudent.kernels.nature import Sets, align
 from prudent.models.graph import Order, ordered_blocks
 from prudent.models.intervals import Intervals
-from prudent.models.rows import IntArray, ranges
+from prudent.models.rows import IntArray
 
 __all__ = ["Uncertain", "uncertain"]
 
@@ -62,22 +58,6 @@ class Uncertain:
         state = prepared.action_state[np.searchsorted(sets.outcome_start, step)]
         np.minimum.at(least, sets.successor[step], least[state] + sets.cost[step])
         return least
-
-    def shared(self) -> "Uncertain":
-        """Return the same with a node for each list that actions share, where there are no cycles."""
-        prepared, sets = self.prepared, self.sets
-        if not prepared.acyclic or prepared.scale.rounded or sets.loop_high.any():
-            return self
-        nodes, n, start = Nodes.sharing(replace(prepared, probability=sets.low)), prepared.n_actions, sets.outcome_start
-        target = nodes.successor[nodes.outcome_start[:n]] - prepared.n_states
-        sharing, own = np.flatnonzero(target >= 0), np.flatnonzero(target < 0)
-        if (sets.high[ranges(start, sharing)] != sets.high[ranges(start, nodes.heads[target[sharing]])]).any():
-            return self  # lists alike but for an upper bound
-        high, none = np.ones(len(nodes.cost)), np.zeros(len(nodes.mean_cost))
-        high[ranges(nodes.outcome_start, own)] = sets.high[ranges(start, own)]
-        high[nodes.outcome_start[n] :] = sets.high[ranges(start, nodes.heads)]
-        rows = nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost, nodes.cost.astype(np.float64)
-        return Uncertain(prepared, Sets(*rows, nodes.probability, high, none, none))
 
 
 def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:

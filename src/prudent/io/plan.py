@@ -28,6 +28,7 @@ from prudent.methods.objectives import Achieved
 from prudent.methods.registry import METHODS
 from prudent.methods.solution import Nominal
 from prudent.models.graph import towards
+from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
 from prudent.policies.mixed import MixedPolicy
 from prudent.policies.packing import tensors_of
@@ -73,8 +74,9 @@ def content_of(plan: Plan) -> bytes:
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
-    if plan.nominal is not None:
+    if plan.nominal is not None and plan.intervals is not None:
         content["nominal"] = [_text(number) for number in astuple(plan.nominal)]
+        tensors |= {"low": plan.intervals.low, "high": plan.intervals.high}
     return seal(FORMAT, content, tensors)
 
 
@@ -89,6 +91,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         raise PrudentError(f"{path}: is of version {_shown(version)}; this release reads version {VERSION}")
     try:
         _check_content(content)
+        bounds = _bounds(content, tensors)
         kind = _kind(tensors)
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
@@ -106,6 +109,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         )
     try:
         policy = _policy(kind, prepared, tensors, content["objective"])
+        intervals = None if bounds is None else bounds.within(model)
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
     return Plan(
@@ -116,7 +120,8 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         device=content["device"],
         notes=tuple(content["notes"]),
         objective=None if content["objective"] is None else Achieved(*content["objective"]),
-        nominal=Nominal(*map(float, content["nominal"])) if "nominal" in content else None,
+        nominal=None if intervals is None else Nominal(*map(float, content["nominal"])),
+        intervals=intervals,
         **{name: float(content[name]) for name in NUMBERS},
     )
 
@@ -160,6 +165,16 @@ def _check_content(content: dict[str, Any]) -> None:
             raise PrudentError(f"{name} is {_shown(value)}, which is not a number it can have")
     if not (0 < content["alpha"] <= 1 and content["step"] > 0 and content["seconds"] >= 0):
         raise PrudentError("alpha is not above 0 and at most 1, step not above 0, or seconds below 0")
+
+
+def _bounds(content: dict[str, Any], tensors: Tensors) -> Intervals | None:
+    """Take the bounds of a plan for a set of models out of the tensors; None for another plan."""
+    if "nominal" not in content:
+        return None
+    low, high = tensors.pop("low", None), tensors.pop("high", None)
+    if low is None or high is None or low.dtype.kind != "f" or high.dtype.kind != "f":
+        raise PrudentError("lacks the bounds of its set of models, low and high")
+    return Intervals(low, high)
 
 
 def _kind(tensors: Tensors) -> type[BudgetPolicy]:

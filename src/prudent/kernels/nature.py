@@ -3,8 +3,8 @@
     max over p of  sum over outcomes of  p x        low <= p <= high,  sum p = 1
 
 The maximum fills the worst outcomes first: each gets its ``low``, and what is left of 1 goes to the outcomes of largest
-value x, up to their ``high``.  So outcomes are of three kinds: those at ``high``, the *pivot*, which takes the rest, and
-those at ``low``.
+value x, up to their ``high``.  So outcomes are of three kinds: those at ``high``, the *pivot*, which takes the rest,
+and those at ``low``.
 
 A free loop, back to the same state at no cost, makes the action be played again.  Its value is the value sought, u, so
 u is the largest of  sum p x / (1 - loop)  over all choices of nature: each round fills with the last u and finds a

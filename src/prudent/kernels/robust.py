@@ -129,8 +129,9 @@ def _after_sure_step(s, level, n, table, stride, base, slope, more, floor, floor
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def _over_levels(
-    a, first, last, sets, order, table, stride, base, slope, paid, falls, floor, floor_base, bound, out, to, low, scratch
-):
+    a, first, last, sets, order, table, stride, base, slope, paid, falls, floor, floor_base, bound, out, to, low,
+    scratch,
+):  # fmt: skip
     """Fill ``out[to:]`` with the worst expectation of an action at the levels from ``first`` to ``last``.
 
     With ``paid`` costs are added.  With ``falls`` values never rise with the level, so once 0 they stay.  With

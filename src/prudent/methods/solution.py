@@ -1,10 +1,12 @@
 """What a method returns: a policy, its values and bounds on the optimal CVaR, in levels counted from best luck."""
 
+import math
 from dataclasses import dataclass
 
+from prudent.engine.cost_scale import CostScale
 from prudent.policies.policy import BudgetPolicy
 
-__all__ = ["Nominal", "Solution"]
+__all__ = ["UNKNOWN", "Nominal", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,16 @@ class Nominal:
     """
 
     cvar: float  # nan if unknown
-    var: float  # in the user's units; nan if unknown
+    var: float  # nan if unknown
     expected: float
+
+    def in_units(self, scale: CostScale) -> "Nominal":
+        """Return numbers in levels, but for VaR, in the user's units (internal)."""
+        return Nominal(scale.in_units(self.cvar), self.var, scale.in_units(self.expected))
+
+
+UNKNOWN = Nominal(math.nan, math.nan, math.nan)
+"""What is not known."""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ STUCK, LATE = "stuck", "late"
 """The names of the goals that are added, with primes where the model has such names."""
 
 UNCOUNTED = (
-    "with a horizon each action is there once for every number of actions taken, so its counts were left out: for a set "
-    "of models give the model bounds of its own before (intervals=)"
+    "with a horizon each action is there once for every number of actions taken, so its counts were left out; bounds "
+    "of a model's own (low and high) are kept"
 )
-"""The note where counts are lost: an action's copies have the same probabilities, which counts of each would not say."""
+"""The note where counts are lost: copies of an action have the same probabilities, which counts would not say."""
 
 FINITE = ("a finite number", math.isfinite)
 

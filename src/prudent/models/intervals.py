@@ -129,8 +129,12 @@ def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> I
     return Intervals(np.minimum(low, model.probability), np.maximum(high, model.probability))
 
 
-def intervals_of(model: SSP, uncertainty: Any) -> Intervals:
-    """Return the set of models that a user means: given, the model's own, or from its counts (internal)."""
+def intervals_of(model: SSP, uncertainty: Any, device: str = "cpu") -> Intervals | None:
+    """Return the set of models that a user means, if any: given, the model's own, or from its counts (internal)."""
+    if uncertainty is None:
+        return None
+    if device != "cpu":
+        raise PrudentError(f"device is {device!r}; sets of models (uncertainty=) are for the CPU alone: leave it out")
     if isinstance(uncertainty, Intervals):
         return uncertainty.within(model)
     if isinstance(uncertainty, str) and uncertainty == "own":

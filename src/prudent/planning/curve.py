@@ -16,6 +16,9 @@ import numpy as np
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored, solution_for
+from prudent.methods.robust import RobustExplored, explore_against
+from prudent.methods.solution import UNKNOWN, Nominal
+from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import bracket
@@ -25,6 +28,7 @@ from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
+from prudent.runtime.limits import Stopped
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["Curve", "CurvePoint", "curve"]
@@ -44,6 +48,8 @@ SHOWN = 30
 class CurvePoint:
     """The optimal CVaR at one alpha, with the VaR and the expected cost of the best policy.
 
+    For a set of models all of these are worst cases, and ``nominal`` has those of the policy in the model itself.
+
     Examples
     --------
     >>> import prudent
@@ -58,6 +64,7 @@ class CurvePoint:
     expected: float
     lower: float  # the optimal CVaR is at least this
     upper: float  # and at most this
+    nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,8 +83,9 @@ class Curve(Shown):
     model: SSP
     alpha_min: float
     seconds: float
-    _explored: Explored
+    _explored: Explored | RobustExplored
     device: str = "cpu"  # what it was computed on
+    intervals: Intervals | None = None  # the set of models that it is for, if any
 
     def __repr__(self) -> str:
         low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
@@ -123,7 +131,8 @@ class Curve(Shown):
     def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
         """Return the point of a budget at an alpha; ``first`` says that it is its policy's VaR."""
         explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
-
+        if isinstance(explored, RobustExplored):
+            return self._robust_point(explored, alpha, w)
         excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
@@ -138,6 +147,21 @@ class Curve(Shown):
         found = bracket(prepared, explored.lower(alpha), upper, steps, alpha)
         return CurvePoint(alpha, scale.in_units(cvar), var, scale.in_units(mean), found.lower, found.upper)
 
+    def _robust_point(self, explored: RobustExplored, alpha: float, w: int) -> CurvePoint:
+        """Return the point of a budget at an alpha, for a set of models."""
+        prepared, scale, upper = explored.prepared, explored.prepared.scale, explored.upper(w, alpha)
+        found = bracket(prepared, min(explored.lower(alpha), upper), upper, explored.steps(w), alpha)
+        own, _ = explored.own(explored.policy(w), alpha)
+        return CurvePoint(
+            alpha=alpha,
+            cvar=scale.in_units(w + float(explored.swept.excess[w]) / alpha),
+            var=scale.total(w),
+            expected=scale.in_units(float(explored.swept.mean[w])),
+            lower=found.lower,
+            upper=found.upper,
+            nominal=own.in_units(scale),
+        )
+
     def plan(self, alpha: float) -> Plan:
         """Return the plan for an alpha, without solving again.
 
@@ -148,9 +172,10 @@ class Curve(Shown):
         >>> curve.plan(0.1).policy("s1")
         'd'
         """
-        alpha = self._check(alpha)
-        stage = stage_of(self._explored.prepared, solution_for(self._explored, alpha), alpha, 0.0)
-        return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds))
+        alpha, found = self._check(alpha), self._explored
+        solution = found.solution(alpha) if isinstance(found, RobustExplored) else solution_for(found, alpha)
+        stage = stage_of(found.prepared, solution, alpha, 0.0)
+        return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds), intervals=self.intervals)
 
     def to_dict(self, alphas: Iterable[float] | None = None) -> dict[str, Any]:
         """Return the points, or those at ``alphas``, as ``prudent curve --json`` prints them.
@@ -165,7 +190,10 @@ class Curve(Shown):
         [10.0, 10.0]
         """
         about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
-        return plain({**about, "device": self.device, "points": [asdict(point) for point in self._asked(alphas)]})
+        points = [asdict(point) for point in self._asked(alphas)]
+        if self.intervals is None:
+            points = [{name: value for name, value in point.items() if name != "nominal"} for point in points]
+        return plain({**about, "device": self.device, "points": points})
 
     def to_frame(self, alphas: Iterable[float] | None = None) -> DataFrame:
         """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
@@ -182,7 +210,11 @@ class Curve(Shown):
         """
         points = self._asked(alphas)
         names = ("alpha", "cvar", "var", "expected", "lower", "upper")
-        return frame({name: np.array([getattr(point, name) for point in points], dtype=float) for name in names})
+        columns = {name: np.array([getattr(point, name) for point in points], dtype=float) for name in names}
+        if self.intervals is not None:
+            for name in ("cvar", "var", "expected"):
+                columns[f"nominal_{name}"] = np.array([getattr(point.nominal, name) for point in points], dtype=float)
+        return frame(columns)
 
     def table(self, alphas: Iterable[float] | None = None) -> Table:
         """Return what ``prudent curve`` prints: about 30 points of the curve, or those at ``alphas``.
@@ -201,13 +233,19 @@ class Curve(Shown):
             left_out = len(points) - SHOWN
             notes.append(f"{left_out:,} of {len(points):,} points are left out, evenly; --json and to_frame() have all")
             points = tuple(shown)
-        return Table(
-            f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s",
-            tuple((_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points),
-            "lrrrrr",
-            head=("alpha", "CVaR", "VaR", "mean", "at least", "at most"),
-            notes=("at least, at most: bounds on the optimal CVaR", *notes),
-        )
+        title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
+        bounds = "at least, at most: bounds on the optimal CVaR"
+        head: tuple[str, ...] = ("alpha", "CVaR", "VaR", "mean", "at least", "at most")
+        rows = [(_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points]
+        if self.intervals is not None:
+            head = ("alpha", "worst-case CVaR", "mean", "at least", "at most", "CVaR", "VaR", "mean")
+            bounds = "in the worst model of the set, with bounds on the least worst-case CVaR; then in the model itself"
+            own = [p.nominal or UNKNOWN for p in points]
+            rows = [
+                (_up(p.alpha), *map(number, (p.cvar, p.expected, p.lower, p.upper, q.cvar, q.var, q.expected)))
+                for p, q in zip(points, own, strict=True)
+            ]
+        return Table(title, tuple(rows), "l" + "r" * (len(head) - 1), head=head, notes=(bounds, *notes))
 
     def _asked(self, alphas: Iterable[float] | None) -> tuple[CurvePoint, ...]:
         if alphas is None:
@@ -271,6 +309,7 @@ def curve(
     time_limit: float | None = None,
     threads: int | None = None,
     device: str = "cpu",
+    uncertainty: Intervals | float | str | None = None,
 ) -> Curve:
     """Return the optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
 
@@ -286,6 +325,9 @@ def curve(
     memory, time_limit, threads, device : optional
         The most memory to use for tables, the most seconds, how many threads, and ``"gpu"`` for a GPU; see
         :func:`prudent.solve`.  Running out of time is an error.
+    uncertainty : Intervals or float or "own", optional
+        Plan for a set of models, as in :func:`prudent.solve`: points have the least worst-case CVaR, and their
+        ``nominal`` the policy's numbers in the model itself.
 
     Examples
     --------
@@ -300,7 +342,13 @@ def curve(
     """
     check_model(model)
     alpha_min = check_alpha(alpha_min, "alpha_min")
+    intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g} on"
     job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
-        found = explored(job, f"the curve from alpha {job.alpha:g} on")
-    return Curve(model, job.alpha, job.seconds, found, device)
+        nominal = explored(job, what)
+        if intervals is None:
+            return Curve(model, job.alpha, job.seconds, nominal, device)
+        found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)
+    if found.swept.stopped:
+        raise Stopped(found.swept.stopped, what)
+    return Curve(model, job.alpha, job.seconds, found, device, intervals)

@@ -28,7 +28,8 @@ def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Sol
     if not (intervals.high > intervals.low).any():  # then nature has no choice
         stage = nominal()
         own = stage.found
-        return _plan(job, replace(stage, found=replace(own, nominal=Nominal(own.cvar, own.var, own.expected))))
+        same = replace(own, nominal=Nominal(own.cvar, own.var, own.expected))
+        return _plan(job, replace(stage, found=same), intervals)
     prepared, lower = job.prepared(job.step), -np.inf
     if prepared.scale.rounded or not modest(prepared, job.alpha):
         stage = nominal()
@@ -40,11 +41,11 @@ def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Sol
     if not (np.isfinite(lower) or solution.stopped or stage.bracket.gap <= job.target.width(stage.bracket.size)):
         lower = max(stage.bracket.lower, nominal().bracket.lower)
         stage = replace(stage, bracket=replace(stage.bracket, lower=min(lower, stage.bracket.upper)))
-    return _plan(job, stage)
+    return _plan(job, stage, intervals)
 
 
-def _plan(job: Job, stage: Stage[Solution]) -> Plan:
-    return plan_of(job.model, "exact", job.alpha, replace(stage, seconds=job.seconds), job.target, job.limits)
+def _plan(job: Job, stage: Stage[Solution], sets: Intervals) -> Plan:
+    return plan_of(job.model, "exact", job.alpha, replace(stage, seconds=job.seconds), job.target, job.limits, sets)
 
 
 def _levels(prepared: Prepared, lower: float) -> float:

@@ -127,7 +127,7 @@ def solve(
     name, run = chosen(method)
     target = Target(gap, relative_gap)
     cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
-    intervals = None if uncertainty is None else intervals_of(model, uncertainty)
+    intervals = intervals_of(model, uncertainty, device)
     if intervals is not None and (
         name != "exact" or cap is not None or objective is not None or checkpoint is not None
     ):

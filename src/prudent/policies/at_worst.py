@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from prudent.engine.prepared import restrict
-from prudent.engine.sweep.robust import Worth, worth
+from prudent.engine.sweep.worth import EVALUATING, Worth, worth
 from prudent.engine.uncertain import Uncertain, uncertain
 from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost
 from prudent.errors import PrudentError
@@ -24,8 +24,6 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, go_on
 
 __all__ = ["AtWorst", "Follower"]
-
-EVALUATING = "evaluating the policy in the worst model"
 
 
 class Follower:
@@ -45,7 +43,8 @@ class Follower:
     @cached_property
     def spent(self) -> WorstMean:
         """What the policy costs at worst once its budget is gone."""
-        return worst_expected_cost(uncertain(restrict(self.policy.prepared, self.policy.without_budget), self.intervals))
+        alone = restrict(self.policy.prepared, self.policy.without_budget)
+        return worst_expected_cost(uncertain(alone, self.intervals))
 
     def means(self) -> Worth:
         """Return the worst-case expected cost still to come, by state and budget left."""

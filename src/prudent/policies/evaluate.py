@@ -82,7 +82,7 @@ def evaluate(
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
     limits = Limits.of(memory, time_limit, device=device)
-    sets = None if uncertainty is None else intervals_of(model, uncertainty)
+    sets = intervals_of(model, uncertainty, device)
     if sets is not None:
         if not isinstance(policy, BudgetPolicy | Mapping):
             raise PrudentError("uncertainty goes with a plan's policy or a table {state: action}, not with a function")

@@ -183,7 +183,8 @@ class Runs(Shown):
         if plan is not None:
             alpha = plan.alpha
             title = f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}"
-            mean += ", unknown" if np.isnan(plan.expected) else f", exactly {number(plan.expected)}"
+            own = plan.own.expected
+            mean += ", unknown" if np.isnan(own) else f", exactly {number(own)}"
             rows = [("CVaR", number(self.cvar(alpha)), f"± {self.cvar_se(alpha):.4f}, {plan.own_cvar}")]
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
         return Table(title, (("mean", number(self.mean), mean), *rows), "lrw", notes=(note,))

@@ -8,14 +8,15 @@ from typing import Any
 
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Achieved
-from prudent.methods.solution import Nominal
+from prudent.methods.solution import UNKNOWN, Nominal
+from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Distribution
 from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
 from prudent.results.decisions import Decision, Decisions, bands_of, decisions_of
-from prudent.results.explanation import Explainer, Explanation
+from prudent.results.explanation import Explainer, Explanation, RobustExplainer
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain, small
@@ -108,6 +109,7 @@ class Plan(Shown):
     max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
     objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
     nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
+    intervals: Intervals | None = None  # the set of models that it is for, if any
     notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
     device: str = "cpu"  # what it was computed on
 
@@ -131,11 +133,16 @@ class Plan(Shown):
 
     @property
     def own_cvar(self) -> str:
-        """What is known of the policy's own CVaR, in words (internal)."""
+        """What is known of the policy's own CVaR in the model itself, in words (internal)."""
         most = self.upper if self.max_cvar == math.inf else self.max_cvar
-        if math.isnan(self.cvar):
+        if math.isnan(self.own.cvar):
             return f"at most {number(most)}" if math.isfinite(most) else "unknown"
-        return f"{'at least' if self._from_below else 'exactly'} {number(self.cvar)}"
+        return f"{'at least' if self.policy.prepared.scale.rounded else 'exactly'} {number(self.own.cvar)}"
+
+    @property
+    def own(self) -> Nominal:
+        """The policy's numbers in the model itself, also where others are for the worst of a set (internal)."""
+        return self.nominal or Nominal(self.cvar, self.var, self.expected)
 
     @property
     def _from_below(self) -> bool:
@@ -163,11 +170,6 @@ class Plan(Shown):
         > d            0       3.4  yes      played: the least expected cost of those allowed
           e            0         7  yes      allowed, but costs more on average
         """
-        if self.nominal is not None:
-            raise PrudentError(
-                "plans for a set of models cannot be explained yet; plan.bands(state) says what they play at which "
-                "cost so far"
-            )
         if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
             raise PrudentError(
                 "only plans for the least CVaR, the least mean or the least worst case can be explained, not those "
@@ -234,13 +236,13 @@ class Plan(Shown):
 
     def total_cost(self) -> Distribution:
         """Return the distribution of the total cost: exact, or of simulated runs if VaR is unknown (internal)."""
-        if math.isnan(self.var):  # too large to be followed
+        if math.isnan(self.own.var):  # too large to be followed
             return simulate(self.model, self.policy).distribution
         return evaluate(self.model, self.policy)
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self.policy)
+        return Explainer(self.policy) if self.intervals is None else RobustExplainer(self.policy, self.intervals)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan's numbers as ``prudent solve --json`` prints them: None where unknown or infinite.
@@ -319,7 +321,7 @@ class Plan(Shown):
 
     def _robust_rows(self, tail: str) -> list[tuple[str, str, str]]:
         """Return rows for a set of models: the worst of them, and the model itself."""
-        own = self.nominal or Nominal(math.nan, math.nan, math.nan)
+        own = self.nominal or UNKNOWN
         return [
             ("worst-case CVaR", number(self.cvar), f"{tail}, in the worst model of the set, at most"),
             ("worst-case mean", number(self.expected), "mean of all runs, in the worst model for that"),

@@ -21,6 +21,7 @@ from prudent.apps.cli.arguments import (
     POINTS,
     THREADS,
     TIME_LIMIT,
+    UNCERTAINTY,
     Make,
     keep_picture,
     with_model,
@@ -100,12 +101,7 @@ def main() -> None:
     metavar="WHAT",
     help="Plan for var, worst-case, exceed:BUDGET (cost more than that) or mean+cvar:WEIGHT instead of CVaR.",
 )
-@click.option(
-    "--uncertainty",
-    metavar="LEVEL",
-    help="Plan for the worst of a set of models: a confidence, such as 0.95, for a MODEL with counts; or own: "
-    "the low and high in its file.",
-)
+@UNCERTAINTY
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
@@ -129,7 +125,6 @@ def solve(
     make: Make,
     method: str,
     objective: str | None,
-    uncertainty: str | None,
     points: int | None,
     decisions: bool,
     decisions_csv: str | None,
@@ -165,8 +160,7 @@ def solve(
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    sought: dict[str, Any] = {"objective": _objective(objective), "uncertainty": _uncertainty(uncertainty)}
-    plan = prudent.solve(make(), method=with_grid(method, points), **sought, **asked)
+    plan = prudent.solve(make(), method=with_grid(method, points), objective=_objective(objective), **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)
@@ -196,9 +190,12 @@ def solve(
 @MEMORY
 @TIME_LIMIT
 @DEVICE
+@UNCERTAINTY
 @with_plot("the distribution")
-def evaluate(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any) -> None:
+def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json: bool, **asked: Any) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
+
+    A PLAN for a set of models is also evaluated in the worst of them, as any other is with --uncertainty.
 
     Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
     --horizon.
@@ -210,7 +207,8 @@ def evaluate(make: Make, plan: str, plot: str | None, as_json: bool, **asked: An
     from prudent.apps.cli.terminal import print_distribution, print_json
 
     loaded = prudent.load_plan(plan, make())
-    result = prudent.evaluate(loaded.model, loaded.policy, **asked)
+    sets = loaded.intervals if uncertainty is None else uncertainty
+    result = prudent.evaluate(loaded.model, loaded.policy, uncertainty=sets, **asked)
     keep_picture(plot, lambda: prudent.plot.distribution(result, alpha=loaded.alpha))
     if as_json:
         about = {"model": loaded.model.name, "method": loaded.method, "device": asked["device"]}
@@ -311,15 +309,6 @@ def _objective(text: str | None) -> "Objective | None":
     if text not in ("var", "worst-case"):
         raise PrudentError(f"--objective {text}: must be var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT")
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
-
-
-def _uncertainty(text: str | None) -> float | str | None:
-    if text is None or text == "own":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
 
 
 for module in (overviews, estimates):

@@ -13,40 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import choice_type
+from prudent.engine.sweep.robust_layout import error_of, new_scratch, tile_of
 from prudent.engine.sweep.task import TIE
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.robust_cost import WorstMean
 from prudent.kernels.acyclic import worst_of
-from prudent.kernels.choices import Choices
-from prudent.kernels.robust import (
-    AHEAD,
-    Scratch,
-    Tables,
-    after_actions,
-    follow,
-    follow_backwards,
-    settle,
-    settle_backwards,
-)
+from prudent.kernels.robust import Tables, settle, settle_backwards
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray
-from prudent.runtime.limits import Limits, Stopped, go_on
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import in_parts, side_by_side
 
-__all__ = ["RobustSweep", "Worth", "robust_sweep", "worth"]
-
-LONGEST, BATCH = 1024, 2**26
-"""The most levels of a tile, and its most outcomes times levels: some tenths of a second."""
+__all__ = ["RobustSweep", "robust_sweep"]
 
 FURTHER = 1.3
 """How far the first tables go, as a multiple of the levels that are surely needed."""
 
 ENOUGH = 250_000
 """Outcomes times levels for each thread to be worth starting: about a millisecond."""
-
-CYCLES = 1e-9
-"""What is added to the error where values of free cycles are found by passes."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +53,7 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
         _bytes(model, int(sure) + 2), "the tables of a robust plan",
         "allow more (memory=, --memory), or give a larger step= (--step)",
     )  # fmt: skip
-    tile = _tile(model)
+    tile = tile_of(model)
     advance = (_without_cycles if prepared.acyclic else _with_cycles)(model, worst, tile, limits)
     tables = _tables(model, worst, int(FURTHER * sure) + 34)
     done, best, seen, stopped = 1, np.inf, 0, ""
@@ -95,7 +80,7 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
             progress.at(done, best)
     excess, below, mean = (table[row : row + done].copy() for table in tables[:3])
     choice = np.ascontiguousarray(tables.choice.reshape(-1, tables.stride)[: prepared.n_states, :done].T)
-    return RobustSweep(excess, below, mean, choice, _error(model, done), stopped)
+    return RobustSweep(excess, below, mean, choice, error_of(model, done), stopped)
 
 
 Advance = Callable[[int, int, Tables], None]
@@ -105,7 +90,7 @@ Advance = Callable[[int, int, Tables], None]
 def _without_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
     base, sets, order, safe = worst.base, model.sets, model.order, _worst_case(model, worst.choice) + 1
     orders, most = (model.fresh_order, model.fresh_order), max(min(limits.threads, order.width), 1)
-    scratch = [_scratch(model, orders, tile) for _ in range(most)]
+    scratch = [new_scratch(model, orders, tile) for _ in range(most)]
 
     def advance(first: int, last: int, tables: Tables) -> None:
         counters, ahead = new_counters(), model.least_spent
@@ -126,77 +111,8 @@ def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
 
 def _with_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
     blocks, base = model.prepared.free_blocks[:2], worst.base
-    scratch = _scratch(model, (model.fresh_order, model.fresh_order), tile)
+    scratch = new_scratch(model, (model.fresh_order, model.fresh_order), tile)
     return lambda first, last, tables: settle(*blocks, first, last, model.sets, base, tables, TIE, scratch)
-
-
-@dataclass(frozen=True)
-class Worth:
-    """What following a policy is worth at worst, by state and level."""
-
-    table: FloatArray  # (n_states * stride,)
-    stride: int
-    base: FloatArray  # (n_states,)  where the budget is gone
-    slope: float  # by which that falls with each level
-    error: float  # relative error
-    model: Uncertain
-
-    def at(self, state: int, level: int) -> float:
-        """Return the value in a state at a level."""
-        return float(self.table[state * self.stride + level] if level > 0 else self.base[state] - self.slope * level)
-
-    def after(self, actions: IntArray, level: int) -> FloatArray:
-        """Return the worst expectation after each of some actions, played at a level."""
-        found, about = np.empty(len(actions)), (self.base, self.slope, self.slope == 0.0, self.table, self.stride)
-        after_actions(actions, level, self.model.sets, *about, self.model.fresh_order, found)
-        return found
-
-
-def worth(
-    model: Uncertain, choices: Choices, base: FloatArray, behind: int, top: int, limits: Limits, *, paid: bool
-) -> Worth:
-    """Follow a policy against nature, at levels of which its budget is ``behind``; ``paid``: costs are added up.
-
-    At level 0 and below, ``base`` less the level is the value; where costs are added up, ``base``.
-    """
-    prepared, stride, slope = model.prepared, top + 1, 0.0 if paid else 1.0
-    limits.check(
-        8 * prepared.n_states * stride, "the values of a policy in the worst model", "allow more (memory=, --memory)"
-    )
-    table, tile = np.zeros(prepared.n_states * stride), _tile(model)
-    about = behind, choices, model.sets, base, slope, paid, table, stride, _scratch(model, (model.fresh_order,) * 2, tile)
-    if prepared.acyclic:
-        follow_backwards(prepared.blocks[1], stride, prepared.least_spent, *about)
-    else:
-        for first in range(1, stride, tile):
-            go_on(limits, "evaluating the policy in the worst model")
-            follow(*prepared.free_blocks[:2], first, min(first + tile, stride), *about)
-    return Worth(table, stride, base, slope, _error(model, top), model)
-
-
-def _tile(model: Uncertain) -> int:
-    """Return how many levels are settled at once."""
-    prepared = model.prepared
-    tile = LONGEST if prepared.acyclic else min(prepared.cost_range[0], LONGEST)
-    return max(min(tile, BATCH // max(len(model.sets.cost), 1)), 1)
-
-
-def _scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) -> Scratch:
-    """Return what one thread works in; threads share the orders, since an action is in one thread's hands at a time."""
-    most_actions = int(np.diff(model.sets.action_start).max(initial=1))
-    most_outcomes = int(np.diff(model.sets.outcome_start).max(initial=1))
-    sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
-    return Scratch(*orders, *map(np.empty, sizes), width=tile)  # type: ignore[misc, arg-type]
-
-
-def _error(model: Uncertain, levels: int) -> float:
-    """Return a bound on the relative error of values up to a level."""
-    prepared = model.prepared
-    if prepared.acyclic:
-        return 2 * (prepared.longest + 1) * model.rounding
-    cyclic = bool((np.diff(prepared.free_blocks[0]) > 1).any())
-    sums = (int(prepared.free_depth.max(initial=0)) + 1) * (levels + 1)
-    return 2 * (sums + 1) * model.rounding + (CYCLES if cyclic else 0.0)
 
 
 def _bytes(model: Uncertain, levels: int) -> int:
