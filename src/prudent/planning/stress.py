@@ -8,9 +8,8 @@ drawn independently, so the shares add up to at most 1, up to the noise of the s
 action's probabilities vary half as much.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Any
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from prudent.engine.uncertain import uncertain
 from prudent.errors import PrudentError, whole_number
 from prudent.models.estimate import Estimate, counts_of
 from prudent.models.intervals import Intervals
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.evaluate import evaluate, evaluate_budget
@@ -27,7 +26,9 @@ from prudent.policies.forwards import MISSING
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.results.stress import QUANTILES, Matter, Stress
-from prudent.runtime.limits import Limits
+from prudent.runtime.executors import check_executor, finished
+from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.progress import Progress
 
 __all__ = ["stress"]
 
@@ -38,14 +39,16 @@ LEVELS = 60
 """How many total costs the fan of tails has."""
 
 CHUNK = 25
-"""Samples that one call of an executor takes."""
+"""Samples that a worker does at once."""
+
+STRESSING = "evaluating the plan on models drawn"
 
 STRUCTURE = ("order", "entering", "distance", "free_blocks", "free_depth", "least_spent")
 """What a prepared model knows that does not depend on its probabilities."""
 
 
 def stress(
-    plan: Plan, data: Estimate | SSP, *, samples: int = 1000, seed: int = 0, executor: Any | None = None
+    plan: Plan, data: Estimate | SSP, *, samples: int = 1000, seed: int = 0, executor: Executor | None = None
 ) -> Stress:
     """Evaluate a plan on models drawn from what the counts of an estimated model allow.
 
@@ -59,8 +62,9 @@ def stress(
         How many models to draw.
     seed : int
         Where the random numbers start.
-    executor : concurrent.futures.Executor, optional
-        Who does the work, some samples at a time; the answer is the same.
+    executor : Executor, optional
+        Workers that do it, some samples at a time: a pool of ``concurrent.futures``, that of a Dask client
+        (``client.get_executor()``), or one of ``mpi4py.futures``.  The answer does not depend on it.
 
     Examples
     --------
@@ -82,35 +86,57 @@ def stress(
     if plan.policy.remembers:
         raise PrudentError("stress takes plans that look at state and budget left, not those of the paper's methods")
     n, seed = whole_number("samples", samples, 2), whole_number("seed", seed, 0)
+    check_executor(executor)
     own = evaluate(model, plan.policy)
     levels = np.linspace(own.values[0], own.quantile(0.999), LEVELS)
-    chunks = [np.arange(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
-    each = _mapped(executor, _Work(plan.policy, count, plan.alpha, seed, levels), chunks)
-    drawn, found = (np.concatenate([part[i] for part in each]) for i in (0, 1))
+    draws = Draws(_bare(plan.policy), count, plan.alpha, seed, levels)
+    drawn, found = _gathered(draws, n, executor, Limits.of(None, None))
     matters = _matters(model, count, drawn, found[:, 0])
     cvar, var, expected = found[:, :3].T.copy()
-    nominal = own.cvar(plan.alpha)
-    return Stress(model.name, plan.alpha, nominal, cvar, var, expected, levels, found[:, 3:], matters)
+    return Stress(model.name, plan.alpha, own.cvar(plan.alpha), cvar, var, expected, levels, found[:, 3:], matters)
 
 
-def _mapped(executor: Any | None, work: Callable[[IntArray], Any], chunks: Iterable[IntArray]) -> list[Any]:
-    return list(map(work, chunks) if executor is None else executor.map(work, chunks))
+def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities drawn, and the numbers on each model, by the samples' numbers."""
+    calls = [(draws, first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
+    each: dict[int, tuple[FloatArray, FloatArray]] = {}
+    with limits, Progress(STRESSING, total=n, unit="models") as progress:
+        for number, future in finished(executor, run_draws, calls, lambda: limits.stop):
+            each[number] = future.result()
+            progress.at(min(len(each) * CHUNK, n))
+    if len(each) < len(calls):
+        go_on(limits, STRESSING)
+    drawn, found = zip(*(each[number] for number in sorted(each)), strict=True)
+    return np.concatenate(drawn), np.concatenate(found)
 
 
-class _Work:
-    """Evaluates a policy on some of the models drawn; it can be sent to another process."""
+@dataclass(frozen=True)
+class Draws:
+    """What a worker is sent: the policy, and what its model is drawn from."""
 
-    def __init__(self, policy: BudgetPolicy, count: FloatArray, alpha: float, seed: int, levels: FloatArray) -> None:
-        self.policy, self.count, self.alpha, self.seed, self.levels = policy, count, alpha, seed, levels
+    policy: BudgetPolicy
+    count: FloatArray
+    alpha: float
+    seed: int
+    levels: FloatArray  # (n_levels,)  total costs
 
-    def __call__(self, numbers: IntArray) -> tuple[FloatArray, FloatArray]:
-        drawn = np.array([_draw(self.policy.prepared.model, self.count, self.seed, int(i)) for i in numbers])
-        return drawn, np.array([self._numbers(probability) for probability in drawn])
-
-    def _numbers(self, probability: FloatArray) -> list[float]:
+    def numbers(self, probability: FloatArray) -> list[float]:
+        """Return CVaR, VaR and mean on a model with these probabilities, and the chances to exceed the levels."""
         found = _on_another(self.policy, probability)
         tail = [found.exceeds(float(level)) for level in self.levels]
         return [found.cvar(self.alpha), found.var(self.alpha), found.mean, *tail]
+
+
+def run_draws(draws: Draws, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities and the numbers of some samples (internal)."""
+    model = draws.policy.prepared.model
+    drawn = np.array([_draw(model, draws.count, draws.seed, i) for i in range(first, last)])
+    return drawn, np.array([draws.numbers(probability) for probability in drawn])
+
+
+def _bare(policy: BudgetPolicy) -> BudgetPolicy:
+    """Return a policy whose prepared model knows only what does not depend on probabilities: it is sent to workers."""
+    return replace(policy, prepared=_same_structure(policy.prepared, replace(policy.prepared)))
 
 
 def _draw(model: SSP, count: FloatArray, seed: int, i: int) -> FloatArray:
@@ -133,6 +159,11 @@ def _with(prepared: Prepared, probability: FloatArray) -> Prepared:
     sets = uncertain(prepared, Intervals(probability, probability)).sets
     away = 1 - sets.loop_low
     other = replace(prepared, probability=sets.low / away[prepared.outcome_action], plays=1 / away)
+    return _same_structure(prepared, other)
+
+
+def _same_structure(prepared: Prepared, other: Prepared) -> Prepared:
+    """Let a prepared model know what another one knows that has the same outcomes."""
     for name in STRUCTURE:
         if name in prepared.__dict__:
             other.__dict__[name] = prepared.__dict__[name]
