@@ -36,6 +36,20 @@ def test_from_a_log_to_a_plan_under_stress(model):
     assert code == 0
     assert answer["upper"] >= answer["nominal"]["cvar"]
     assert answer["lower"] <= answer["cvar"] <= answer["upper"]
+    code, out, _ = run("evaluate", model, plan, "--json")
+    own = json.loads(out)
+    assert code == 0
+    assert own["at_worst"]["cvar"] == pytest.approx(answer["cvar"])
+    assert own["cvar"] == pytest.approx(answer["nominal"]["cvar"])
+    code, out, _ = run("evaluate", model, plan, "--uncertainty", 0.5)
+    assert code == 0
+    assert "worst-case CVaR" in out
+    code, out, _ = run("curve", model, "--alphas", 0.5, "--uncertainty", 0.9, "--json")
+    assert code == 0
+    assert json.loads(out)["points"][0]["cvar"] == pytest.approx(answer["cvar"])
+    assert json.loads(out)["points"][0]["nominal"] == pytest.approx(answer["nominal"])
+    code, out, _ = run("simulate", model, plan, "--episodes", 1000)
+    assert f"exactly {answer['nominal']['expected']:.6f}" in out
     code, out, _ = run("stress", model, plan, "--samples", 10, "--json")
     assert code == 0
     assert 3 <= json.loads(out)["cvar"]["0.05"] <= json.loads(out)["cvar"]["0.95"] <= 8
@@ -48,6 +62,7 @@ def test_from_a_log_to_a_plan_under_stress(model):
         (("--uncertainty", "own"), "has no intervals of its own"),
         (("--uncertainty", "1.5"), "confidence is 1.5"),
         (("--uncertainty", "0.9", "--method", "expected"), "uncertainty goes with the least CVaR"),
+        (("--uncertainty", "0.9", "--horizon", 3, "--horizon-cost", 9), "has no counts"),
     ],
 )
 def test_bad_uncertainty_is_refused(model, words, message):

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import prudent
-from robust_oracle import RawSets, least_worst_cvar, pairs, worst_cvar, worst_excess
+from robust_oracle import RawSets, least_worst_cvar, pairs, worst_cvar, worst_excess, worst_share
 from strategies import cases, examples, solvable
 
 ALPHAS = (0.05, 0.2, 0.5, 0.9, 1.0)
@@ -57,12 +57,38 @@ def test_least_worst_case_is_that_of_every_policy_against_linear_programs(batch)
         assert plan.lower - 1e-7 <= best <= plan.upper + 1e-7
         assert plan.cvar == pytest.approx(plan.upper, rel=1e-8, abs=1e-8)
         met = [pair for pair in pairs(raw, 0) if raw[pair[0]]]
-        own = worst_cvar(raw, 0, {pair: played(plan, *pair) for pair in met}, alpha)
+        policy = {pair: played(plan, *pair) for pair in met}
+        own = worst_cvar(raw, 0, policy, alpha)
         assert plan.lower - 1e-7 <= own <= plan.upper + 1e-7
+        worst = prudent.evaluate(model, plan.policy, uncertainty=sets).at_worst
+        assert worst.cvar(alpha) == pytest.approx(plan.cvar, rel=1e-8, abs=1e-8)
+        assert worst.mean == pytest.approx(worst_cvar(raw, 0, policy, 1.0), rel=1e-7, abs=1e-7)
         nominal = prudent.solve(model, alpha)
         assert plan.upper >= nominal.upper - 1e-9
         assert plan.nominal.cvar == pytest.approx(prudent.evaluate(model, plan.policy).cvar(alpha))
         checked += 1
+
+
+@pytest.mark.parametrize("batch", range(5))
+def test_policies_at_worst_agree_with_linear_programs(batch):
+    rng = np.random.default_rng(50 + batch)
+    for _ in range(examples(8)):
+        raw, model, sets = drawn(rng)
+        alpha = float(rng.choice(ALPHAS))
+        table = {s: int(rng.integers(len(actions))) for s, actions in raw.items() if actions}
+        found = prudent.evaluate(model, table, uncertainty=sets).at_worst
+        own = worst_cvar(raw, 0, {pair: table[pair[0]] for pair in pairs(raw, 0) if raw[pair[0]]}, alpha)
+        assert found.cvar(alpha) >= own - 1e-7
+        lattice = [worst_over(raw, table, w) / alpha + w for w in range(12)]
+        assert found.cvar(alpha) == pytest.approx(min(lattice), rel=1e-8, abs=1e-8)
+
+
+def worst_over(raw: RawSets, table: dict[int, int], w: int, s: int = 0, spent: int = 0) -> float:
+    """Return the worst-case expected excess of a table's policy over w, by the tree of runs."""
+    if not raw[s]:
+        return max(spent - w, 0)
+    row = raw[s][table[s]]
+    return worst_share(row, [worst_over(raw, table, w, t, spent + c) for *_, t, c in row])
 
 
 def played(plan: prudent.Plan, state: int, spent: int) -> int:

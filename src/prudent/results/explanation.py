@@ -43,8 +43,8 @@ class Option:
     expected: float  # expected cost still to come
     allowed: bool  # whether it keeps the first objective at its optimum
     why: str
-    nominal_excess: float = np.nan  # for a set of models, ``excess`` in the model itself; else nan
-    nominal_expected: float = np.nan  # likewise
+    nominal_excess: float | None = None  # for a set of models, ``excess`` in the model itself
+    nominal_expected: float | None = None  # likewise
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,12 +108,12 @@ class Explanation(Shown):
         >>> [row[0] for row in plan.explain("s1").table().rows]
         ['  c', '> d', '  e']
         """
-        rows, robust = [], any(not np.isnan(option.nominal_expected) for option in self.options)
+        rows, robust = [], any(option.nominal_expected is not None for option in self.options)
         for option in self.options:
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
             numbers = [option.excess, option.expected]
             numbers += [option.nominal_excess, option.nominal_expected] if robust else []
-            shown = ("" if np.isnan(x) else f"{x:.6g}" for x in numbers)
+            shown = ("" if x is None or np.isnan(x) else f"{x:.6g}" for x in numbers)
             allowed = "yes" if option.allowed else "no"
             rows.append((f"{'>' if self._plays(option) else ' '} {name}", *shown, allowed, option.why))
         title = f"In {self.state!r}, having spent {self.spent:g}: {self.summary}"
@@ -155,9 +155,9 @@ class Explainer:
         expected = self.policy.prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
         return self._following(action, left, self.tables.excess, slope=1.0), expected
 
-    def nominal(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
-        """Return the same in the model itself, where a plan is for a set of models; else nan."""
-        return np.full(len(action), np.nan), np.full(len(action), np.nan)
+    def nominal(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray] | None:
+        """Return the same in the model itself, where a plan is for a set of models."""
+        return None
 
     def explain(self, state: Hashable, spent: float) -> Explanation:
         """Compare all actions of a state, given what the run has spent."""
@@ -185,8 +185,8 @@ class Explainer:
                 expected=float(expected[i]) * unit + luck,
                 allowed=bool(allowed[i]),
                 why=_why(i == chosen, bool(allowed[i]), bool(expected[i] <= expected[chosen]), safe, left > 0),
-                nominal_excess=np.nan if policy.budget is None else float(own[0][i]) * unit,
-                nominal_expected=float(own[1][i]) * unit + luck,
+                nominal_excess=None if own is None or policy.budget is None else float(own[0][i]) * unit,
+                nominal_expected=None if own is None else float(own[1][i]) * unit + luck,
             )
             for i, a in enumerate(prepared.model_action[action].tolist())
         ]

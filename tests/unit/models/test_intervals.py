@@ -79,3 +79,36 @@ def test_ragged_intervals_are_refused():
         prudent.Intervals(["much"], [1])
     with pytest.raises(prudent.PrudentError, match=r"confidence is 1\.5"):
         clopper_pearson([3, 17], LINE, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "gpu"}, "sets of models .* are for the CPU alone"),
+        ({"method": "expected"}, "uncertainty goes with the least CVaR under method exact"),
+        ({"slack": 0.1}, "leave out other methods, limits on CVaR"),
+        ({"objective": prudent.ValueAtRisk()}, "objectives and checkpoints"),
+    ],
+)
+def test_options_that_do_not_go_with_a_set_are_refused(options, message):
+    with pytest.raises(prudent.PrudentError, match=message):
+        prudent.solve(LINE, 0.2, uncertainty=prudent.Intervals([0.4, 0.4], [0.6, 0.6]), **options)
+
+
+def test_limits_and_steps_go_with_a_set():
+    sets = prudent.Intervals([0.4, 0.4], [0.6, 0.6])
+    plan = prudent.solve(LINE, 1.0, uncertainty=sets, threads=1, time_limit=60, memory="1GB", gap=0)
+    assert plan.upper == pytest.approx(1.6)
+    assert plan.status == "optimal"
+    rough = prudent.solve(LINE, 1.0, uncertainty=sets, step=2)
+    assert rough.lower <= 1.6 <= rough.upper + 1e-9
+
+
+def test_check_says_what_a_model_knows_of_its_probabilities():
+    assert not prudent.check(LINE).counts
+    data = prudent.from_episodes(
+        [{"state": "s", "action": "a", "next_state": "g", "cost": 1, "n": 3}], count="n", initial="s"
+    )
+    report = prudent.check(data.model)
+    assert (report.counts, report.intervals) == (True, False)
+    assert "--uncertainty 0.95" in str(report.table())

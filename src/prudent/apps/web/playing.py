@@ -1,6 +1,5 @@
 """One run of a plan, step by step: what was chosen and why, what happened, and when the tail became safe."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -82,4 +81,4 @@ def _expected(told: Explanation) -> float:
 
 
 def _own(option: Option) -> float:
-    return option.expected if math.isnan(option.nominal_expected) else option.nominal_expected
+    return option.expected if option.nominal_expected is None else option.nominal_expected

@@ -49,7 +49,8 @@ def worth(
     limits.check(
         8 * prepared.n_states * stride, "the values of a policy in the worst model", "allow more (memory=, --memory)"
     )
-    table, tile = np.zeros(prepared.n_states * stride), tile_of(model)
+    table, tile, goals = np.zeros(prepared.n_states * stride), tile_of(model), prepared.is_goal
+    table.reshape(-1, stride)[goals] = np.maximum(base[goals][:, None] - slope * np.arange(stride), 0)
     scratch = new_scratch(model, (model.fresh_order, model.fresh_order), tile)
     about = behind, choices, model.sets, base, slope, paid, table, stride, scratch
     if prepared.acyclic:
