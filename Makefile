@@ -51,11 +51,13 @@ bench-table: $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py $(QUICK) $(ONLY)
 
 # The table; then ten times the daily number of random models, drawn anew, everything marked slow, a model of a million
-# states, and what slack buys on the paper's domains.
+# states, what slack buys on the paper's domains, what sets of models take there, and whether their promises hold.
 bench: bench-table
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
 	$(BIN)/python benchmarks/what_slack_buys.py
+	$(BIN)/python benchmarks/against_nature.py
+	$(BIN)/python benchmarks/simulated_worlds.py
 
 # What a GPU gains, likewise: a table, also in benchmarks/results-gpu.md; QUICK=--quick leaves out the largest model.
 bench-gpu:

@@ -25,6 +25,9 @@ def use(kind: str) -> None:
     for model in (small, large):
         plan = prudent.solve(model, 0.2, relative_gap=0.01)
         prudent.evaluate(model, plan.policy)
+    p = small.probability
+    sets = prudent.Intervals(0.9 * p, 0.9 * p + 0.1)
+    prudent.evaluate(small, prudent.solve(small, 0.2, uncertainty=sets).policy, uncertainty=sets).to_dict(0.2)
     prudent.simulate(small, prudent.solve(small, 0.2).policy, episodes=100)
     prudent.chances(small, [5.0])
     prudent.curve(small)

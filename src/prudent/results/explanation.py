@@ -111,7 +111,7 @@ class Explanation(Shown):
         rows, robust = [], any(option.nominal_expected is not None for option in self.options)
         for option in self.options:
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
-            numbers = [option.excess, option.expected]
+            numbers: list[float | None] = [option.excess, option.expected]
             numbers += [option.nominal_excess, option.nominal_expected] if robust else []
             shown = ("" if x is None or np.isnan(x) else f"{x:.6g}" for x in numbers)
             allowed = "yes" if option.allowed else "no"
