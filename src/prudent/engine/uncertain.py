@@ -16,7 +16,7 @@ from prudent.models.graph import Order, ordered_blocks
 from prudent.models.intervals import Intervals
 from prudent.models.rows import IntArray
 
-__all__ = ["Uncertain", "uncertain"]
+__all__ = ["Uncertain", "uncertain", "with_spare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,7 @@ def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
         np.zeros(n),
         np.zeros(prepared.n_actions),
         np.zeros(prepared.n_actions),
+        np.zeros(0),
     )
     known = (state_of[model.outcome_state] >= 0) & (state_of[model.successor] >= 0)
     cost = np.full(model.n_outcomes, -1)
@@ -84,4 +85,10 @@ def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
         raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not fit")
     chance = first[prepared.outcome_action]  # where a run starts is not uncertain
     sets.low[chance] = sets.high[chance] = prepared.probability[chance]
-    return Uncertain(prepared, sets)
+    return Uncertain(prepared, with_spare(sets))
+
+
+def with_spare(sets: Sets) -> Sets:
+    """Return the sets with what each leaves nature to choose."""
+    least = sets.loop_low + np.add.reduceat(sets.low, sets.outcome_start[:-1])
+    return sets._replace(spare=np.maximum(1 - least, 0.0))

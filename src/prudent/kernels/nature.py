@@ -32,6 +32,7 @@ class Sets(NamedTuple):
     high: np.ndarray  # (n_outcomes,)
     loop_low: np.ndarray  # (n_actions,)  of the free loop, 0 if there is none
     loop_high: np.ndarray  # (n_actions,)
+    spare: np.ndarray  # (n_actions,)  what is left of 1 after all that is low
 
 
 @njit(cache=True)
@@ -79,31 +80,36 @@ def spread(begin, end, order, sets, a, value, weight):
             order[j] = order[j - 1]
             j -= 1
         order[j] = k
+    low, high, spare = sets.low, sets.high, sets.spare[a]
     loop_low, loop_high = sets.loop_low[a], sets.loop_high[a]
-    spare = 1.0 - loop_low
-    for k in range(begin, end):
-        spare -= sets.low[k]
-    spare = max(spare, 0.0)
+    if loop_high == 0.0:
+        total, left, pivot = 0.0, spare, -1
+        for i in range(begin, end):
+            k = order[i]
+            more = min(high[k] - low[k], left)
+            share = low[k] + more
+            left -= more
+            if more > 0.0:
+                pivot = i
+            weight[k - begin] = share
+            total += share * value[k - begin]
+        return total, pivot
     best = -1.0
     for _ in range(ROUNDS):
-        left, loop, placed, pivot = spare, loop_low, loop_high == 0.0, -1
+        left, loop, placed = spare, loop_low, False
         for i in range(begin, end):
             k = order[i]
             if not placed and value[k - begin] < best:
                 more = min(loop_high - loop_low, left)
                 loop, left, placed = loop + more, left - more, True
-            more = min(sets.high[k] - sets.low[k], left)
-            weight[k - begin] = sets.low[k] + more
+            more = min(high[k] - low[k], left)
+            weight[k - begin] = low[k] + more
             left -= more
-            if more > 0.0:
-                pivot = i
         if not placed:
             loop += min(loop_high - loop_low, left)
         total = 0.0
         for k in range(begin, end):
             total += weight[k - begin] * value[k - begin]
-        if loop_high == 0.0:
-            return total, pivot
         total /= 1.0 - loop
         for k in range(end - begin):
             weight[k] /= 1.0 - loop

@@ -294,12 +294,8 @@ def settle_backwards(counters, part, after, backwards, first, last, ahead, safe,
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def settle(block_start, block_state, first, last, sets, base, tables, tie, scratch):
-    """Settle all states at the levels from ``first`` to ``last``, of which none waits for another at a cost.
-
-    Blocks come successors first.  In a cycle U begins from the level before, which is an upper bound, and falls; its
-    lower bound begins from 0 and rises, against the choices of nature that have been found.
-    """
+def _settle_tile(block_start, block_state, first, last, sets, base, tables, tie, scratch):
+    """Settle all states at the levels of one tile; see :func:`settle`."""
     for block in range(len(block_start) - 1):
         begin, end = block_start[block], block_start[block + 1]
         if end == begin + 1:
@@ -333,6 +329,20 @@ def settle(block_start, block_state, first, last, sets, base, tables, tie, scrat
                     changed = max(changed, after - before - STILL * after)
             if changed <= 0.0:
                 break
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def settle(block_start, block_state, first, last, sets, base, tables, tie, scratch):
+    """Settle all states at the levels from ``first`` to ``last``, a tile after the other.
+
+    In a tile no state waits for another at a cost.  Blocks come successors first.  In a cycle U begins from the level
+    before, which is an upper bound, and falls; its lower bound begins from 0 and rises, against the choices of nature
+    that have been found.
+    """
+    for level in range(first, last, scratch.width):
+        _settle_tile(
+            block_start, block_state, level, min(level + scratch.width, last), sets, base, tables, tie, scratch
+        )  # fmt: skip
 
 
 # A policy's own values: the table has an index for each level, of which its budget is ``behind`` by so many.

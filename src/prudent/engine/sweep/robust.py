@@ -30,6 +30,9 @@ __all__ = ["RobustSweep", "robust_sweep"]
 FURTHER = 1.3
 """How far the first tables go, as a multiple of the levels that are surely needed."""
 
+AT_ONCE = 16
+"""The fewest levels that a kernel is asked for at once."""
+
 ENOUGH = 250_000
 """Outcomes times levels for each thread to be worth starting: about a millisecond."""
 
@@ -53,7 +56,7 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
         _bytes(model, int(sure) + 2), "the tables of a robust plan",
         "allow more (memory=, --memory), or give a larger step= (--step)",
     )  # fmt: skip
-    tile = tile_of(model)
+    tile = max(tile_of(model), AT_ONCE)
     advance = (_without_cycles if prepared.acyclic else _with_cycles)(model, worst, tile, limits)
     tables = _tables(model, worst, int(FURTHER * sure) + 34)
     done, best, seen, stopped = 1, np.inf, 0, ""
@@ -109,9 +112,9 @@ def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
     return most
 
 
-def _with_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
+def _with_cycles(model: Uncertain, worst: WorstMean, _: int, limits: Limits) -> Advance:
     blocks, base = model.prepared.free_blocks[:2], worst.base
-    scratch = new_scratch(model, (model.fresh_order, model.fresh_order), tile)
+    scratch = new_scratch(model, (model.fresh_order, model.fresh_order), tile_of(model))
     return lambda first, last, tables: settle(*blocks, first, last, model.sets, base, tables, TIE, scratch)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.sweep.nodes import Nodes
-from prudent.engine.uncertain import Uncertain
+from prudent.engine.uncertain import Uncertain, with_spare
 from prudent.kernels.nature import Sets
 from prudent.kernels.robust import AHEAD, Scratch
 from prudent.models.rows import IntArray, ranges
@@ -37,7 +37,7 @@ def shared(model: Uncertain) -> Uncertain:
     high[ranges(nodes.outcome_start, own)] = sets.high[ranges(start, own)]
     high[nodes.outcome_start[n] :] = sets.high[ranges(start, nodes.heads)]
     rows = nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost, nodes.cost.astype(np.float64)
-    return Uncertain(prepared, Sets(*rows, nodes.probability, high, none, none))
+    return Uncertain(prepared, with_spare(Sets(*rows, nodes.probability, high, none, none, none)))
 
 
 def tile_of(model: Uncertain) -> int:
