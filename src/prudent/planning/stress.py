@@ -35,7 +35,7 @@ __all__ = ["stress"]
 PRIOR = 0.5
 """What is added to each count."""
 
-LEVELS = 60
+LEVELS = 200
 """How many total costs the fan of tails has."""
 
 CHUNK = 25

@@ -1,5 +1,7 @@
 """The fan of tails of a plan on models drawn from what the counts allow."""
 
+from typing import Any
+
 import numpy as np
 
 from prudent.errors import PrudentError
@@ -32,9 +34,13 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
         raise PrudentError(f"result is a {type(result).__name__}; draw what prudent.stress returns")
     ax = axes_for(ax)
     low, lower, middle, upper, high = np.quantile(result.exceeds, QUANTILES, axis=0)
-    ax.fill_between(result.levels, low, high, color=BODY, alpha=0.35, linewidth=0, label="nine tenths of the models")
-    ax.fill_between(result.levels, lower, upper, color=BODY, alpha=0.7, linewidth=0, label="half of them")
-    ax.plot(result.levels, middle, color=INK, label="the model in the middle")
+    for least, most, opaque, name in (
+        (low, high, 0.35, "nine tenths of the models"),
+        (lower, upper, 0.7, "half of them"),
+    ):
+        how: dict[str, Any] = {"color": BODY, "alpha": opaque, "linewidth": 0, "step": "post"}
+        ax.fill_between(result.levels, least, most, label=name, **how)
+    ax.plot(result.levels, middle, color=INK, drawstyle="steps-post", label="the model in the middle")
     ax.axhline(result.alpha, color=TAIL, linestyle="--", linewidth=1, label=f"alpha {result.alpha:g}")
     ax.set(xlabel="total cost", ylabel="chance of a higher cost", ylim=(0, None))
     ax.margins(x=0)

@@ -86,10 +86,11 @@ export function curve(place, content, point) {
   const line = (name, key, shape, dash, tint) => ({
     type: "scatter", mode: "lines", name, x, y: points.map((p) => p[key]), line: { color: tint, dash, width: 2.4, shape }, hovertemplate: `alpha %{x:.3g}<br>${name} %{y:.6g}<extra></extra>`,
   });
+  const [tail, begins, mean] = points[0].nominal ? ["CVaR at worst", "budget", "mean at worst"] : ["CVaR", "VaR", "mean"];
   const traces = [
-    line("CVaR", "cvar", "linear", "solid", colour("exact")),
-    line("VaR", "var", steps, "dot", colour("tail")),
-    line("mean", "expected", steps, "dash", colour("cvar-ev")),
+    line(tail, "cvar", "linear", "solid", colour("exact")),
+    line(begins, "var", steps, "dot", colour("tail")),
+    line(mean, "expected", steps, "dash", colour("cvar-ev")),
   ];
   if (point) {
     traces.push({ type: "scatter", mode: "markers", x: [point.alpha, point.alpha, point.alpha], y: [point.cvar, point.var, point.expected], marker: { symbol: ["star", "circle", "square"], size: [15, 9, 9], color: [colour("exact"), colour("tail"), colour("cvar-ev")], line: { color: colour("ink"), width: 1.5 } }, hovertemplate: "now: alpha %{x:.3g}, %{y:.6g}<extra></extra>", showlegend: false });

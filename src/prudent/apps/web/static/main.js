@@ -231,6 +231,7 @@ async function askCurve() {
     const found = await ask("curve", "curve", { uncertainty: state.uncertainty });
     if (!found) return;
     points = found;
+    $("curve-what").textContent = found.points[0].nominal ? "Least CVaR at worst, its budget and the mean at worst" : "Optimal CVaR, its VaR and the least mean";
     await charts.curve($("curve"), points, answers[known.yardstick]?.plan);
     if (!$("curve").dataset.heard) {
       $("curve").dataset.heard = "yes";
