@@ -65,7 +65,7 @@ bench-gpu:
 
 # Files nobody should trust: RUNS inputs for each format, with atheris, which finds what comes next by coverage.
 RUNS ?= 50000
-FORMATS ?= json json.gz umb plan checkpoint traffic props study
+FORMATS ?= json json.gz umb plan checkpoint traffic props study log
 fuzz: $(VENV)/.dev
 	@$(BIN)/python -c "import atheris" 2>/dev/null || { \
 	  echo "make fuzz needs atheris: $(BIN)/python -m pip install --editable '.[fuzz]'"; exit 1; }

@@ -77,6 +77,9 @@ def test_bad_logs_and_columns_are_refused(tmp_path):
     code, _, error = run("learn", log)
     assert code == 2
     assert "log.csv: row 2: cost is 'dear'; it must be a number" in error
+    code, _, error = run("learn", log, "--save", tmp_path / "model.umb")
+    assert code == 2
+    assert "models with counts are written as .json or .json.gz" in error
     code, _, error = run("learn", log, "--column", "price=cost")
     assert code == 2
     assert "--column price=cost: write MEANING=NAME" in error

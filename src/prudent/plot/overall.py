@@ -63,7 +63,8 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         own = [point.nominal.cvar if point.nominal else np.nan for point in points]
         ax.plot(x, own, color=BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
     if marked is not None:
-        numbers = f"CVaR {short(marked.cvar)}, VaR {short(marked.var)}, mean {short(marked.expected)}"
+        begins = f"{'budget' if worst else 'VaR'} {short(marked.var)}"
+        numbers = f"{worst}CVaR {short(marked.cvar)}, {begins}, {worst}mean {short(marked.expected)}"
         ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":")
         ax.set_title(f"\N{GREEK SMALL LETTER ALPHA} = {marked.alpha:g}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:

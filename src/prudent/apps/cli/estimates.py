@@ -7,6 +7,7 @@ import click
 import prudent
 from prudent.apps.cli.arguments import FILE, PLAN, Make, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
+from prudent.runtime.atomic_files import check_place
 
 __all__ = ["learn", "stress"]
 
@@ -37,6 +38,9 @@ def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, *
     """
     from prudent.apps.cli.terminal import answer
 
+    if save is not None:
+        suffix = ".json.gz" if save.endswith(".json.gz") else ".json"
+        check_place(save, suffix, "models with counts are written", hint=" or .json.gz")
     named: dict[str, Any] = {}
     for item in columns:
         meaning, equals, name = item.partition("=")
