@@ -59,6 +59,22 @@ def counts(model: prudent.SSP, rng: np.random.Generator, runs: int) -> list[dict
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
+def promises(runs: int, worlds: int) -> np.ndarray:
+    """Return what was promised, the true CVaR and the true mean: of the nominal plan, then of the robust one."""
+    found = []
+    for i in range(worlds):
+        rng = np.random.default_rng([runs, i])
+        true = world(rng)
+        data = prudent.from_episodes(counts(true, rng, runs), count="n", initial=(0, 0), possible=true)
+        row = []
+        for options in ({}, {"uncertainty": data.intervals(CONFIDENCE)}):
+            plan = prudent.solve(data.model, ALPHA, **options)
+            own = prudent.evaluate(true, plan.policy.__call__)
+            row += [plan.upper, own.cvar(ALPHA), own.mean]
+        found.append(row)
+    return np.array(found).T
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
@@ -68,18 +84,7 @@ def main() -> None:
     print("runs      promise holds      broken by (mean)   true CVaR          true mean          upper / true")
     print("          nominal  robust    nominal            nominal  robust    nominal  robust    robust")
     for runs in map(int, asked.runs.split(",")):
-        found = []
-        for i in range(asked.worlds):
-            rng = np.random.default_rng([runs, i])
-            true = world(rng)
-            data = prudent.from_episodes(counts(true, rng, runs), count="n", initial=(0, 0), possible=true)
-            row = []
-            for options in ({}, {"uncertainty": data.intervals(CONFIDENCE)}):
-                plan = prudent.solve(data.model, ALPHA, **options)
-                own = prudent.evaluate(true, plan.policy.__call__)
-                row += [plan.upper, own.cvar(ALPHA), own.mean]
-            found.append(row)
-        promised, cvar, mean, upper, robust_cvar, robust_mean = np.array(found).T
+        promised, cvar, mean, upper, robust_cvar, robust_mean = promises(runs, asked.worlds)
         broken = np.maximum(cvar - promised, 0)
         by = broken[broken > 1e-9].mean() if (broken > 1e-9).any() else 0.0
         above = np.mean(upper / robust_cvar)

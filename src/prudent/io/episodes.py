@@ -153,12 +153,20 @@ def _read_csv(path: Path) -> dict[str, list[str | None]]:
 def _refuse_holes(columns: dict[str, list[Any]], wanted: dict[str, str]) -> None:
     for meaning, column in columns.items():
         for i, value in enumerate(column, 1):
-            if value is None or (isinstance(value, float) and math.isnan(value)):
-                raise PrudentError(f"row {i} has no {wanted[meaning]}; fill it in, or leave out its whole episode")
             try:
                 hash(value)
             except TypeError:
                 raise PrudentError(f"row {i}: {wanted[meaning]} is {value!r}; names must be hashable") from None
+            if _missing(value):
+                raise PrudentError(f"row {i} has no {wanted[meaning]}; fill it in, or leave out its whole episode")
+
+
+def _missing(value: Any) -> bool:
+    """Return whether a cell is empty: None, or one of the kinds of nan, none of which equals itself."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # that of pandas cannot even be compared
+        return True
 
 
 def _numbers(column: list[Any], name: str, least: float) -> list[float]:
