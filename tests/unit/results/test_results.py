@@ -108,7 +108,8 @@ def test_frames_of_runs_curve_and_frontier(results):
     runs, curve, frontier = results["runs"], results["curve"], results["frontier"]
     assert runs.to_frame()["cost"].mean() == pytest.approx(runs.mean, rel=1e-12)
     assert len(runs.to_frame()) == 500
-    assert curve.to_frame().to_dict("records") == [vars(point) for point in curve.points]
+    points = [{name: value for name, value in vars(point).items() if name != "nominal"} for point in curve.points]
+    assert curve.to_frame().to_dict("records") == points
     assert curve.to_frame([0.3, 0.2])["cvar"].tolist() == [curve.at(0.3).cvar, curve.at(0.2).cvar]
     assert [(p["expected"], p["cvar"]) for p in frontier.to_frame().to_dict("records")] == [
         (point.expected, point.cvar) for point in frontier.points
