@@ -139,13 +139,10 @@ class Report(Shown):
             ("worst case", "" if self.worst_case is None else number(self.worst_case), "the least over all plans"),
             ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
         ]
-        for known, what, option in (
-            (self.counts, "counts", "0.95"),
-            (self.intervals, "bounds", "own"),
-        ):
-            if known:
-                about = f"of its probabilities: --uncertainty {option} plans for all models that fit them"
-                rows.append((what, _shown(self.outcomes), about))
+        if self.counts:
+            rows.append(("counts", _shown(self.outcomes), "--uncertainty 0.95 plans for all models that fit them"))
+        if self.intervals:
+            rows.append(("bounds", _shown(self.outcomes), "--uncertainty own plans for all models within them"))
         if (takes := self.forecast) is not None:
             rows += [
                 ("solving takes", _duration(takes.seconds), f"about, at alpha {takes.alpha:g}"),

@@ -98,6 +98,7 @@ def stress(
 
 def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits) -> tuple[FloatArray, FloatArray]:
     """Return the probabilities drawn, and the numbers on each model, by the samples' numbers."""
+    limits.check(16 * n * len(draws.count), "the models drawn", "ask for fewer samples")
     calls = [(draws, first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
     each: dict[int, tuple[FloatArray, FloatArray]] = {}
     with limits, Progress(STRESSING, total=n, unit="models") as progress:
@@ -172,6 +173,8 @@ def _same_structure(prepared: Prepared, other: Prepared) -> Prepared:
 
 def _matters(model: SSP, count: FloatArray, drawn: FloatArray, cvar: FloatArray) -> tuple[Matter, ...]:
     """Return the actions whose counts explain part of the variance of CVaR, most first."""
+    if not np.isfinite(cvar).all():  # of some, too much is unknown
+        return ()
     spread = cvar - cvar.mean()
     total = float(spread @ spread)
     if total <= 1e-18 * max(float(cvar @ cvar), 1e-300):
