@@ -15,6 +15,7 @@ _HOME = {  # in the order of a first visit
     "SSP": "prudent.models.ssp",
     "build": "prudent.models.build",
     "from_arrays": "prudent.models.build",
+    "from_events": "prudent.models.events",
     "from_gymnasium": "prudent.io.gymnasium.tables",
     "from_mdptoolbox": "prudent.io.arrays",
     "from_networkx": "prudent.io.networkx",
@@ -29,6 +30,7 @@ _HOME = {  # in the order of a first visit
     "check": "prudent.planning.check",
     "domains": "prudent.domains",
     "solve": "prudent.planning.solve",
+    "search": "prudent.planning.search",
     "curve": "prudent.planning.curve",
     "Curve": "prudent.planning.curve",
     "frontier": "prudent.planning.frontier",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from prudent.models.build import build as build
     from prudent.models.build import from_arrays as from_arrays
     from prudent.models.estimate import Estimate as Estimate
+    from prudent.models.events import from_events as from_events
     from prudent.models.intervals import Intervals as Intervals
     from prudent.models.ssp import SSP as SSP
     from prudent.planning.chances import Chances as Chances
@@ -93,6 +96,7 @@ if TYPE_CHECKING:
     from prudent.planning.curve import curve as curve
     from prudent.planning.frontier import Frontier as Frontier
     from prudent.planning.frontier import frontier as frontier
+    from prudent.planning.search import search as search
     from prudent.planning.solve import solve as solve
     from prudent.planning.stress import stress as stress
     from prudent.planning.study import study as study

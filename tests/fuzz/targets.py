@@ -21,6 +21,7 @@ from unittest import mock
 
 import numpy as np
 
+import pddl_problems
 import prudent
 from plans import in_ranges
 from prudent.domains.navigation import autonomous_navigation, parse_traffic
@@ -28,6 +29,7 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
 from prudent.io import plan as plan_file
 from prudent.io.json import read as json_file
+from prudent.io.pddl.problem import Problem
 from prudent.io.properties_file import PropertiesFile
 from prudent.io.sealed import seal, unseal
 from prudent.io.study import key_of
@@ -63,6 +65,7 @@ STUDY = b"""{"format": "prudent-study", "version": 1, "parameters": ["n", "way"]
 """
 
 CORPUS = Path(__file__).parent / "corpus"
+PLANNING = pddl_problems.DELIVERY.encode(), pddl_problems.PROBLEM.encode()
 
 accepted: Counter[str] = Counter()
 """How many files were accepted, by format: where none is, the hunt says nothing about what comes after reading."""
@@ -192,6 +195,29 @@ def use_study(data: bytes) -> None:
         [key_of(row, names) for row in done]
 
 
+def pddl(data: bytes) -> None:
+    """Read a planning problem: the bytes as domain, as problem, and both changed by them."""
+    domain, problem = PLANNING
+    pairs = [(data, problem), (domain, data)]
+    if data:
+        pairs += [(spliced(domain, Source(data), PDDL), problem), (domain, spliced(problem, Source(data), PDDL))]
+    for pair in pairs:
+        use_pddl(*pair)
+
+
+def use_pddl(domain: bytes, problem: bytes) -> None:
+    """Read a planning problem, and take a first step in it; a whole model may have no end."""
+    with tempfile.TemporaryDirectory() as folder, refused("fuzz.pddl", folder):
+        path = Path(folder) / "problem.pddl"
+        path.write_bytes(problem)
+        task = Problem(domain, Path("fuzz.pddl"), path)
+        accepted["pddl"] += 1
+        task.heuristic(task.initial)
+        for outcomes in task.actions(task.initial).values():
+            for _, after, _ in outcomes:
+                task.heuristic(after)
+
+
 def log(data: bytes) -> None:
     """Read logged runs: the bytes as they are, and a real log changed by them."""
     use_log(data)
@@ -221,6 +247,7 @@ TARGETS = {
     "traffic": traffic,
     "props": properties,
     "study": study,
+    "pddl": pddl,
     "log": log,
 }
 
@@ -305,11 +332,40 @@ TOKENS += ("\n", "\r", "\0", " ", "0.5", "1.0", "freeway", "non-freeway", "'ID'"
 TOKENS += ("\u0663", "1_0")
 
 
-def spliced(raw: bytes, source: Source) -> bytes:
+PDDL = (
+    "(",
+    ")",
+    "?x",
+    "(not",
+    "(and",
+    "(or",
+    "(forall (?x)",
+    "(when",
+    "(exists (?x)",
+    "(probabilistic",
+    "(=",
+    ";",
+    "a",
+)
+PDDL += (
+    "(increase (total-cost) 1)",
+    "1.5",
+    "-1",
+    "1/0",
+    "- place",
+    "- object",
+    "(either",
+    ":derived",
+    ":constants",
+    "\0",
+)
+
+
+def spliced(raw: bytes, source: Source, tokens: tuple[str, ...] = TOKENS) -> bytes:
     """Return a text with some pieces replaced by others that matter, as the bytes say."""
     for _ in source.changes():
         at, cut = source.below(len(raw) + 1), source.below(16)
-        raw = raw[:at] + TOKENS[source.below(len(TOKENS))].encode() + raw[at + cut :]
+        raw = raw[:at] + tokens[source.below(len(tokens))].encode() + raw[at + cut :]
     return raw
 
 
@@ -481,6 +537,7 @@ def seeds() -> dict[str, list[bytes]]:
         "traffic": [text.encode() for text in ROADS] + orders,
         "props": [PROPERTIES, *orders],
         "study": [STUDY, *orders],
+        "pddl": [*PLANNING, *orders],
         "log": [LOG, *orders],
     }
 

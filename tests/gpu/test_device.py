@@ -70,6 +70,19 @@ def test_domains(opened, name):
         check_equal(model, alpha)
 
 
+def test_a_search(opened):
+    def actions(place):
+        x, y = place
+        ways = {"n": (x, y + 1), "s": (x, y - 1), "e": (x + 1, y), "w": (x - 1, y)}
+        return {way: [(0.8, to, 1), (0.2, place, 2)] for way, to in ways.items()} if place != (0, 0) else {}
+
+    cpu, found = prudent.search((4, 3), actions, 0.1), prudent.search((4, 3), actions, 0.1, device="gpu")
+    assert (cpu.device, found.device, len(opened)) == ("cpu", "gpu", 1)
+    assert same(found.cvar, cpu.cvar) and same(found.expected, cpu.expected) and found.status == cpu.status
+    likely = [prudent.solve(random_model(1), 0.1, goal="likeliest", device=name) for name in ("cpu", "gpu")]
+    assert same(likely[0].cvar, likely[1].cvar) and likely[0].goal_probability == likely[1].goal_probability == 1
+
+
 def test_two_runs_give_the_same_bits(opened):
     for number in (0, 1, 2, 3):
         model = random_model(number)

@@ -1,11 +1,13 @@
 """Inventory Control: buy stock before the demand is known, sell what is asked for, pay for what is left."""
 
+from typing import Any
+
 import numpy as np
 
 from prudent.domains.registry import domain
 from prudent.errors import whole_number
-from prudent.models.build import from_arrays, merge_outcomes
-from prudent.models.rows import starts
+from prudent.models.events import from_events
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 
 __all__ = ["inventory_control"]
@@ -51,44 +53,21 @@ def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) ->
     swing = np.clip(level[:, None] + np.arange(-SWING, SWING + 1), 0, capacity)
     chance = np.zeros((capacity + 1, capacity + 1))
     np.add.at(chance, (np.repeat(level, 2 * SWING + 1), swing.ravel()), 1 / (2 * SWING + 1))
-    possible = chance > 0
 
-    # The states of each stage, kept as a mask over (stock, previous demand); one offset numbers them all.
-    here = np.zeros((capacity + 1, capacity + 1), dtype=bool)
-    here[0, demand] = True
-    number = np.full((stages, capacity + 1, capacity + 1), -1)
-    names: list[tuple[int, int, int] | str] = []
-    for day in range(stages):
-        number[day][here] = len(names) + np.arange(here.sum())
-        names += [(day, stock, previous) for stock, previous in np.argwhere(here).tolist()]
-        # After demand d from a stock of up to the capacity, anything up to capacity - d may be left, or nothing.
-        arrives = possible[here.any(axis=0)].any(axis=0)
-        here = (level[:, None] <= np.maximum(capacity - level, 0)[None, :]) & arrives
-    goal = len(names)
+    def step(state: Any, buy: IntArray, asked: IntArray) -> tuple[Any, FloatArray, BoolArray]:
+        stage, stock, _ = state
+        have = stock + buy
+        sold = np.minimum(have, asked)
+        left = have - sold
+        profit = REVENUE * sold - PRICE * buy - HOLDING * left
+        return (stage + 1, left, asked), 2.0 * capacity - profit, stage == stages - 1
 
-    stage, stock, previous = np.argwhere(number >= 0).T
-    n_buy = capacity - stock + 1
-    action_state = np.repeat(np.arange(goal), n_buy)
-    buy = np.arange(len(action_state)) - np.repeat(np.cumsum(n_buy) - n_buy, n_buy)
-    action, asked = np.nonzero(possible[previous[action_state]])
-    state = action_state[action]
-    have = stock[state] + buy[action]
-    sold = np.minimum(have, asked)
-    left = have - sold
-    profit = REVENUE * sold - PRICE * buy[action] - HOLDING * left
-    last = stage[state] == stages - 1
-    following = number[np.minimum(stage[state] + 1, stages - 1), left, asked]
-    action, successor, cost, probability = merge_outcomes(
-        action, np.where(last, goal, following), 2.0 * capacity - profit, chance[previous[state], asked]
-    )
-    return from_arrays(
-        np.append(starts(action_state, goal), len(action_state)),
-        starts(action, len(action_state)),
-        probability,
-        successor,
-        cost,
-        goals=[goal],
-        state_names=[*names, "end"],
-        action_names=buy.tolist(),
+    return from_events(
+        (stages, capacity + 1, capacity + 1),
+        capacity + 1,
+        chance[None, None],
+        step,
+        initial=(0, 0, demand),
+        allowed=(level[:, None] + level <= capacity)[None, :, None],
         name="inventory-control",
     )

@@ -349,7 +349,8 @@ def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:
     return (
         f"no policy reaches a goal of {model.name} with probability 1: every one may end in state "
         f"{model.state(trap)!r}, from which no goal can be reached; lead out of it, or put a price on getting stuck "
-        "(dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend, or --dead-end-cost, --horizon"
+        "(dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend, or --dead-end-cost, --horizon; or "
+        "ask for the greatest chance of a goal, goal='likeliest' (--goal likeliest)"
     )
 
 

@@ -11,6 +11,7 @@ from prudent.io import drn
 from prudent.io.initial import Initial
 from prudent.io.json import read as json_read
 from prudent.io.json import write as json_write
+from prudent.io.pddl import problem as pddl
 from prudent.io.storm import files as storm
 from prudent.io.umb import read as umb_read
 from prudent.io.umb import write as umb_write
@@ -39,6 +40,7 @@ MODEL_FORMATS = {
     ".umb": Format(umb_read.parse, umb_write.content_of),
     ".drn": Format(storm.read_explicit, drn.content_of, through_storm=True),
     ".drn.gz": Format(storm.read_explicit, drn.gzipped, through_storm=True),
+    ".pddl": Format(pddl.model_of),
     **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read, through_storm=True)),
 }
 """The format of each suffix."""
@@ -50,6 +52,7 @@ NOT_TAKEN = {
     "property": "itself says what its costs and goals are; leave out property= (--property)",
     "initial": "itself says where runs start; change it there, and leave out initial= (--initial)",
     "constants": "leaves no constants open; leave out constants= (--const)",
+    "problem": "is a whole model; leave out problem= (--problem)",
 }
 """What to say where a format does not take an option."""
 
@@ -60,8 +63,11 @@ def load(
     property: str | None = None,
     constants: Mapping[str, Any] | None = None,
     initial: Initial | None = None,
+    problem: str | PathLike[str] | None = None,
 ) -> SSP:
     """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``; with the extra ``storm`` what Storm reads.
+
+    With the extra ``pddl``, planning problems in PPDDL, too: two files, ``.pddl``.
 
     Parameters
     ----------
@@ -81,6 +87,9 @@ def load(
     initial : state or {state: probability}, optional
         Where runs start; not for JSON.  By default in the file's initial state; if there are several, one is drawn, all
         with equal chances, and plans have a note of it.
+    problem : str or path, optional
+        For the domain of a planning problem: the file of the problem.  Costs are what actions add to ``total-cost``, or
+        1 for each action.
 
     Examples
     --------
@@ -93,7 +102,7 @@ def load(
     """
     suffix = _suffix(path)
     form = MODEL_FORMATS[suffix]
-    given = {"property": property, "constants": constants, "initial": initial}
+    given = {"property": property, "constants": constants, "initial": initial, "problem": problem}
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in signature(form.model_of).parameters:

@@ -11,7 +11,7 @@ size plus 1 MiB, besides what preparing the model takes.
 import json
 import math
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from prudent.policies.mixed import MixedPolicy
 from prudent.policies.packing import tensors_of
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.results.plan import STATUS, Plan
+from prudent.results.plan import STATUS, Exploration, Plan
 
 __all__ = ["content_of", "parse"]
 
@@ -74,6 +74,10 @@ def content_of(plan: Plan) -> bytes:
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
         **{name: _text(getattr(plan, name)) for name in NUMBERS},
     }
+    if plan.goal_probability < 1:
+        content["goal_probability"] = plan.goal_probability
+    if plan.explored is not None:
+        content["explored"] = list(astuple(plan.explored))
     if plan.nominal is not None and plan.intervals is not None:
         content["nominal"] = [_text(number) for number in astuple(plan.nominal)]
         tensors |= {"low": plan.intervals.low, "high": plan.intervals.high}
@@ -120,6 +124,8 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         device=content["device"],
         notes=tuple(content["notes"]),
         objective=None if content["objective"] is None else Achieved(*content["objective"]),
+        goal_probability=float(content.get("goal_probability", 1.0)),
+        explored=Exploration(*content["explored"]) if "explored" in content else None,
         nominal=None if intervals is None else Nominal(*map(float, content["nominal"])),
         intervals=intervals,
         **{name: float(content[name]) for name in NUMBERS},
@@ -129,9 +135,16 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
 def _check_content(content: dict[str, Any]) -> None:
     """Refuse metadata that no plan has; those made before there were devices were made on the CPU."""
     content.setdefault("device", "cpu")
-    odd_fields = (set(content) ^ FIELDS) - {"nominal"}
-    if odd_fields:
-        raise PrudentError(f"has or lacks the field {min(odd_fields)[:60]!r}")
+    found = set(content) - {"explored", "goal_probability", "nominal"}  # which only some plans have
+    if found != FIELDS:
+        raise PrudentError(f"has or lacks the field {min(found ^ FIELDS)[:60]!r}")
+    counts = content.get("explored", [0] * len(fields(Exploration)))
+    chance = content.get("goal_probability", 1.0)
+    if not isinstance(chance, float) or not 0 < chance <= 1:
+        raise PrudentError("goal_probability is not above 0 and at most 1")
+    whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
+    if not whole or len(counts) != len(fields(Exploration)):
+        raise PrudentError("explored is not the counts of a search")
     if "nominal" in content and not (
         isinstance(content["nominal"], list)
         and len(content["nominal"]) == 3

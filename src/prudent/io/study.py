@@ -7,22 +7,25 @@ not have are kept as text: ``"inf"``, ``"-inf"``, ``"nan"``.
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from prudent.errors import PrudentError, naming
-from prudent.io.json.document import checked, document, utf8
+from prudent.io.json.document import checked, document, shown, utf8
+from prudent.io.plan import NUMBERS
 from prudent.results.study import FIELDS, Row
 from prudent.runtime.atomic_files import append_bytes, check_place, read_bytes, write_bytes
 from prudent.runtime.tables import plain
 
-__all__ = ["StudyFile", "key_of", "parse"]
+__all__ = ["StudyFile", "check_lasting", "key_of", "parse"]
 
 FORMAT, VERSION = "prudent-study", 1
 
-NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+"""What the text of an object has that does not say what it is."""
 
 
 class StudyFile:
@@ -36,7 +39,8 @@ class StudyFile:
         raw, whole = b"", json.dumps(header, allow_nan=False).encode() + b"\n"
         if self.path.exists():
             raw = read_bytes(self.path)
-            whole = raw[: raw.rfind(b"\n") + 1] if raw else whole
+            if raw:  # a first line is whole even without its end: it is not added to others
+                whole = raw[: raw.rfind(b"\n") + 1] or raw + b"\n"
             found, rows = parse(whole, self.path)
             if found != header:
                 raise PrudentError(f"{path}: {_difference(found, header)}; give the same, or name another file")
@@ -47,13 +51,22 @@ class StudyFile:
     def add(self, row: Row) -> None:
         """Keep a row."""
         kept = {name: _kept(row[name]) for name in FIELDS}
-        own = plain({name: row[name] for name in self.parameters})
+        own = plain({name: _kept(row[name]) for name in self.parameters})
         append_bytes(self.path, json.dumps({**own, **kept}, allow_nan=False).encode() + b"\n")
 
 
 def key_of(row: Row, parameters: Sequence[str]) -> str:
     """Return what tells a combination from others: its parameters and alpha, as text."""
-    return json.dumps(list(plain({name: row[name] for name in (*parameters, "alpha")}).values()))
+    return json.dumps(list(plain({name: _kept(row[name]) for name in (*parameters, "alpha")}).values()))
+
+
+def check_lasting(name: str, value: Any) -> None:
+    """Refuse a parameter's value that has another text in each run, so that its row would never be found again."""
+    if not isinstance(value, str) and ADDRESS.search(key_of({name: value, "alpha": 0}, [name])):
+        raise PrudentError(
+            f"grid[{name!r}] has {value!r:.200}, whose address is another in each run, so that keep= would never find "
+            "its row again; give its class a __repr__ that says what it is, or give its name and make it in make"
+        )
 
 
 def parse(raw: bytes, path: Path) -> tuple[dict[str, Any], list[Row]]:
@@ -77,15 +90,27 @@ def _row(line: str, at: str, parameters: Sequence[str]) -> Row:
             value = row[name]
             if kind == "texts":
                 row[name] = tuple(checked(text, str, name) for text in checked(value, list, name))
-            elif kind == "number" and isinstance(value, str):
-                if value not in NOT_IN_JSON:
-                    raise PrudentError(f"{name} is {value[:60]!r}; it must be a number")
-                row[name] = NOT_IN_JSON[value]
+            elif kind == "number" and value is not None:
+                row[name] = _number(value, name, NUMBERS[name])
             elif value is not None:
-                row[name] = checked(value, {"text": str, "number": float, "count": int}[kind], name)
+                row[name] = checked(value, {"text": str, "count": int}[kind], name)
+        for name in parameters:
+            if isinstance(row[name], float):
+                _number(row[name], name, ("inf", "-inf", "nan"))
         if row["error"] is None and None in (row[name] for name, kind in FIELDS.items() if name != "error"):
             raise PrudentError("lacks a number, and has no error")
         return row
+
+
+def _number(value: Any, name: str, texts: Sequence[str]) -> float:
+    """Return a number, which may be given as one of some texts if it is not finite."""
+    if isinstance(value, str) and value in texts:
+        return float(value)
+    wanted = " or ".join(["a finite number", *(f'"{text}"' for text in texts)])
+    number = checked(value, float, name, wanted)
+    if not math.isfinite(number):
+        raise PrudentError(f"{name} is {shown(value)}; it must be {wanted}")
+    return float(number)
 
 
 def _kept(value: Any) -> Any:

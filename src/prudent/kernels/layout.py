@@ -120,18 +120,21 @@ def place_node(s, arc_start, successor, layer, last):
 
 @njit(cache=True, nogil=True)
 def look_furthest(counters, part, action_start, outcome_start, successor, cost, delay, back, longest):
-    """Find, for each part, how many levels an outcome looks back at most, and the most outcomes of an action."""
+    """Find how many levels back each node is looked at, at most; and, for each part, the most outcomes of an action."""
     while True:
         k = draw(counters)
         if k >= len(part) - 1:
             return
-        most, length = 0, 1
+        length = 1
         for s in range(part[k], part[k + 1]):
             for a in range(action_start[s], action_start[s + 1]):
                 length = max(length, outcome_start[a + 1] - outcome_start[a])
                 for o in range(outcome_start[a], outcome_start[a + 1]):
-                    most = max(most, cost[o] + delay[s] - delay[successor[o]])
-        back[k], longest[k] = most, length
+                    t = successor[o]
+                    far = cost[o] + delay[s] - delay[t]
+                    if far > back[t]:
+                        raise_atomically(back, t, far)
+        longest[k] = length
 
 
 @njit(cache=True)

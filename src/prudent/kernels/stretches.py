@@ -85,6 +85,7 @@ class Values(NamedTuple):
     excess: np.ndarray  # U
     mean: np.ndarray  # M
     front: int  # levels before a tile that rows hold where they are shared, with those without budget; else -1
+    back: np.ndarray  # (n_nodes,)  how many of these are looked back to, where rows are shared
     kept: int  # levels of each node that are handed on from tile to tile; 0 where rows are not shared
     block: int  # how many of them lie side by side
     final: int  # where the last tile ends, which hands nothing on
@@ -259,22 +260,22 @@ def kept_place(t, ring, at):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def take_over(table, row, delay, ring, before, at, first, last, begin, end):
+def take_over(table, row, delay, back, ring, before, at, first, last, begin, end):
     """Put levels of a node from before the tile ``first:last`` into its row: those whose places ``begin:end`` takes.
 
     So parts of a tile that take over and hand on at the same time never use the same place.  The last part also takes
-    those whose places nobody hands on to.
+    those whose places nobody hands on to.  Levels more than ``back`` before the tile are not looked at.
     """
-    kept = ring[0]
+    kept, low = ring[0], max(delay + 1, first - back)  # no level before is needed: it has no budget, or nobody looks
     t = max(begin, last - kept)
     while t < end:
         old = first - kept + (t - first) % kept  # the level that has the place of t
         place, side_by_side = kept_place(old, ring, at)
         n = min(end - t, first - old, side_by_side)
-        gone = min(max(delay + 1 - old, 0), n)  # without budget
+        gone = min(max(low - old, 0), n)
         copy(table, row + old + gone - delay, n - gone, before, place + gone)
         t += n
-    t = max(last - kept, delay + 1)
+    t = max(last - kept, low)
     while end == last and t < first:
         place, side_by_side = kept_place(t, ring, at)
         n = min(first - t, side_by_side)
@@ -283,9 +284,9 @@ def take_over(table, row, delay, ring, before, at, first, last, begin, end):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def hand_on(table, row, delay, ring, before, at, last, begin, end):
+def hand_on(table, row, delay, back, ring, before, at, last, begin, end):
     """Keep those of the levels ``begin:end`` of a node that tiles after ``last`` look back to."""
-    t = max(begin, last - ring[0], delay + 1)
+    t = max(begin, last - min(ring[0], back), delay + 1)
     while t < end:
         place, side_by_side = kept_place(t, ring, at)
         n = min(end - t, side_by_side)
@@ -294,12 +295,12 @@ def hand_on(table, row, delay, ring, before, at, last, begin, end):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def begin_row(table, row, delay, front, without, slope, ring, before, at, tile, strip, goal):
+def begin_row(table, row, delay, back, without, slope, ring, before, at, tile, strip, goal):
     """Put into a node's shared row what the levels of a strip and those before the tile have without being settled."""
     (first, last), (begin, end) = tile, strip
-    low = first - front if begin == first else begin
+    low = first - back if begin == first else begin
     fill_without(table, row, low - delay, min(end, delay + 1) - low, without, slope)
     if goal:
         fill(table, row + max(low - delay, 1), row + end - delay, 0.0)
     elif ring[0] > 0:
-        take_over(table, row, delay, ring, before, at, first, last, begin, end)
+        take_over(table, row, delay, back, ring, before, at, first, last, begin, end)

@@ -35,30 +35,31 @@ def settle_nodes(work, known, terms, tie, plan, tile, strip, shift, values, scra
     # Tuples are unpacked once, and stretches of arrays are passed by where they begin: in loops, each access to a
     # field and each slice would count references, except in functions without arrays of their own.
     action_start, group_start, group_node, delay = work.action_start, work.group_start, work.group_node, work.delay
-    rows, means, excesses, front, block = values.row, values.mean, values.excess, values.front, values.block
+    rows, means, excesses, back, block = values.row, values.mean, values.excess, values.back, values.block
     excess_before, mean_before, base, base_mean = values.excess_before, values.mean_before, known.excess, known.mean
     hands_on, ring = values.kept > 0 and tile[1] < values.final, (values.kept, block, len(delay) * block)
-    slope, filled, (low, high), held = terms.slope, front >= 0, strip, 0
+    slope, filled, (low, high), held = terms.slope, values.front >= 0, strip, 0
     for group in range(begin, end):
         s = group_node[group_start[group]]
         since, here, place, goal = delay[s], rows[s] + shift, s * block, action_start[s] == action_start[s + 1]
+        far = back[s] if filled else 0
         b = max(low - since, 1)
         n = high - since - b
         if filled:
-            begin_row(excesses, here, since, front, base[s], slope, ring, excess_before, place, tile, strip, goal)
+            begin_row(excesses, here, since, far, base[s], slope, ring, excess_before, place, tile, strip, goal)
             if plan:
-                begin_row(means, here, since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
+                begin_row(means, here, since, far, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
         if n <= 0 or goal:  # the tables of goals are 0
             continue
         unsafe = least_excess(work, known, terms, shift, values, scratch, s, b, n)
         copy(excesses, here + b, n, scratch.least, 0)
         if hands_on:
-            hand_on(excesses, here, since, ring, excess_before, place, tile[1], low, high)
+            hand_on(excesses, here, since, far, ring, excess_before, place, tile[1], low, high)
         if plan:
             least_mean(work, known, tie, shift, values, scratch, s, b, n, unsafe)
             copy(means, here + b, n, scratch.mean, 0)
             if hands_on:
-                hand_on(means, here, since, ring, mean_before, place, tile[1], low, high)
+                hand_on(means, here, since, far, ring, mean_before, place, tile[1], low, high)
             held = hold(values, scratch, held, s, b, n)
     write_out(values.choice, values.stride, scratch, held)
 
@@ -298,20 +299,20 @@ def follow_nodes(work, known, choices, tile, strip, shift, values, scratch, begi
     action_start, group_node, mean_cost = work.action_start, work.group_node, work.mean_cost
     delay, rows, means, excesses = work.delay, values.row, values.mean, values.excess
     entry, first_entry, least, most, stride, without = choices
-    front, kept, p, at = values.front, values.kept, scratch.p, scratch.at
+    back, kept, p, at = values.back, values.kept, scratch.p, scratch.at
     block, hands_on = values.block, kept > 0 and tile[1] < values.final
     ring = kept, block, len(delay) * block
     excess_before, mean_before, excess, mean = values.excess_before, values.mean_before, scratch.least, scratch.mean
-    base, base_mean, never, filled, (low, high) = known.excess, known.mean, known.worst[:0], front >= 0, strip
+    base, base_mean, never, filled, (low, high) = known.excess, known.mean, known.worst[:0], values.front >= 0, strip
     for g in range(begin, end):
         s = group_node[g]
         b = max(low - delay[s], 1)
         n = high - delay[s] - b
         start, place, here, since = action_start[s], s * block, rows[s] + shift, delay[s]
-        goal = start == action_start[s + 1]
+        goal, far = start == action_start[s + 1], back[s] if filled else 0
         if filled:
-            begin_row(excesses, here, since, front, base[s], 1.0, ring, excess_before, place, tile, strip, goal)
-            begin_row(means, here, since, front, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
+            begin_row(excesses, here, since, far, base[s], 1.0, ring, excess_before, place, tile, strip, goal)
+            begin_row(means, here, since, far, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
         if n <= 0 or goal:
             continue
         i = 0
@@ -335,8 +336,8 @@ def follow_nodes(work, known, choices, tile, strip, shift, values, scratch, begi
         copy(excesses, here + b, n, excess, 0)
         copy(means, here + b, n, mean, 0)
         if hands_on:
-            hand_on(excesses, here, since, ring, excess_before, place, tile[1], low, high)
-            hand_on(means, here, since, ring, mean_before, place, tile[1], low, high)
+            hand_on(excesses, here, since, far, ring, excess_before, place, tile[1], low, high)
+            hand_on(means, here, since, far, ring, mean_before, place, tile[1], low, high)
 
 
 @njit(cache=True, nogil=True)

@@ -4,17 +4,17 @@ There are two: a price for getting stuck, and a limit on the number of actions w
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.models.graph import towards
-from prudent.models.rows import IntArray, offsets, ranges, starts
-from prudent.models.ssp import SSP, check_model
+from prudent.models.rows import BoolArray, IntArray, offsets, ranges, starts
+from prudent.models.ssp import SSP, check_model, fresh_name
 
-__all__ = ["amend", "is_amended"]
+__all__ = ["amend", "is_amended", "leading", "with_way_out"]
 
 STUCK, LATE = "stuck", "late"
 """The names of the goals that are added, with primes where the model has such names."""
@@ -57,7 +57,8 @@ def amend(
     """
     check_model(model)
     if dead_end_cost is not None:
-        model = _with_way_out(model, as_number("dead_end_cost", dead_end_cost, *FINITE))
+        price = as_number("dead_end_cost", dead_end_cost, *FINITE)
+        model = with_way_out(model, price, np.flatnonzero(~model.is_goal & ~leading(model, model.is_goal)))
     if horizon is None:
         if horizon_cost is not None:
             raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= with it")
@@ -68,33 +69,41 @@ def amend(
     return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
 
 
-def _with_way_out(model: SSP, price: float) -> SSP:
-    state_of, action_of = model.action_state, model.outcome_action
+def leading(model: SSP, marked: BoolArray) -> BoolArray:
+    """Return which states are marked, or can reach one that is (internal)."""
     arc = np.flatnonzero(model.probability > 0)
-    hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, model.is_goal)
-    trap = np.flatnonzero(~model.is_goal & (hop < 0))
-    if len(trap) == 0:
+    hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, marked)
+    found: BoolArray = marked | (hop >= 0)
+    return found
+
+
+def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | None = None) -> SSP:
+    """Return the model where giving up is the only action in traps, and one more in states of doubt (internal)."""
+    doubt = np.zeros(0, dtype=np.int64) if doubt is None else doubt
+    out = np.concatenate([trap, doubt])
+    if len(out) == 0:
         return model
-    stuck = model.n_states
+    state_of, action_of, stuck = model.action_state, model.outcome_action, model.n_states
     kept = np.flatnonzero(~np.isin(state_of, trap))
-    order = np.argsort(np.concatenate([state_of[kept], trap]), kind="stable")
+    order = np.argsort(np.concatenate([state_of[kept], out]), kind="stable")
     n_actions = len(order)
-    rank = np.full(model.n_actions + len(trap), -1)
-    rank[np.concatenate([kept, model.n_actions + np.arange(len(trap))])[order]] = np.arange(n_actions)
+    rank = np.full(model.n_actions + len(out), -1)
+    rank[np.concatenate([kept, model.n_actions + np.arange(len(out))])[order]] = np.arange(n_actions)
     outcome = np.flatnonzero(rank[action_of] >= 0)
     row = np.concatenate([rank[action_of[outcome]], rank[model.n_actions :]])
     by_row = np.argsort(row, kind="stable")
     states, actions = model.names
-    names = [actions[a] for a in kept.tolist()] + ["give up"] * len(trap)
+    also = fresh_name("give up", set(actions)) if len(doubt) else ""
+    names = [actions[a] for a in kept.tolist()] + ["give up"] * len(trap) + [also] * len(doubt)
     return SSP(
-        action_start=starts(np.concatenate([state_of[kept], trap])[order], stuck + 1),
+        action_start=starts(np.concatenate([state_of[kept], out])[order], stuck + 1),
         outcome_start=starts(row, n_actions),
-        probability=np.concatenate([model.probability[outcome], np.ones(len(trap))])[by_row],
-        successor=np.concatenate([model.successor[outcome], np.full(len(trap), stuck)])[by_row],
-        cost=np.concatenate([model.cost[outcome], np.full(len(trap), price)])[by_row],
+        probability=np.concatenate([model.probability[outcome], np.ones(len(out))])[by_row],
+        successor=np.concatenate([model.successor[outcome], np.full(len(out), stuck)])[by_row],
+        cost=np.concatenate([model.cost[outcome], np.full(len(out), price)])[by_row],
         initial_state=model.initial_state,
         initial_probability=model.initial_probability,
-        state_names=[*states, _fresh(STUCK, states)],
+        state_names=[*states, fresh_name(STUCK, states)],
         action_names=[names[i] for i in order],
         name=model.name,
         notes=model.notes,
@@ -105,7 +114,7 @@ def _with_way_out(model: SSP, price: float) -> SSP:
 def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     goals = np.flatnonzero(model.is_goal)
     states, actions = model.names
-    names: list[Hashable] = [*(states[s] for s in goals.tolist()), _fresh(LATE, states)]
+    names: list[Hashable] = [*(states[s] for s in goals.tolist()), fresh_name(LATE, states)]
     late = len(goals)
     fixed = np.full(model.n_states, -1)
     fixed[goals] = np.arange(len(goals))
@@ -155,9 +164,3 @@ def is_amended(model: SSP, state: int) -> bool:
     """Return whether a state is, by its name, one of the goals that :func:`amend` adds."""
     name = model.state(state)
     return bool(model.is_goal[state]) and isinstance(name, str) and name.rstrip("'") in (STUCK, LATE)
-
-
-def _fresh(name: str, taken: Sequence[Hashable]) -> str:
-    while name in taken:
-        name += "'"
-    return name

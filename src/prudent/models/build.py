@@ -1,6 +1,6 @@
 """An SSP from a successor function, a table or arrays."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -8,17 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.rows import FloatArray, IntArray, offsets
+from prudent.models.partial import LARGEST, Outcomes, PartialModel, Successors, goal_problem, goal_set
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.progress import Progress
 
 __all__ = ["build", "from_arrays", "merge_outcomes"]
-
-LARGEST = 1 + 1e-9
-"""The largest probability that counts as 1."""
-
-Outcomes = Iterable[tuple[float, Hashable, float]]
-Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
 
 
 def build(
@@ -57,76 +52,18 @@ def build(
     >>> prudent.build("work", actions)
     <SSP model: 2 states, 2 actions, 3 outcomes>
     """
-    if isinstance(actions, Mapping):
-        actions = actions.get
-    elif not callable(actions):
-        raise PrudentError(
-            f"actions is a {type(actions).__name__}; build takes the initial state, then a function or a table"
-        )
-    try:
-        start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
-    except TypeError:
-        raise PrudentError(f"initial is {initial!r}; states must be hashable (a tuple, not a list)") from None
-    goal_set = _goals(goals)
-    index: dict[Hashable, int] = {}
-    queue: list[Hashable] = []
-
-    def number(state: Hashable) -> int:
-        found = index.get(state)
-        if found is None:
-            found = index[state] = len(queue)
-            queue.append(state)
-        return found
-
-    first = [number(state) for state in start]
-    action_count: list[int] = []
-    outcome_count: list[int] = []
-    action_names: list[Hashable] = []
-    probability: list[float] = []
-    successor: list[int] = []
-    cost: list[float] = []
-    problems: list[str] = []
-
+    partial = PartialModel(initial, actions, goals, name)
+    states, expand = partial.states, partial.expand
     with Progress(f"exploring {name}", unit="states") as progress:
-        for state in queue:  # grows while it is read
-            options = actions(state)
-            if options is None:
-                options = {}
-            elif not isinstance(options, Mapping):
+        for number, _ in enumerate(states):  # grows while it is read
+            expand(number)
+            progress.at(number + 1)
+            if len(states) > max_states:
                 raise PrudentError(
-                    f"actions({state!r}) returned {type(options).__name__}; "
-                    "it must return {action: [(probability, next_state, cost), ...]}"
-                )
-            if goal_set is not None:
-                problems.extend(_goal_problem(state, bool(options), state in goal_set))
-            action_count.append(len(options))
-            for action, outcomes in options.items():
-                action_names.append(action)
-                merged = _merged(state, action, outcomes)
-                outcome_count.append(len(merged))
-                successor += [number(target) for target, _ in merged]
-                cost += [price for _, price in merged]
-                probability += merged.values()
-            progress.at(len(action_count))
-            if len(queue) > max_states:
-                raise PrudentError(
-                    f"{name} has more than {max_states:,} states, among them {queue[-1]!r}; is there no end to them? "
+                    f"{name} has more than {max_states:,} states, among them {states[-1]!r}; is there no end to them? "
                     "If there is, raise max_states="
                 )
-    if problems:
-        raise ModelError(problems[:SHOWN])
-    return SSP(
-        action_start=offsets(action_count),
-        outcome_start=offsets(outcome_count),
-        probability=np.array(probability),
-        successor=np.array(successor, dtype=np.int64),
-        cost=np.array(cost),
-        initial_state=np.array(first, dtype=np.int64),
-        initial_probability=np.array([_number(p, "initial probability") for p in start.values()]),
-        state_names=tuple(queue),
-        action_names=tuple(action_names),
-        name=name,
-    )
+    return partial.ssp()
 
 
 def from_arrays(
@@ -170,9 +107,9 @@ def from_arrays(
         name=name,
     )
     if goals is not None:
-        wanted, is_goal = _goals(goals) or set(), model.is_goal
+        wanted, is_goal = goal_set(goals) or set(), model.is_goal
         if wanted != set(np.flatnonzero(is_goal).tolist()):
-            each = (_goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(is_goal.tolist()))
+            each = (goal_problem(model.state(s), not goal, s in wanted) for s, goal in enumerate(is_goal.tolist()))
             if problems := list(chain.from_iterable(each))[:SHOWN]:
                 raise ModelError(problems)
     return model
@@ -182,67 +119,27 @@ def merge_outcomes(
     action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes sorted by these."""
-    order = _sorted_by(action, successor, cost)
-    action, successor, cost = action[order], successor[order], cost[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(action) != 0) | (np.diff(successor) != 0) | (np.diff(cost) != 0)
-    if not ((probability >= 0) & (probability <= LARGEST)).all():
-        new[:] = True  # not added up, so that the model refuses them
+    order, new = _sorted_by(action, successor, cost)
+    action, successor, cost, probability = action[order], successor[order], cost[order], probability[order]
+    # Probabilities that are none are not added up, so that the model refuses them.
+    if new.all() or not (probability.min() >= 0 and probability.max() <= LARGEST):
+        return action, successor, cost, probability
     first = np.flatnonzero(new)
-    return action[first], successor[first], cost[first], np.add.reduceat(probability[order], first)
+    return action[first], successor[first], cost[first], np.add.reduceat(probability, first)
 
 
-def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> IntArray:
-    """Return the order by action, then successor, then cost; by one key where costs are small whole numbers."""
+def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Return the order by action, then successor, then cost, and where in that order one of them is new.
+
+    By one key where costs are small whole numbers.
+    """
     low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
-    n_successors, n_costs = int(successor.max(initial=0)) + 1, high - low + 1
+    n_successors, n_costs, keys = int(successor.max(initial=0)) + 1, high - low + 1, [action, successor, cost]
     if (int(action.max(initial=0)) + 1) * n_successors * n_costs < 2**62 and (cost == np.rint(cost)).all():
-        key = (action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)
-        return np.argsort(key, kind="stable")
-    return np.lexsort((cost, successor, action))
-
-
-def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:
-    merged: dict[tuple[Hashable, float], float] = {}
-    probability, price = 0.0, 0.0
-    try:
-        for probability, target, price in outcomes:
-            if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
-                raise TypeError
-            key, chance = (target, float(price)), float(probability)
-            if not 0.0 <= chance <= LARGEST:  # before it is added to others
-                raise OverflowError
-            merged[key] = merged.get(key, 0.0) + chance
-    except PrudentError:
-        raise
-    except (TypeError, ValueError, OverflowError) as error:
-        where = f"state {state!r}, action {action!r}"
-        _number(price, f"cost at {where}")
-        if not 0.0 <= _number(probability, f"probability at {where}") <= LARGEST:
-            raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1") from None
-        raise PrudentError(f"outcomes of {where} must be (probability, next_state, cost): {error}") from None
-    return merged
-
-
-def _number(value: Any, what: str) -> float:
-    if isinstance(value, str | bytes):  # float() would accept some texts
-        raise PrudentError(f"{what} is the text {value!r}; it must be a number")
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise PrudentError(f"{what} is {value!r}; it must be a number") from None
-
-
-def _goal_problem(state: Hashable, has_actions: bool, is_goal: bool) -> list[str]:
-    if has_actions and is_goal:
-        return [f"goal {state!r} has actions; a goal absorbs: give it none"]
-    if not has_actions and not is_goal:
-        return [f"state {state!r} has no actions and is not among the goals; add actions, or add it to the goals"]
-    return []
-
-
-def _goals(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
-    try:
-        return None if goals is None else set(goals)
-    except TypeError:
-        raise PrudentError(f"goals is {goals!r}; it must be a collection of states") from None
+        keys = [(action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)]
+    order, new = np.lexsort(keys[::-1]), np.zeros(len(action), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        ordered = key[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    return order, new

@@ -5,7 +5,7 @@ outcome: two outcomes with the same next state and different costs stay apart, b
 change the risk.  A goal is a state without actions; it absorbs at no cost.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
@@ -21,7 +21,7 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, row_of
 if TYPE_CHECKING:
     from prudent.models.intervals import Intervals
 
-__all__ = ["SSP", "check_model", "repeated"]
+__all__ = ["SSP", "check_model", "fresh_name", "repeated"]
 
 SUM_TOLERANCE = 1e-9
 """How far the probabilities of one action may be from 1 before the model is refused."""
@@ -270,7 +270,8 @@ def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
         given = np.asarray(values)
         if given.dtype.kind not in "iufb":
             raise TypeError(f"found {given.dtype}")
-        array = np.array(given, dtype=kind, copy=True, order="C")
+        frozen = given.base is None and not given.flags.writeable  # then nobody writes to it
+        array = np.array(given, dtype=kind, copy=None if frozen else True, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise PrudentError(f"{name} must be an array of numbers: {error}") from None
     if array.ndim != 1:
@@ -381,3 +382,10 @@ def repeated(names: Sequence[Any]) -> list[Any]:
         return []
     seen: set[Any] = set()
     return [name for name in names if name in seen or seen.add(name)][:SHOWN]  # type: ignore[func-returns-value]
+
+
+def fresh_name(name: str, taken: Container[Hashable]) -> str:
+    """Return a name for a state that is added, with primes where it is taken."""
+    while name in taken:
+        name += "'"
+    return name

@@ -35,7 +35,9 @@ def combinations_of(
     lists = {name: _several(f"grid[{name!r}]", values) for name, values in grid.items()}
     fractions = [check_alpha(alpha, "alphas") for alpha in _several("alphas", alphas)]
     for name in lists:
-        if not isinstance(name, str) or name in FIELDS:
+        if not isinstance(name, str):
+            raise PrudentError(f"grid has the parameter {name!r}; parameters are named by text, such as 'capacity'")
+        if name in FIELDS:
             raise PrudentError(
                 f"grid has the parameter {name!r}, which is a column of the result; give it another name"
             )
@@ -51,7 +53,8 @@ def combinations_of(
 
 def _several(name: str, values: object) -> list[Any]:
     if not isinstance(values, Iterable) or isinstance(values, str):
-        raise PrudentError(f"{name} is {values!r}; it must be a sequence, such as [10, 20]")
+        such = "[0.05, 0.5]" if name == "alphas" else "[10, 20]"
+        raise PrudentError(f"{name} is {values!r}; it must be a sequence, such as {such}")
     found = list(values)
     if not found:
         raise PrudentError(f"{name} is empty; give at least one value")

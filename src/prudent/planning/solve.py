@@ -20,6 +20,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
 from prudent.planning.driver import Job, begin
+from prudent.planning.likeliest import check_goal, likeliest
 from prudent.planning.objective import solve_for
 from prudent.planning.plans import plan_of, stage_of, tell_so_far
 from prudent.planning.refine import Stage, fair_step, first_step, many_levels
@@ -27,12 +28,13 @@ from prudent.planning.robust import solve_robust
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
+from prudent.runtime.limits import in_force
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
     from prudent.methods.registry import Run
 
-__all__ = ["solve"]
+__all__ = ["run_method", "solve"]
 
 
 def solve(
@@ -47,6 +49,8 @@ def solve(
     max_cvar: float | None = None,
     randomise: bool = False,
     objective: Objective | None = None,
+    goal: str = "sure",
+    dead_end_cost: float | None = None,
     uncertainty: Intervals | float | str | None = None,
     step: float | None = None,
     memory: int | float | str | None = None,
@@ -92,6 +96,12 @@ def solve(
     objective : Exceedance, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
         What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
         alpha says at which level ``cvar`` and ``var`` are reported.
+    goal : str
+        ``"sure"``: plans reach a goal with probability 1.  ``"likeliest"``: where none does, the greatest chance of
+        reaching one comes first, and the rest is sought among plans that attain it.  ``plan.goal_probability`` has the
+        chance; ``plan.model`` is the model with the actions of such plans alone.
+    dead_end_cost : float, optional
+        Under ``goal="likeliest"``: what a run costs from where it cannot reach a goal any more.
     uncertainty : Intervals or float or "own", optional
         Plan for a set of models: the least CVaR in the worst of them, the least worst-case mean second, where nature
         chooses from the set anew at every visit.  Intervals for the probabilities, a confidence such as 0.95 for a
@@ -128,32 +138,39 @@ def solve(
     target = Target(gap, relative_gap)
     cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
     intervals = intervals_of(model, uncertainty, device)
-    if intervals is not None and (
-        name != "exact" or cap is not None or objective is not None or checkpoint is not None
+    if intervals is not None and not (
+        name == "exact" and cap is None and objective is None and checkpoint is None and goal == "sure"
     ):
         raise PrudentError(
             "uncertainty goes with the least CVaR under method exact; leave out other methods, limits on CVaR, "
-            "objectives and checkpoints"
+            "objectives, checkpoints and goal='likeliest'"
         )
     if objective is not None:
         _check_objective(objective, name, limited=cap is not None)
     if checkpoint is not None and (cap is not None or objective is not None):
         raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
+    check_goal(goal, dead_end_cost)
     job = begin(
         model, alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
-        checkpoint=checkpoint, said=method,
+        checkpoint=checkpoint, said=method if goal == "sure" else (method, goal, dead_end_cost),
     )  # fmt: skip
+    if goal == "likeliest":
+        with in_force(job.limits):
+            model, chance = likeliest(model, dead_end_cost)
+        job = replace(job, model=model)
     if objective is not None:
-        return solve_for(job, objective)
-    if cap is not None:
-        return solve_within(job, cap)
-    if intervals is not None:
-        return solve_robust(job, intervals, lambda: _solve(job, name, run))
-    stage = _solve(job, name, run)
-    return plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
+        plan = solve_for(job, objective)
+    elif cap is not None:
+        plan = solve_within(job, cap)
+    elif intervals is not None:
+        plan = solve_robust(job, intervals, lambda: run_method(job, name, run))
+    else:
+        stage = run_method(job, name, run)
+        plan = plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
+    return plan if goal == "sure" else replace(plan, goal_probability=chance)
 
 
-def _solve(job: Job, name: str, run: "Run") -> Stage[Solution]:
+def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
     """Run a method; only ``exact`` aims at the optimal CVaR, so only it is worth a finer step."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:

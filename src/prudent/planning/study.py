@@ -11,7 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from prudent.errors import PrudentError, whole_number
-from prudent.io.study import StudyFile, key_of
+from prudent.io.study import StudyFile, check_lasting, key_of
 from prudent.methods.registry import chosen
 from prudent.planning.bounds import Target
 from prudent.planning.combinations import Combination, Make, combinations_of, maker
@@ -97,6 +97,9 @@ def study(
     Limits.of(memory, time_limit, threads=threads, device="cpu" if elsewhere else device)  # refused at once
     parameters, combinations = combinations_of(make, grid, alphas)
     label = make if isinstance(make, str) else f"{make.__module__}.{getattr(make, '__qualname__', type(make).__name__)}"
+    for values, _ in combinations if keep is not None else ():
+        for parameter, value in values.items():
+            check_lasting(parameter, value)
     said = method if isinstance(method, str) else repr(method)
     about = {"make": label, "method": said, "gap": target.gap, "relative_gap": target.relative_gap}
     file = None if keep is None else StudyFile(keep, about, parameters)

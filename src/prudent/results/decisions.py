@@ -13,12 +13,12 @@ from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.forwards import occupy
-from prudent.models.rows import IntArray
+from prudent.models.rows import BoolArray, IntArray
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, csv_text, frame, plain
 
-__all__ = ["Decision", "Decisions", "bands_of", "check_csv_path", "decisions_of"]
+__all__ = ["Decision", "Decisions", "bands_of", "check_csv_path", "decisions_of", "pairs_met", "states_met"]
 
 SHOWN = 50
 """The most rows that a notebook, or rich, shows; as text, the table is whole."""
@@ -215,10 +215,8 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
     """Return the decisions that a run of the policy can meet."""
     policy.refuse_as("is no table")
     prepared, model = policy.prepared, policy.prepared.model
-    arcs = free_arcs(prepared)
-    least = np.full(prepared.n_states, UNREACHED, dtype=np.int64)
     width, rows = policy.level + 1, list[Decision]()
-    met = np.unique(occupy(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, least))
+    met, least = pairs_met(policy)
     first = np.searchsorted(met, width * np.arange(prepared.n_states + 1))  # of each state's pairs
     for state in np.flatnonzero((prepared.members.state_of >= 0) & ~model.is_goal).tolist():
         inside = prepared.members.state_of[state]
@@ -229,6 +227,29 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
             level = np.arange(level[0], level[-1] - 1, -1)
         rows += _rows(policy, state, level, int(least[inside]), policy.model_actions_at(state, level))
     return Decisions(tuple(rows))
+
+
+def pairs_met(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
+    """Return what runs of a policy can meet: pairs of state and budget left, as ``state * (level + 1) + left``, sorted.
+
+    States are prepared ones.  Also return the fewest levels that a run has used in a state with no budget left.
+    """
+    pairs, least = _pairs(policy)
+    return np.unique(pairs), least
+
+
+def states_met(policy: BudgetPolicy) -> BoolArray:
+    """Return which prepared states runs of a policy can meet, with whatever budget; it takes less memory than pairs."""
+    pairs, met = _pairs(policy)[0], np.zeros(policy.prepared.n_states, dtype=bool)
+    pairs //= policy.level + 1
+    met[pairs] = True
+    return met
+
+
+def _pairs(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
+    prepared = policy.prepared
+    arcs, least = free_arcs(prepared), np.full(prepared.n_states, UNREACHED, dtype=np.int64)
+    return occupy(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, least), least
 
 
 def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:

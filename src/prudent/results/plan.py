@@ -21,7 +21,7 @@ from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain, small
 
-__all__ = ["STATUS", "Plan"]
+__all__ = ["STATUS", "Exploration", "Plan"]
 
 STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
@@ -60,6 +60,40 @@ STATUS_ROBUST = {
     "the lower bound: ask for less",
 }
 """The same for a plan for a set of models."""
+
+STATUS_SEARCHED = {
+    **STATUS,
+    "gap_not_reached": "the bounds hold but are wider than asked for: allow more time or memory, give a heuristic that "
+    "is closer to the least expected cost, or fallback= (--fallback) where there is no upper bound; or ask for less",
+    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again for longer, with a "
+    "heuristic that is closer to the least expected cost, or with fallback= (--fallback) where there is no upper bound",
+}
+"""The same for a plan of a search, which takes no checkpoint and begins anew."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How much of a model :func:`prudent.search` looked at; the rest need not be looked at.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> def actions(state):  # a walk on all whole numbers
+    ...     return {step: [(0.9, state + step, 1), (0.1, state, 1)] for step in (-1, 1)} if state else {}
+    >>> plan = prudent.search(3, actions, alpha=0.1, heuristic=abs)
+    >>> plan.status, plan.explored.met < 50, plan.explored.certified
+    ('optimal', True, False)
+    """
+
+    met: int  # states that were numbered
+    expanded: int  # states whose actions were asked for
+    solves: int = 0  # how often the part known so far was solved
+    trusted: int = 0  # states not expanded, at which the bounds rest on the heuristic
+
+    @property
+    def certified(self) -> bool:
+        """Whether the bounds hold whatever the heuristic is: no state was taken at its word."""
+        return self.trusted == 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,6 +141,8 @@ class Plan(Shown):
     worst_case: float  # the least worst case over all policies, infinite where none bounds it
     seconds: float  # solving alone
     max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
+    goal_probability: float = 1.0  # below 1 only if the likeliest goal was asked for
+    explored: Exploration | None = None  # how much of the model was looked at, if it was searched
     objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
     nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
     intervals: Intervals | None = None  # the set of models that it is for, if any
@@ -120,6 +156,8 @@ class Plan(Shown):
             return STATUS_OBJECTIVE[self.status]
         if self.nominal is not None:
             return STATUS_ROBUST[self.status]
+        if self.explored is not None:
+            return STATUS_SEARCHED[self.status]
         return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
 
     def __repr__(self) -> str:
@@ -256,7 +294,8 @@ class Plan(Shown):
         """
         achieved = None if self.objective is None else asdict(self.objective)
         nominal = {} if self.nominal is None else {"nominal": asdict(self.nominal)}
-        return plain({**self.numbers(), "objective": achieved, **nominal, "notes": self.notes})
+        explored = {} if self.explored is None else {**asdict(self.explored), "certified": self.explored.certified}
+        return plain({**self.numbers(), **explored, "objective": achieved, **nominal, "notes": self.notes})
 
     def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
@@ -285,6 +324,7 @@ class Plan(Shown):
         """Return the plan's fields other than policy and notes, and the size of its model (internal)."""
         names = "method alpha step status cvar var expected expected_lower lower upper worst_case max_cvar objective"
         own = {name: getattr(self, name) for name in names.split()}
+        own["goal_probability"] = self.goal_probability
         sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}
         return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
 
@@ -310,13 +350,18 @@ class Plan(Shown):
         if self.objective is None:  # else it was not sought
             best = "optimal CVaR" if self.nominal is None else "least worst-case CVaR"
             rows += [(best, number(self.lower), "at least"), ("", number(self.upper), "at most")]
-        rows.append(("least worst case", number(self.worst_case), "of all plans, not of this one"))
+        known = "of all plans, not of this one" if self.explored is None else "of all plans, at least"
+        rows.append(("least worst case", number(self.worst_case), known))
+        if self.goal_probability < 1:
+            rows.insert(0, ("chance of a goal", small(self.goal_probability), "the greatest there is"))
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
             rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))
             what = f"objective {goal}"
         title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
         size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"
+        if self.explored is not None:
+            size = f"{self.explored.met:,} states met, {self.explored.expanded:,} expanded, {self.seconds:.3g} s"
         return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
 
     def _robust_rows(self, tail: str) -> list[tuple[str, str, str]]:

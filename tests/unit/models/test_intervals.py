@@ -87,7 +87,8 @@ def test_ragged_intervals_are_refused():
         ({"device": "gpu"}, "sets of models .* are for the CPU alone"),
         ({"method": "expected"}, "uncertainty goes with the least CVaR under method exact"),
         ({"slack": 0.1}, "leave out other methods, limits on CVaR"),
-        ({"objective": prudent.ValueAtRisk()}, "objectives and checkpoints"),
+        ({"objective": prudent.ValueAtRisk()}, "objectives, checkpoints"),
+        ({"goal": "likeliest"}, "goal='likeliest'"),
     ],
 )
 def test_options_that_do_not_go_with_a_set_are_refused(options, message):

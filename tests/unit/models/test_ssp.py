@@ -35,6 +35,7 @@ def test_arrays_are_copied_and_frozen():
     assert model.cost[0] == 5
     with pytest.raises(ValueError, match="read-only"):
         model.cost[0] = 1
+    assert small(cost=model.cost).cost is model.cost  # nobody writes to it
     with pytest.raises(AttributeError):
         model.cost = cost
 

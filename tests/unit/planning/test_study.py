@@ -1,3 +1,4 @@
+import math
 import os
 import signal
 import sys
@@ -195,7 +196,8 @@ def test_a_gpu_is_sought_where_the_solves_are(monkeypatch):
         ({"grid": {"stages": [3, 3]}}, "stages has 3 twice"),
         ({"grid": {"stage": [3]}}, "grid does not fit make: got an unexpected keyword argument 'stage'"),
         ({"grid": {"step": [3]}}, "grid has the parameter 'step', which is a column of the result"),
-        ({"alphas": 0.1}, "alphas is 0.1; it must be a sequence"),
+        ({"grid": {3: [3]}}, "grid has the parameter 3; parameters are named by text"),
+        ({"alphas": 0.1}, r"alphas is 0.1; it must be a sequence, such as \[0.05"),
         ({"alphas": [2]}, "alphas is 2; it must be the fraction of worst runs"),
         ({"alphas": [0.1, 0.1]}, "alphas has 0.1 twice"),
         ({"method": "best"}, "unknown method 'best'"),
@@ -212,3 +214,45 @@ def test_what_is_wrong_is_said_at_once(change, message):
     asked = {"make": "betting-game", "grid": {"stages": [2]}, "alphas": [0.5], **change}
     with pytest.raises(prudent.PrudentError, match=message):
         prudent.study(**asked)
+
+
+class Road:
+    """Something that a model is made from."""
+
+    def __init__(self, length):
+        self.length = length
+
+
+class NamedRoad(Road):
+    def __repr__(self):
+        return f"NamedRoad({self.length})"
+
+
+def along(road):
+    return chain(road.length)
+
+
+def test_what_is_kept_must_be_told_again_in_another_run(tmp_path):
+    asked = {"alphas": [0.5], "workers": 1, "keep": tmp_path / "rows.jsonl"}
+    for road in (Road(1), [Road(1)], chain):
+        with pytest.raises(prudent.PrudentError, match=r"grid\['road'\] has .* at 0x.*; give its class a __repr__"):
+            prudent.study(along, {"road": [road]}, **asked)
+    assert not asked["keep"].exists()
+    assert prudent.study(along, {"road": [Road(1)]}, **asked | {"keep": None}).failed == ()
+    first, again = (prudent.study(along, {"road": [NamedRoad(1)]}, **asked).rows[0] for _ in range(2))
+    assert first["seconds"] == again["seconds"]  # it was not solved again
+
+
+def no_more_than(most):
+    """A model that costs 1, or 2 without a limit."""
+    return prudent.build(0, {0: {"go": [(1, 1, 2 if most is None else 1)]}})
+
+
+def test_infinite_and_unknown_parameters_are_told_apart(tmp_path):
+    asked = {"alphas": [0.5], "workers": 1, "keep": tmp_path / "rows.jsonl"}
+    assert [row["cvar"] for row in prudent.study(no_more_than, {"most": [math.inf]}, **asked).rows] == [1]
+    values = [None, math.inf, -math.inf, math.nan]
+    study = prudent.study(no_more_than, {"most": values}, **asked)
+    assert [row["cvar"] for row in study.rows] == [2, 1, 1, 1]
+    again = prudent.study(no_more_than, {"most": values}, **asked)
+    assert [row["seconds"] for row in again.rows] == [row["seconds"] for row in study.rows]  # nothing was solved again

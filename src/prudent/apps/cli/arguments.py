@@ -1,6 +1,7 @@
 """What verbs take: the MODEL argument with the options that shape it, and options that several of them have."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,6 +29,8 @@ __all__ = [
     "TIME_LIMIT",
     "UNCERTAINTY",
     "Make",
+    "complete_model",
+    "explorable",
     "keep_picture",
     "with_model",
     "with_plot",
@@ -107,15 +110,37 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--initial", metavar="STATE", help="Where to start.  [default: where the file does; draws among several]"
     )
+    @click.option("--problem", type=FILE, metavar="FILE", help="The problem, where MODEL is a domain in PPDDL.")
     @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
+    @click.option(
+        "--goal",
+        type=click.Choice(["sure", "likeliest"]),
+        default="sure",
+        help="How likely plans reach a goal: surely, "
+        "or, where none does, as likely as can be; then --dead-end-cost is what a run costs that does not.",
+    )
     @click.option("--horizon", type=int, help="End every run after so many actions.")
     @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
-    def wrapped(model: str, settings: Any, **options: Any) -> Any:
-        shape = {name: options.pop(name) for name in ("asked", "constants", "initial")}
+    def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
+        shape = {name: options.pop(name) for name in ("asked", "constants", "initial", "problem")}
         changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
-        return verb(make=lambda: prudent.amend(_model(model, settings, **shape), **changes), **options)
+        if goal == "likeliest" and (changes["horizon"], changes["horizon_cost"]) != (None, None):
+            raise PrudentError("--goal likeliest: a run that ends in time is at a goal; leave out --horizon")
+        price = changes.pop("dead_end_cost") if goal == "likeliest" else None
+        if "goal" in inspect.signature(verb).parameters:  # then it asks for it itself
+            options |= {"goal": goal, "dead_end_cost": price}
+
+        def make() -> "SSP":
+            made = prudent.amend(_model(model, settings, **shape), **changes)
+            if goal == "sure" or "goal" in options:
+                return made
+            from prudent.planning.likeliest import likeliest
+
+            return likeliest(made, price)[0]
+
+        return verb(make=make, **options)
 
     return wrapped
 
@@ -144,11 +169,21 @@ def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
 
 
 def _model(
-    name: str, settings: tuple[str, ...], asked: str | None, constants: tuple[str, ...], initial: str | None
+    name: str,
+    settings: tuple[str, ...],
+    asked: str | None,
+    constants: tuple[str, ...],
+    initial: str | None,
+    problem: str | None,
 ) -> "SSP":
     """Return the domain or the file that a MODEL argument means."""
     if name in DOMAINS:
-        for option, given in (("--property", asked), ("--const", constants), ("--initial", initial)):
+        for option, given in (
+            ("--property", asked),
+            ("--const", constants),
+            ("--initial", initial),
+            ("--problem", problem),
+        ):
             if given not in (None, ()):
                 raise PrudentError(f"{option}: only files have these, and {name} is a domain; its options are --set")
         return make(name, settings)
@@ -156,7 +191,27 @@ def _model(
         raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
     if not Path(name).exists() and not Path(name).suffix:
         return make(name, settings)
-    return prudent.load(name, property=asked, constants=_constants(constants) if constants else None, initial=initial)
+    known = _constants(constants) if constants else None
+    return prudent.load(name, property=asked, constants=known, initial=initial, problem=problem)
+
+
+def explorable(name: str, settings: tuple[str, ...], problem: str | None) -> dict[str, Any]:
+    """Return what can be explored of a MODEL argument, as arguments of ``prudent.search``.
+
+    A domain in PPDDL with its problem is never built; any other model is, and then explored as if it were not.
+    """
+    if Path(name).suffix.lower() == ".pddl":
+        from prudent.io.pddl.problem import Problem
+        from prudent.runtime.atomic_files import read_bytes
+
+        task = Problem(read_bytes(Path(name)), Path(name), problem)
+        about = {"initial": task.initial, "actions": task.actions, "name": task.name}
+        return {**about, "heuristic": task.heuristic}
+    from prudent.models.partial import as_function
+
+    model = _model(name, settings, None, (), None, problem)
+    initial, actions = as_function(model)
+    return {"initial": initial, "actions": actions, "name": model.name}
 
 
 def _constants(items: tuple[str, ...]) -> dict[str, str]:

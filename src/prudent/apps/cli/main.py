@@ -19,10 +19,13 @@ from prudent.apps.cli.arguments import (
     MEMORY,
     PLAN,
     POINTS,
+    STEP,
     THREADS,
     TIME_LIMIT,
     UNCERTAINTY,
     Make,
+    complete_model,
+    explorable,
     keep_picture,
     with_model,
     with_plot,
@@ -56,7 +59,7 @@ class Verbs(click.Group):
 ABOUT = f"""Plan for the bad tail first, then for the average.
 
 MODEL is a domain ({", ".join(DOMAINS)}) or a
-file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn, .drn.gz).
+file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn, .drn.gz; with --problem .pddl).
 
 \b
 Examples:
@@ -125,6 +128,7 @@ def solve(
     make: Make,
     method: str,
     objective: str | None,
+    goal: str,
     points: int | None,
     decisions: bool,
     decisions_csv: str | None,
@@ -144,6 +148,7 @@ def solve(
       prudent solve betting-game --alpha 0.2
       prudent solve betting-game --alpha 0.2 --set stages=5 --json
       prudent solve my-model.json --alpha 0.05 --dead-end-cost 1000 --save plan.safetensors
+      prudent solve my-model.json --alpha 0.05 --goal likeliest --dead-end-cost 1000
       prudent solve my-model.json --alpha 0.05 --gap 0.05 --checkpoint place
       prudent solve betting-game --alpha 0.2 --slack 0.01
       prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
@@ -160,7 +165,8 @@ def solve(
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
-    plan = prudent.solve(make(), method=with_grid(method, points), objective=_objective(objective), **asked)
+    asked |= {"method": with_grid(method, points), "objective": _objective(objective), "goal": goal}
+    plan = prudent.solve(make(), **asked)
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)
@@ -179,6 +185,65 @@ def solve(
     checkpoint = asked["checkpoint"]
     if checkpoint is not None and Path(checkpoint).exists():
         click.echo(f"prudent: the place was kept in {checkpoint}; the same command goes on from there", err=True)
+    if plan.status == "interrupted":
+        ctx.exit(130)
+
+
+@main.command()
+@click.argument("model", shell_complete=complete_model)
+@ALPHA
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable.")
+@click.option("--problem", type=FILE, metavar="FILE", help="The problem, where MODEL is a domain in PPDDL.")
+@click.option("--blind", is_flag=True, help="Use no lower bound on what is ahead; files in PPDDL have one.")
+@click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
+@click.option("--fallback", type=float, metavar="PRICE", help="Price to end a run that leaves the explored part.")
+@click.option("--gap", type=float, help="How far apart the bounds on the CVaR may be.")
+@click.option("--relative-gap", type=float, help="The same, relative to its size.")
+@STEP
+@MEMORY
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
+@THREADS
+@DEVICE
+@click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
+@click.option("--save-model", type=FILE, metavar="FILE", help="Write the explored part, which the plan is for.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.pass_context
+def search(
+    ctx: click.Context,
+    /,
+    model: str,
+    settings: tuple[str, ...],
+    problem: str | None,
+    blind: bool,
+    save: str | None,
+    save_model: str | None,
+    as_json: bool,
+    **asked: Any,  # options of prudent.search, under its names
+) -> None:
+    """Find a plan for MODEL, exploring it only where a good plan goes.
+
+    The same plan as that of solve, for a model too large to build: a domain in PPDDL with its problem.
+    Ctrl-C prints the best plan so far, with the bounds known so far.
+
+    \b
+    Examples:
+      prudent search tireworld.pddl --problem triangle.pddl --alpha 0.1 --dead-end-cost 100
+      prudent search betting-game --alpha 0.2
+    """
+    from prudent.apps.cli.terminal import answer
+    from prudent.io.formats import check_plan_path
+
+    if save is not None:
+        check_plan_path(save)
+    found = explorable(model, settings, problem)
+    if blind:
+        found.pop("heuristic", None)
+    plan = prudent.search(**found, **asked)
+    for content, path in ((plan, save), (plan.model, save_model)):
+        if path is not None:
+            prudent.save(content, path)
+            click.echo(f"prudent: written to {path}", err=True)
+    answer(as_json, plan.to_dict, plan.table)
     if plan.status == "interrupted":
         ctx.exit(130)
 

@@ -134,7 +134,8 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     excess, mean, nothing = np.empty(room + LANES), np.empty(room + LANES), np.zeros(1)
     excess[:zeros] = mean[:zeros] = 0.0
     at = np.where(prepared.is_goal, 0, row - focus.low)
-    values = Values(at, excess, mean, -1, 0, 1, 0, nothing, nothing, entry, first - focus.low, 1)
+    handing = tiling.looked_back[:0], 0, 1, 0, nothing, nothing  # no tile follows
+    values = Values(at, excess, mean, -1, *handing, entry, first - focus.low, 1)
     scratch = new_scratch(tiling, STRIP)
     work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
     with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:

@@ -72,6 +72,7 @@ class Tiling:
     scratch_rows: int  # rows of scratch
     longest: int  # the most outcomes of an action
     back: int  # how many levels back an outcome looks at most
+    looked_back: IntArray  # (n_nodes,)  the same by the node that is looked at; empty with cycles
     sums: int  # the most sums along a run; in a model with cycles, along free outcomes
     least: int  # the least cost above 0; 0 without cycles
     free: bool  # whether there are free cycles: then it serves for lower bounds only
@@ -176,7 +177,8 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     arcs = arc_start, nodes.successor, nodes.cost
     states = prepared.order
     in_parts(node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width)
-    back, longest = _furthest(nodes, delay)
+    looked_back, longest = _furthest(nodes, delay)
+    back = int(looked_back.max())
     depth = int(layer.max()) + 1
     layer_start = starts(layer, depth)
     order = sorted_by(layer, layer_start)
@@ -198,6 +200,7 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
         scratch_rows=int(np.diff(nodes.action_start).max(initial=1)),
         longest=longest,
         back=back,
+        looked_back=looked_back,
         sums=depth + 1,
         least=0,
         free=False,
@@ -205,13 +208,13 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     )
 
 
-def _furthest(nodes: Nodes, delay: IntArray) -> tuple[int, int]:
-    """Return how many levels an outcome looks back at most, and the most outcomes of an action."""
+def _furthest(nodes: Nodes, delay: IntArray) -> tuple[IntArray, int]:
+    """Return how many levels back each node is looked at, at most, and the most outcomes of an action."""
     part = cut(nodes.outcome_start[nodes.action_start])
-    back, longest = np.empty(len(part) - 1, dtype=np.int64), np.empty(len(part) - 1, dtype=np.int64)
+    back, longest = np.zeros(nodes.n_nodes, dtype=np.int64), np.empty(len(part) - 1, dtype=np.int64)
     rows = part, nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost
     in_parts(look_furthest, len(nodes.cost), *rows, delay, back, longest)
-    return int(back.max()), int(longest.max())
+    return back, int(longest.max())
 
 
 def _cyclic(
@@ -263,6 +266,7 @@ def _cyclic(
         scratch_rows=int((work.scratch + np.diff(nodes.action_start)).max(initial=1)),
         longest=int(np.diff(nodes.outcome_start).max(initial=1)),
         back=int(back.max(initial=0)),
+        looked_back=np.empty(0, dtype=np.int64),
         sums=sums,
         least=int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED)),
         free=bool((work.block_size > 1).any()),

@@ -157,7 +157,7 @@ class Window:
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
         front = self.tiling.back if self.tiling.shares_rows else -1
         (excess, mean), (excess_before, mean_before), n = self.tables, self.before, choice.shape[1]
-        handing = self.kept, self._block, final, excess_before, mean_before
+        handing = self.tiling.looked_back, self.kept, self._block, final, excess_before, mean_before
         return Values(row, excess, mean, front, *handing, choice.reshape(-1), np.arange(n), n)
 
     def scratch(self) -> Scratch:

@@ -66,7 +66,8 @@ class TileSweep(Backend):
         if not tiling.shares_rows:  # rows that are shared hold all levels that are looked back to
             back = min(back, 2 * levels + 1)
         work = tiling.work._replace(delay=np.zeros_like(tiling.work.delay))
-        return cls(task, layout=replace(tiling, work=work, back=back))
+        looked_back = np.full_like(tiling.looked_back, back)
+        return cls(task, layout=replace(tiling, work=work, back=back, looked_back=looked_back))
 
     @classmethod
     def trial_bytes(cls, prepared: Prepared, levels: int) -> int:

@@ -1,0 +1,13 @@
+; From the left corner of a triangle to the right one. The straight road has no spares; the two other sides have.
+(define (problem triangle)
+  (:domain tireworld)
+  (:objects p1-1 p1-2 p1-3 p1-4 p1-5 p2-1 p2-2 p2-3 p2-4 p3-1 p3-2 p3-3 p4-1 p4-2 p5-1 - place)
+  (:init (at p1-1)
+         (road p1-1 p1-2) (road p1-1 p2-1) (road p1-2 p1-3) (road p1-2 p2-2) (road p1-3 p1-4)
+         (road p1-3 p2-3) (road p1-4 p1-5) (road p1-4 p2-4) (road p2-1 p3-1) (road p2-1 p1-2)
+         (road p2-2 p3-2) (road p2-2 p1-3) (road p2-3 p3-3) (road p2-3 p1-4) (road p2-4 p1-5)
+         (road p3-1 p4-1) (road p3-1 p2-2) (road p3-2 p4-2) (road p3-2 p2-3) (road p3-3 p2-4)
+         (road p4-1 p5-1) (road p4-1 p3-2) (road p4-2 p3-3) (road p5-1 p4-2)
+         (spare-in p2-1) (spare-in p2-4) (spare-in p3-1) (spare-in p3-3) (spare-in p4-1)
+         (spare-in p4-2) (spare-in p5-1))
+  (:goal (at p1-5)))

@@ -1,0 +1,1 @@
+"""Planning problems in PPDDL, read through plado (extra ``pddl``)."""

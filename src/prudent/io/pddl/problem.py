@@ -1,0 +1,167 @@
+"""A domain and a problem in PPDDL make one model.
+
+A state is the list of its facts.  Costs are what actions add to ``total-cost``, where the domain has it, or 1 for each
+action.  Runs end in states where the problem's goal holds; a state without actions that is none is a dead end.
+"""
+
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+from prudent.errors import PrudentError, naming
+from prudent.io.pddl.files import line_of_action, parsed, read
+from prudent.io.pddl.relaxed import Relaxed
+from prudent.models.build import build
+from prudent.models.ssp import SSP
+from prudent.runtime.optional import needed
+from prudent.runtime.progress import announce_if_long
+
+__all__ = ["Problem", "model_of"]
+
+
+def model_of(raw: bytes, path: Path, *, problem: str | PathLike[str] | None = None) -> SSP:
+    """Return the whole model of a domain, given as a file's bytes, and of a problem's file."""
+    task = Problem(raw, path, problem)
+    return build(task.initial, task.actions, name=task.name)
+
+
+class Problem:
+    """A problem that can be explored: where runs start, what actions do, and a lower bound on what is ahead."""
+
+    def __init__(self, raw: bytes, path: Path, problem: str | PathLike[str] | None) -> None:
+        needed("plado", "pddl")
+        from plado.datalog.evaluator import DatalogEngine
+        from plado.semantics.applicable_actions_generator import ApplicableActionsGenerator
+        from plado.semantics.goal_checker import GoalChecker
+        from plado.semantics.task import Task
+
+        if problem is None:
+            raise PrudentError(f"{path}: is the domain; give its problem, too: problem= (--problem)")
+        domain, asked = parsed(raw, path, Path(problem))
+        self.name = Path(problem).stem
+        _check_asked(asked, domain, problem)
+        with naming(path):
+            self.task = read(lambda: Task(domain, asked), [(path, raw.decode())])
+            self._applicable = read(lambda: ApplicableActionsGenerator(self.task))
+            self._is_goal = read(lambda: GoalChecker(self.task))
+            self._derive = read(lambda: DatalogEngine(self.task.create_datalog_program(), len(self.task.objects)))
+        functions = [function.name for function in self.task.functions]
+        self._total = functions.index("total-cost") if "total-cost" in functions else -1
+        self._fixed = [dict(values) for values in self.task.initial_state.fluents]
+        self._states: dict[str, Any] = {}
+        self._path, self._text = path, raw.decode()
+        self._relaxed: Relaxed | None = None
+        self.initial = self._named(self.task.initial_state)
+
+    def _named(self, state: Any) -> str:
+        """Return a state's name: its facts, and the numbers that have changed."""
+        task = self.task
+        facts = [task.dump_fact(i, arguments) for i, atoms in enumerate(state.atoms) for arguments in atoms]
+        for i, values in enumerate(state.fluents):
+            if i != self._total and values != self._fixed[i]:
+                called = task.functions[i].name
+                facts += [f"(= ({' '.join([called, *(task.objects[o] for o in a)])}) {v})" for a, v in values.items()]
+        name = " ".join(sorted(facts)) or "(no facts)"
+        self._states.setdefault(name, state)
+        return name
+
+    def actions(self, name: str) -> dict[str, list[tuple[float, str, float]]]:
+        """Return the actions of a state, as :func:`prudent.build` takes them."""
+        state, options = self._states[name], dict[str, list[tuple[float, str, float]]]()
+        with naming(self._path):
+            if read(lambda: self._is_goal(state)):
+                return {}
+            for number, ground in sorted(read(lambda: list(self._applicable(state)))):
+                outcomes = []
+                for chance, effects in read(partial(self._outcomes, state, number, ground)):
+                    after, paid = self._after(state, effects)
+                    if paid < 0:
+                        self._refuse(
+                            number, ground, f"lowers total-cost, by {-paid:g}; costs of actions are at least 0"
+                        )
+                    outcomes.append((float(chance), self._named(after), paid))
+                options[self.task.dump_action(number, ground)] = outcomes
+        return options or {"wait": [(1.0, name, 0.0)]}  # a dead end
+
+    def _outcomes(self, state: Any, number: int, ground: tuple[int, ...]) -> list[tuple[Fraction, list[Any]]]:
+        """Return what an action may bring about: sets of effects, with their probabilities."""
+        facts, objects, found = self._facts(state), range(len(self.task.objects)), [(Fraction(1), list[Any]())]
+        for effect in self.task.actions[number].effect.effects:
+            for some in product(objects, repeat=len(effect.parameters)):
+                options = []
+                for chance, outcome in effect.outcomes:
+                    effects = []
+                    for each in outcome:
+                        for more in product(objects, repeat=len(each.parameters)):
+                            place = (*ground, *some, *more)
+                            if each.condition.evaluate(place, facts):
+                                effects.append(each.effect.instantiate(place, state))
+                    options.append((chance.evaluate((*ground, *some), state.fluents), effects))
+                if (least := min((chance for chance, _ in options), default=0)) < 0:
+                    self._refuse(number, ground, f"has the probability {float(least):g}; it must lie between 0 and 1")
+                rest = 1 - sum(chance for chance, _ in options)
+                if rest < 0:
+                    self._refuse(number, ground, "has probabilities above 1 in all; they must add up to at most 1")
+                if any(effects for _, effects in options):
+                    options.append((rest, []))
+                    found = [(p * q, [*a, *b]) for p, a in found for q, b in options if q > 0]
+        return found
+
+    def _facts(self, state: Any) -> Any:
+        """Return a state with the facts that never change, and with those that follow from others."""
+        atoms, fluents = self.task.prepare_for_query(state.atoms, state.fluents)
+        whole = state.duplicate()
+        whole.atoms = self._derive(atoms, fluents) if self.task.num_derived_predicates else atoms
+        return whole
+
+    def _after(self, state: Any, effects: list[Any]) -> tuple[Any, float]:
+        """Return the state after effects, and what they cost; it begins to count from 0 again."""
+        after, numbers = state.duplicate(), [each for each in effects if hasattr(each, "fluent")]
+        for each in sorted((each for each in effects if not hasattr(each, "fluent")), key=_adds):
+            each.apply(after)
+        for each in numbers:  # several increases of one number add up
+            old = state.fluents[each.fluent.function_id].get(each.fluent.args, 0)
+            now = after.fluents[each.fluent.function_id]
+            now[each.fluent.args] = now.get(each.fluent.args, 0) + each.expr.value - old
+        if self._total < 0:
+            return after, 1.0
+        paid = after.fluents[self._total].get((), 0) - self._fixed[self._total].get((), 0)
+        after.fluents[self._total] = dict(self._fixed[self._total])
+        return after, float(paid)
+
+    def heuristic(self, name: str) -> float:
+        """Return a lower bound on the least expected cost from a state; infinite if no goal can be reached."""
+        if self._relaxed is None:
+            with naming(self._path), announce_if_long(f"grounding the actions of {self.name} ..."):
+                self._relaxed = Relaxed(self.task, self._total)
+        return self._relaxed.least(self._states[name])
+
+    def _refuse(self, number: int, ground: tuple[int, ...], what: str) -> NoReturn:
+        """Refuse an action, with the line of the domain where it stands."""
+        line = line_of_action(self._text, self.task.actions[number].name)
+        raise PrudentError(f"line {line}: {self.task.dump_action(number, ground)} {what}")
+
+
+def _check_asked(asked: Any, domain: Any, problem: str | PathLike[str]) -> None:
+    """Refuse a problem of another domain, or one that is about other costs."""
+    if asked.domain_name != domain.name:
+        raise PrudentError(
+            f"{problem}: belongs to the domain {asked.domain_name!r}; the domain given is {domain.name!r}"
+        )
+    if asked.metric is None:
+        return
+    if asked.metric.direction == asked.metric.MAXIMIZE:
+        raise PrudentError(f"{problem}: maximises its metric; costs are minimised: state them as total-cost")
+    if getattr(asked.metric.expression, "name", None) != "total-cost":
+        found = asked.metric.expression.dump(0)
+        raise PrudentError(
+            f"{problem}: minimises {found}; costs are what actions add to (total-cost): state them as that"
+        )
+
+
+def _adds(effect: Any) -> bool:
+    """Return whether an effect makes a fact true: in PDDL that comes after making facts false."""
+    return type(effect).__name__ == "AddEffect"

@@ -1,0 +1,374 @@
+"""An SSP from a step function on arrays: what follows a state, an action and an event.
+
+A few states are taken at a time, so that what they need stays in the processor's caches.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prudent.errors import PrudentError, whole_number
+from prudent.models.build import from_arrays, merge_outcomes
+from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges, starts
+from prudent.models.ssp import SSP, fresh_name
+from prudent.runtime.progress import Progress
+
+__all__ = ["from_events"]
+
+AT_ONCE = 2**15
+"""About how many outcomes are made at once."""
+
+END = "end"
+"""The name of the goal where runs end that the step function says end, with primes where a state has that name."""
+
+MOST = 2**31
+"""As many states or actions are too many."""
+
+Size = int | Sequence[int]
+Parts = tuple[IntArray, ...]
+
+
+class _Rows(NamedTuple):
+    """The actions and outcomes of some states, in their order."""
+
+    state: IntArray  # the states' numbers in the grid
+    action_count: IntArray  # (len(state),)
+    action: IntArray  # their numbers in the grid of actions
+    outcome_count: IntArray  # (len(action),)
+    successor: IntArray  # numbers in the grid of states; one past the last: the run ends
+    cost: FloatArray
+    probability: FloatArray
+
+
+NONE = _Rows(*(np.zeros(0, dtype=np.int64),) * 5, *(np.zeros(0),) * 2)
+"""The rows of no states."""
+
+
+def from_events(
+    states: Size,
+    actions: Size,
+    chances: ArrayLike,
+    step: Callable[[Any, Any, IntArray], tuple[Any, ...]],
+    *,
+    initial: Any = None,
+    allowed: ArrayLike | None = None,
+    goals: Iterable[Any] | BoolArray | None = None,
+    action_names: Sequence[Hashable] | None = None,
+    name: str = "model",
+) -> SSP:
+    """Return a model from a step function that works on arrays: ten million outcomes take seconds.
+
+    Parameters
+    ----------
+    states : int or sequence of int
+        How many states there are; or the size of a grid of states: then a state is a tuple of numbers.
+    actions : int or sequence of int
+        The same for actions.
+    chances : array
+        The probability of each event, ``chances[..., event]``.  Before the events there may be an axis for each part of
+        a state, and then one for each part of an action, of its size or of size 1.
+    step : callable
+        ``step(state, action, event)`` returns ``(next_state, cost)``, or ``(next_state, cost, ends)``: where ``ends``
+        holds, the run is over, at the goal ``"end"``.  It is called with arrays; a state or an action of a grid is a
+        tuple of arrays.  Outcomes with equal next state and cost are merged.
+    initial : state or {state: probability}, optional
+        Where runs start; by default in the first state.  Only states that can be reached are in the model.
+    allowed : array of bool, optional
+        Which actions a state has: an axis for each part of a state, then one for each part of an action, of its size or
+        of size 1.  A state that has none is a goal.
+    goals : iterable of states or array of bool, optional
+        States at which runs end; an array is a mask of all states.
+    action_names : sequence of hashable, optional
+        What actions are called; by default by their numbers.
+    name : str
+        What messages and reports call the model.
+
+    Examples
+    --------
+    >>> import numpy as np, prudent
+    >>> def step(stock, order, demand):  # sell what is asked for; order before you know
+    ...     left = np.maximum(stock + order - demand, 0)
+    ...     return np.minimum(left, 2), 5 + order - 3 * np.minimum(stock + order, demand), demand == 2
+    >>> prudent.from_events(3, 2, [0.2, 0.5, 0.3], step)
+    <SSP model: 4 states, 6 actions, 17 outcomes>
+    """
+    events = _Events(_shape("states", states), _shape("actions", actions), chances, step, allowed, goals)
+    origin = (0,) * len(events.states) if initial is None else initial
+    start = list(initial.items()) if isinstance(initial, Mapping) else [(origin, 1.0)]
+    first = [events.number(state, "initial") for state, _ in start]
+    rows, met = events.explored(first, name)
+    return events.model(rows, met, dict(zip(first, (chance for _, chance in start), strict=True)), action_names, name)
+
+
+class _Events:
+    """The arguments of :func:`from_events`, checked."""
+
+    def __init__(
+        self,
+        states: tuple[int, ...],
+        actions: tuple[int, ...],
+        chances: ArrayLike,
+        step: Callable[[Any, Any, IntArray], tuple[Any, ...]],
+        allowed: ArrayLike | None,
+        goals: Iterable[Any] | BoolArray | None,
+    ) -> None:
+        if not callable(step):
+            raise PrudentError(f"step is a {type(step).__name__}; it must be a function of state, action and event")
+        self.states, self.actions, self.step = states, actions, step
+        self.n_states, self.n_actions = prod(states), prod(actions)
+        for each, number in (("states", self.n_states), ("actions", self.n_actions)):
+            if number >= MOST:
+                raise PrudentError(
+                    f"there are {number:.3g} {each}, too many to build; prudent.search explores only where a plan goes"
+                )
+        self.allowed = None
+        if allowed is not None:
+            mask = _given("allowed", allowed, "iub", "an array of truth values")
+            self.allowed = self._grid("allowed", mask, states + actions)
+        self.is_goal = self._goals(goals)
+        chance = _given("chances", chances, "iufb", "an array with the probability of each event").astype(np.float64)
+        if chance.ndim == 0 or chance.size == 0:
+            raise PrudentError(f"chances is {chances!r}; it must be an array with the probability of each event")
+        row = np.arange(chance[..., 0].size).reshape(chance.shape[:-1])
+        self.by_action = row.ndim > len(states)  # whether chances depend on the action
+        self.row = self._grid("chances", row, states + actions if self.by_action else states)
+        at, self.event = np.nonzero(chance.reshape(-1, chance.shape[-1]))
+        self.event_start, self.chance = starts(at, row.size), chance.reshape(-1, chance.shape[-1])[at, self.event]
+
+    @staticmethod
+    def _grid(what: str, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return an array as one for each state, or for each state and action."""
+        if values.ndim > 0:
+            values = values.reshape(values.shape + (1,) * (len(shape) - values.ndim))
+        try:
+            return np.broadcast_to(values, shape)
+        except ValueError:
+            before = " before its events" if what == "chances" else ""
+            raise PrudentError(
+                f"{what} has the shape {values.shape}{before}; it must have, or extend to, {shape}"
+            ) from None
+
+    def _goals(self, goals: Iterable[Any] | BoolArray | None) -> BoolArray:
+        mask = np.zeros(self.n_states, dtype=bool)
+        if isinstance(goals, np.ndarray) and goals.dtype == bool:
+            mask[:] = self._grid("goals", goals, self.states).ravel()
+        elif goals is not None:
+            if not isinstance(goals, Iterable):
+                raise PrudentError(f"goals is {goals!r}; it must be a collection of states, or a mask of all states")
+            mask[[self.number(state, "goals") for state in goals]] = True
+        return mask
+
+    def number(self, state: Any, what: str) -> int:
+        """Return a state's number in the grid."""
+        parts = state if isinstance(state, tuple) else (state,)
+        if len(parts) != len(self.states):
+            kind = f"a tuple of {len(self.states)} whole numbers" if len(self.states) > 1 else "one whole number"
+            raise PrudentError(f"{what}: state {state!r} must be {kind}")
+        for part, size in zip(parts, self.states, strict=True):
+            whole_number(f"{what}: state {state!r}", part, 0, size - 1, what="made of whole numbers")
+        return int(np.ravel_multi_index(parts, self.states))
+
+    def explored(self, first: list[int], name: str) -> tuple[list[_Rows], BoolArray]:
+        """Return the rows of all states that can be reached, in the order in which they are found, and which they are.
+
+        One more state stands for the end of a run.
+        """
+        met = np.zeros(self.n_states + 1, dtype=bool)
+        met[first] = True
+        here, rows, count = np.unique(np.array(first)), [NONE], len(first)
+        with Progress(f"exploring {name}", unit="states") as progress:
+            while len(here):
+                new = [np.zeros(0, dtype=np.int64)]
+                for few in self._few(here[~self.is_goal[here]]):
+                    rows.append(self._rows(few))
+                    found = rows[-1].successor[~met[rows[-1].successor]]
+                    new.append(np.unique(found))
+                    met[found] = True
+                    count += len(new[-1])
+                    progress.at(count)
+                here = np.sort(np.concatenate(new))
+                here = here[here < self.n_states]
+        return rows, met
+
+    def _few(self, state: IntArray) -> Iterable[IntArray]:
+        """Yield as many states at a time as have about so many outcomes."""
+        each = self.n_actions * -(-len(self.event) // (len(self.event_start) - 1))
+        size = max(AT_ONCE // max(each, 1), 1)
+        return (state[begin : begin + size] for begin in range(0, len(state), size))
+
+    def _rows(self, state: IntArray) -> _Rows:
+        """Return the actions and outcomes of some states."""
+        at = np.unravel_index(state, self.states)
+        if self.allowed is None:
+            place, action = (part.ravel() for part in np.indices((len(state), self.n_actions)))
+        else:
+            place, action = np.nonzero(self.allowed[at].reshape(len(state), -1))
+        row = self.row[at].reshape(len(state), -1)[place, action] if self.by_action else self.row[at][place]
+        first, size = self.event_start[row], self.event_start[row + 1] - self.event_start[row]
+        before = np.cumsum(size) - size
+        entry = np.arange(size.sum()) + np.repeat(first - before, size)
+        event, probability = self.event[entry], self.chance[entry]
+        who = tuple(np.repeat(part[place], size) for part in at)
+        what = tuple(np.repeat(part, size) for part in np.unravel_index(action, self.actions))
+        for part in (*who, *what, event):
+            part.flags.writeable = False  # messages name the states and actions that they hold
+        answer = self._answer(who, what, event)
+        successor, cost = self._checked(answer, who, what, event)
+        owner, successor, cost, probability = merge_outcomes(
+            np.repeat(np.arange(len(action)), size), successor, cost, probability
+        )
+        count = size if len(owner) == len(event) else np.bincount(owner, minlength=len(action))
+        return _Rows(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
+
+    def _answer(self, who: Parts, what: Parts, event: IntArray) -> Any:
+        """Return what the step function answers; refuse one that changes its arguments."""
+        try:
+            return self.step(who if len(who) > 1 else who[0], what if len(what) > 1 else what[0], event)
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            raise PrudentError(
+                f"step changes its arguments, which are read-only ({error}); let it change a copy, such as "
+                "state = state + 1 in place of state += 1"
+            ) from error
+
+    def _checked(self, answer: Any, who: Parts, what: Parts, event: IntArray) -> tuple[IntArray, FloatArray]:
+        """Return the successors' numbers and the costs from what the step function answers."""
+        if not isinstance(answer, tuple) or len(answer) not in (2, 3):
+            raise PrudentError("step must return (next_state, cost), or (next_state, cost, ends)")
+        after, n = answer[0] if isinstance(answer[0], tuple) else (answer[0],), len(event)
+        if len(after) != len(self.states):
+            raise PrudentError(f"step returned a next state of {len(after)} parts; states have {len(self.states)}")
+        parts = [_array("next state", part, n) for part in after]
+        cost, ends = _array("cost", answer[1], n), _array("ends", answer[2] if len(answer) == 3 else False, n) != 0
+        some_end, successor = ends.any(), np.zeros(n, dtype=np.int64)
+        for value, size in zip(parts, self.states, strict=True):
+            if some_end:
+                value = np.where(ends, 0, value)
+            whole = value.dtype.kind in "iub" or (value == np.floor(value)).all()
+            if not (whole and value.min(initial=0) >= 0 and value.max(initial=0) < size):
+                good = (value >= 0) & (value < size) & (value == np.floor(value))
+                self._refuse(parts, who, what, event, int(np.argmin(np.broadcast_to(good, n))))
+            successor *= size
+            successor += value.astype(np.int64, copy=False)
+        if some_end:
+            successor[np.broadcast_to(ends, n)] = self.n_states
+        return successor, np.broadcast_to(cost.astype(np.float64, copy=False), n)
+
+    def _refuse(self, after: list[NDArray[Any]], who: Parts, what: Parts, event: IntArray, odd: int) -> None:
+        """Refuse a next state that is none."""
+        found = (np.broadcast_to(part, len(event)) for part in after)
+        state, action, to = (_name(tuple(part[odd].item() for part in parts)) for parts in (who, what, found))
+        raise PrudentError(
+            f"step({state!r}, {action!r}, {event[odd]}) leads to {to!r}; "
+            f"next states must be whole numbers from 0, below {self.states}"
+        )
+
+    def model(
+        self,
+        rows: list[_Rows],
+        met: BoolArray,
+        start: dict[int, float],
+        action_names: Sequence[Hashable] | None,
+        name: str,
+    ) -> SSP:
+        """Return the model of all states met, in the order of the grid."""
+        names = _names(self.states, np.flatnonzero(met[:-1]))
+        if met[-1]:
+            names.append(fresh_name(END, set(names)))
+        number = np.cumsum(met) - 1
+        for part in rows:
+            part.successor[:] = number[part.successor]
+        state, action_count, action, outcome_count, successor, cost, probability = _joined(rows)
+        if (state[1:] < state[:-1]).any():
+            order = np.argsort(state, kind="stable")
+            acts = ranges(offsets(action_count), order)
+            outs = ranges(offsets(outcome_count), acts)
+            state, action_count = state[order], action_count[order]
+            action, outcome_count = action[acts], outcome_count[acts]
+            successor, cost, probability = successor[outs], cost[outs], probability[outs]
+        for each in (successor, cost, probability):
+            each.flags.writeable = False  # so that the model takes them without a copy
+        count = np.zeros(len(names), dtype=np.int64)
+        count[number[state]] = action_count
+        return from_arrays(
+            offsets(count),
+            offsets(outcome_count),
+            probability,
+            successor,
+            cost,
+            initial={int(number[s]): p for s, p in start.items()},
+            state_names=names if len(self.states) > 1 or met[-1] or not met[:-1].all() else None,
+            action_names=self._action_names(action, count, action_names),
+            name=name,
+        )
+
+    def _action_names(
+        self, action: IntArray, count: IntArray, given: Sequence[Hashable] | None
+    ) -> Sequence[Hashable] | None:
+        """Return what the actions are called; None if each is called by its number within its state."""
+        if given is not None:
+            given = list(given) if isinstance(given, Iterable) else [given]
+            if len(given) != self.n_actions:
+                raise PrudentError(f"action_names has {len(given)} names; there are {self.n_actions} actions")
+        if given is None and len(self.actions) == 1:
+            first = np.repeat(np.cumsum(count) - count, count)
+            if np.array_equal(action, np.arange(len(action)) - first):
+                return None
+            return list(map(int, action.tolist()))
+        names = list(given) if given is not None else list(product(*map(range, self.actions)))
+        return [names[a] for a in action.tolist()]
+
+
+def _given(what: str, values: Any, kinds: str, must: str) -> NDArray[Any]:
+    """Return an argument as an array of one of some kinds."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # its rows differ in length
+        array = np.array(None)
+    if array.dtype.kind not in kinds:
+        raise PrudentError(f"{what} is {values!r:.200}; it must be {must}")
+    return array
+
+
+def _array(what: str, values: Any, n: int) -> NDArray[Any]:
+    """Return what a step function gives for so many outcomes: an array, or one value for all."""
+    array = np.asarray(values)
+    if array.shape not in ((), (n,)) or array.dtype.kind not in "iufb":
+        raise PrudentError(
+            f"step returned a {what} of shape {array.shape} and type {array.dtype}; it must be an array of numbers as "
+            f"long as its arguments, {n}, or one number"
+        )
+    return array
+
+
+def _joined(rows: list[_Rows]) -> _Rows:
+    """Return all rows as one; they are given up as they are copied."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    rows.clear()
+    joined = []
+    while columns:
+        joined.append(np.concatenate(columns.pop(0)))
+    return _Rows(*joined)
+
+
+def _name(parts: tuple[Any, ...]) -> Hashable:
+    """Return how users write a state or an action."""
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _names(shape: tuple[int, ...], number: IntArray) -> list[Hashable]:
+    if len(shape) == 1:
+        return list(number.tolist())
+    return list(zip(*(part.tolist() for part in np.unravel_index(number, shape)), strict=True))
+
+
+def _shape(what: str, size: Size) -> tuple[int, ...]:
+    parts = (size,) if isinstance(size, int | np.integer) else tuple(size) if isinstance(size, Iterable) else ()
+    if not parts:
+        raise PrudentError(f"{what} is {size!r}; it must be a number, or the size of a grid")
+    return tuple(whole_number(what, part, 1) for part in parts)

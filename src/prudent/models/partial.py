@@ -1,0 +1,240 @@
+"""The partial model: what has been explored so far of a model that is given by a function."""
+
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from prudent.errors import ModelError, PrudentError
+from prudent.models.rows import FloatArray, offsets, ranges
+from prudent.models.ssp import SHOWN, SSP, fresh_name
+
+__all__ = ["LARGEST", "UNEXPLORED", "Outcomes", "PartialModel", "Successors", "as_function", "goal_problem", "goal_set"]
+
+LARGEST = 1 + 1e-9
+"""The largest probability that counts as 1."""
+
+UNEXPLORED = "unexplored"
+"""The name of the goal where runs end that leave the explored part, with primes where a state has that name."""
+
+Outcomes = Iterable[tuple[float, Hashable, float]]
+Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
+
+
+class PartialModel:
+    """States met so far, numbered as they are met, and the actions of those that were expanded."""
+
+    def __init__(
+        self,
+        initial: Hashable | Mapping[Any, float],
+        actions: Successors | Mapping[Any, Mapping[Any, Outcomes]],
+        goals: Iterable[Hashable] | None,
+        name: str,
+    ) -> None:
+        if isinstance(actions, Mapping):
+            actions = actions.get
+        elif not callable(actions):
+            kind = type(actions).__name__
+            raise PrudentError(f"actions is a {kind}; give the initial state, then a function or a table")
+        try:
+            start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
+        except TypeError:
+            raise PrudentError(f"initial is {initial!r}; states must be hashable (a tuple, not a list)") from None
+        self.actions, self.goals, self.name = actions, goal_set(goals), name
+        self.states: list[Hashable] = []
+        self._index: dict[Hashable, int] = {}
+        self.initial_state = [self._number(state) for state in start]
+        self._initial_probability = [_number(p, "initial probability") for p in start.values()]
+        self.expanded = array("q")  # the states' numbers, in the order in which they were expanded
+        self._row: dict[int, int] = {}  # the place of a state there
+        self._action_count, self._outcome_count = array("q"), array("q")
+        self._action_names: list[Hashable] = []
+        self._action_start, self._outcome_start = array("q"), array("q", [0])  # of each expanded state
+        self.probability, self.successor, self.cost = array("d"), array("q"), array("d")
+        self.narrowed: set[int] = set()  # expanded states of which not all actions are kept
+        self._problems: list[str] = []
+
+    def is_expanded(self, number: int) -> bool:
+        """Return whether a state was expanded."""
+        return number in self._row
+
+    def is_goal(self, number: int) -> bool:
+        """Return whether a state is known to be a goal: it is named as one, or it was expanded and has no actions."""
+        if self.goals is not None:
+            return self.states[number] in self.goals
+        row = self._row.get(number)
+        return row is not None and self._action_count[row] == 0
+
+    def expand(self, number: int, only: Hashable | None = None) -> None:
+        """Ask for the actions of a state; with ``only`` keep none but that one."""
+        state = self.states[number]
+        options = self.actions(state)
+        if options is None:
+            options = {}
+        elif not isinstance(options, Mapping):
+            raise PrudentError(
+                f"actions({state!r}) returned {type(options).__name__}; "
+                "it must return {action: [(probability, next_state, cost), ...]}"
+            )
+        if self.goals is not None:
+            self._problems.extend(goal_problem(state, bool(options), state in self.goals))
+            options = {} if state in self.goals else options
+        if only is not None and options:
+            if not isinstance(only, Hashable) or only not in options:
+                self._refuse_fallback(number, only, list(options))
+            if len(options) > 1:
+                self.narrowed.add(number)
+            options = {only: options[only]}
+        self._row[number] = len(self.expanded)
+        self.expanded.append(number)
+        self._action_start.append(len(self._action_names))
+        self._action_count.append(len(options))
+        for action, outcomes in options.items():
+            merged = _merged(state, action, outcomes)
+            self._action_names.append(action)
+            self._outcome_count.append(len(merged))
+            self.successor.extend([self._number(target) for target, _ in merged])
+            self.cost.extend([price for _, price in merged])
+            self.probability.extend(merged.values())
+        self._outcome_start.append(len(self.cost))
+
+    def leads_to(self, number: int, action: Hashable) -> list[int]:
+        """Return the states that an action of an expanded state may lead to."""
+        row = self._row[number]
+        first = self._action_start[row]
+        names = self._action_names[first : first + self._action_count[row]]
+        if action not in names:
+            self._refuse_fallback(number, action, names)
+        place = first + names.index(action)
+        begin = self._outcome_start[row] + sum(self._outcome_count[first:place])
+        return list(self.successor[begin : begin + self._outcome_count[place]])
+
+    def _refuse_fallback(self, number: int, action: Hashable, names: list[Hashable]) -> NoReturn:
+        raise PrudentError(f"fallback({self.states[number]!r}) is {action!r}; the actions there are {names}")
+
+    def outcomes(self, number: int) -> slice:
+        """Return where the outcomes of an expanded state are, those of all its actions together."""
+        row = self._row[number]
+        return slice(self._outcome_start[row], self._outcome_start[row + 1])
+
+    def costs(self) -> FloatArray:
+        """Return the costs of all outcomes known."""
+        return np.array(self.cost)
+
+    def place(self, outcome: int) -> str:
+        """Return how messages name the action of an outcome."""
+        action = int(np.searchsorted(offsets(self._outcome_count), outcome, side="right")) - 1
+        row = int(np.searchsorted(offsets(self._action_count), action, side="right")) - 1
+        return f"state {self.states[self.expanded[row]]!r}, action {self._action_names[action]!r}"
+
+    def ssp(self, ends: Mapping[int, float] | None = None, stop: Hashable = "stop") -> SSP:
+        """Return what is known as a model.
+
+        A state that was not expanded has the action ``stop``: at the price in ``ends`` it leads to a goal that stands
+        for the unexplored rest; if that is infinite, or not given, nowhere.  Goals need not be expanded.
+        """
+        if self._problems:
+            raise ModelError(self._problems[:SHOWN])
+        ends = ends or {}
+        rest = [number for number in range(len(self.states)) if number not in self._row]
+        leaf = np.array([number for number in rest if not self.is_goal(number)], dtype=np.int64)
+        price = np.array([ends.get(number, np.inf) for number in leaf.tolist()])
+        end = len(self.states) if np.isfinite(price).any() else -1
+        states = self.states if end < 0 else [*self.states, fresh_name(UNEXPLORED, self._index)]
+        action_count = np.zeros(len(states), dtype=np.int64)
+        action_count[np.array(self.expanded, dtype=np.int64)] = self._action_count
+        action_count[leaf] = 1
+        rank = np.full(len(states), -1, dtype=np.int64)
+        rank[np.array(self.expanded, dtype=np.int64)] = np.arange(len(self.expanded))
+        rank[leaf] = len(self.expanded) + np.arange(len(leaf))
+        row = rank[rank >= 0]  # in the order of the states' numbers
+        first = offsets(np.append(self._action_count, np.ones(len(leaf), dtype=np.int64)))
+        action = ranges(first, row)
+        size = np.append(self._outcome_count, np.ones(len(leaf), dtype=np.int64)).astype(np.int64)
+        outcome = ranges(offsets(size), action)
+        names = [*self._action_names, *[stop] * len(leaf)]
+        onwards = np.where(np.isfinite(price), end, leaf)
+        return SSP(
+            action_start=offsets(action_count),
+            outcome_start=offsets(size[action]),
+            probability=np.append(self.probability, np.ones(len(leaf)))[outcome],
+            successor=np.append(self.successor, onwards).astype(np.int64)[outcome],
+            cost=np.append(self.cost, np.where(np.isfinite(price), price, 0.0))[outcome],
+            initial_state=np.array(self.initial_state, dtype=np.int64),
+            initial_probability=np.array(self._initial_probability),
+            state_names=tuple(states),
+            action_names=tuple([names[i] for i in action.tolist()]),
+            name=self.name,
+        )
+
+    def _number(self, state: Hashable) -> int:
+        found = self._index.get(state)
+        if found is None:
+            found = self._index[state] = len(self.states)
+            self.states.append(state)
+        return found
+
+
+def as_function(model: SSP) -> tuple[dict[Hashable, float], Successors]:
+    """Return a model's start and its successor function, so that it can be explored like any other."""
+
+    def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
+        number, options = model.index(state), dict[Hashable, list[tuple[float, Hashable, float]]]()
+        for action in range(int(model.action_start[number]), int(model.action_start[number + 1])):
+            row = slice(int(model.outcome_start[action]), int(model.outcome_start[action + 1]))
+            target = [model.state(s) for s in model.successor[row].tolist()]
+            chance, cost = model.probability[row].tolist(), model.cost[row].tolist()
+            options[model.action(action)] = list(zip(chance, target, cost, strict=True))
+        return options
+
+    first = [model.state(s) for s in model.initial_state.tolist()]
+    return dict(zip(first, model.initial_probability.tolist(), strict=True)), actions
+
+
+def goal_set(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
+    """Return the goals that were named, if any."""
+    try:
+        return None if goals is None else set(goals)
+    except TypeError:
+        raise PrudentError(f"goals is {goals!r}; it must be a collection of states") from None
+
+
+def goal_problem(state: Hashable, has_actions: bool, is_goal: bool) -> list[str]:
+    """Return what is wrong with a state, given whether it is among the goals that were named."""
+    if has_actions and is_goal:
+        return [f"goal {state!r} has actions; a goal absorbs: give it none"]
+    if not has_actions and not is_goal:
+        return [f"state {state!r} has no actions and is not among the goals; add actions, or add it to the goals"]
+    return []
+
+
+def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:
+    merged: dict[tuple[Hashable, float], float] = {}
+    probability, price = 0.0, 0.0
+    try:
+        for probability, target, price in outcomes:
+            if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
+                raise TypeError
+            key, chance = (target, float(price)), float(probability)
+            if not 0.0 <= chance <= LARGEST:  # before it is added to others
+                raise OverflowError
+            merged[key] = merged.get(key, 0.0) + chance
+    except PrudentError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        where = f"state {state!r}, action {action!r}"
+        _number(price, f"cost at {where}")
+        if not 0.0 <= _number(probability, f"probability at {where}") <= LARGEST:
+            raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1") from None
+        raise PrudentError(f"outcomes of {where} must be (probability, next_state, cost): {error}") from None
+    return merged
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, str | bytes):  # float() would accept some texts
+        raise PrudentError(f"{what} is the text {value!r}; it must be a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise PrudentError(f"{what} is {value!r}; it must be a number") from None

@@ -1,0 +1,203 @@
+"""What a search has expanded so far, and what it takes for granted of the rest.
+
+Values of the heuristic h are rounded down to the common step of the costs, so that these keep it.  h is at most 0 at
+goals, and at most the least expected cost known from plans that stay in the explored part; one that is not is refused.
+States that were not expanded are taken at its word.
+
+Where getting stuck has a price, it is paid only in states from which no goal can be reached.  That a state is one is
+known once all that it leads to is expanded.  Until then it is *in doubt* if it leads to no goal that is known: a lower
+bound lets runs give up there, an upper one does not.
+"""
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from prudent.engine.cost_step import find_lattice
+from prudent.engine.prepare import prepare
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.errors import PrudentError
+from prudent.models.amend import leading, with_way_out
+from prudent.models.partial import PartialModel
+from prudent.models.rows import IntArray
+from prudent.models.ssp import SSP
+from prudent.runtime.limits import Limits, in_force
+
+__all__ = ["Expansion", "Heuristic"]
+
+STATE_BYTES, OUTCOME_BYTES = 1000, 350
+"""About what a state met and an outcome known take in memory at most: here, in the model that was solved last, and in
+the one that is being solved, its tables aside."""
+
+TOO_HIGH = 1e-9
+"""How far above the least expected cost a heuristic may be, relative to its size: rounding errors of its own."""
+
+Heuristic = Callable[[Any], float]
+
+
+@dataclass
+class Expansion:
+    """A partial model with the bounds of its states, and the order in which others are expanded."""
+
+    partial: PartialModel
+    heuristic: Heuristic | None
+    dead_end_cost: float | None
+    bound: list[float] = field(default_factory=list)  # h of each state met
+    behind: list[float] = field(default_factory=list)  # the least cost seen on a way to it
+    nearest: list[tuple[float, int]] = field(default_factory=list)  # a heap of states not expanded, by both together
+    hopeless: set[int] = field(default_factory=set)  # states from which no goal can be reached, by the heuristic
+    in_doubt: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # as of the latest model
+
+    def __post_init__(self) -> None:
+        for number in self.partial.initial_state:
+            self._meet(number, 0.0)
+
+    def expand(self, number: int) -> None:
+        """Expand a state."""
+        partial = self.partial
+        partial.expand(number)
+        if partial.is_goal(number) and self.bound[number] > 0:
+            self._refuse(number, 0.0, "it is a goal")
+        here, behind = partial.outcomes(number), self.behind[number]
+        for outcome in range(here.start, here.stop):
+            target, cost = partial.successor[outcome], partial.cost[outcome]
+            if cost < 0 and self.heuristic is None:
+                raise PrudentError(
+                    f"{partial.place(outcome)} has an outcome of cost {cost:g}; where costs are negative, give "
+                    "heuristic= a lower bound on the least expected cost"
+                )
+            if target == len(self.bound):
+                self._meet(target, behind + cost)
+            elif behind + cost < self.behind[target]:
+                self.behind[target] = behind + cost
+                if not partial.is_expanded(target) and self.bound[target] < math.inf:
+                    heappush(self.nearest, (behind + cost + self.bound[target], target))
+
+    def expand_nearest(self) -> bool:
+        """Expand the state with the least cost behind and bound ahead together; return whether there is one."""
+        while self.nearest:
+            _, number = heappop(self.nearest)
+            if not self.partial.is_expanded(number):
+                self.expand(number)
+                return True
+        return False
+
+    def expand_from(self, number: int, enough: int, stop: Callable[[], object]) -> None:
+        """Expand what an expanded state leads to, one layer after the other, until so many states are expanded."""
+        partial, queue, seen = self.partial, [number], {number}
+        for state in queue:
+            if len(partial.expanded) >= enough or stop():
+                return
+            if not partial.is_expanded(state) and not partial.is_goal(state):
+                self.expand(state)
+            if partial.is_expanded(state):
+                after = [target for target in partial.successor[partial.outcomes(state)] if target not in seen]
+                seen.update(after)
+                queue += dict.fromkeys(after)
+
+    def _meet(self, number: int, behind: float) -> None:
+        """Note a state that is met for the first time."""
+        partial = self.partial
+        h, named = 0.0, partial.goals is not None and partial.is_goal(number)
+        if named:
+            partial.expand(number)  # it may not have actions
+        elif self.heuristic is not None:
+            h = _as_bound(self.heuristic(partial.states[number]), partial.states[number])
+            if h == math.inf:
+                self.hopeless.add(number)
+        if self.dead_end_cost is not None and not named:
+            h = min(h, self.dead_end_cost)
+        self.bound.append(h)
+        self.behind.append(behind)
+        if h < math.inf and not named:
+            heappush(self.nearest, (behind + h, number))
+
+    @property
+    def known_bytes(self) -> int:
+        """About the memory that all of it takes."""
+        return STATE_BYTES * len(self.partial.states) + OUTCOME_BYTES * len(self.partial.cost)
+
+    def model(self) -> SSP:
+        """Return the partial model, with what the heuristic promises as the price of states not expanded."""
+        partial, bound = self.partial, np.array(self.bound)
+        leaf = [number for number in range(len(bound)) if not partial.is_expanded(number)]
+        if not (bound[leaf] < math.inf).any() and leaf and not any(map(partial.is_goal, range(len(bound)))):
+            raise PrudentError(
+                f"no goal was met, and heuristic({partial.states[leaf[0]]!r}) is inf like those of all other states "
+                "left: no goal can be reached; if one can, it must be a number there"
+            )
+        costs = partial.costs()
+        found = find_lattice(costs) if len(costs) and np.isfinite(costs).all() else None  # else the model is refused
+        if found is not None:
+            lattice = found[0]
+            small = np.abs(bound) < 2**53 * lattice.step  # larger ones are whole steps
+            bound[small] = lattice.value(np.floor(bound[small] / lattice.step).astype(np.int64))
+        model = partial.ssp({number: float(bound[number]) for number in leaf})
+        if self.dead_end_cost is None:
+            return model
+        trap, self.in_doubt = self._stuck(model)
+        return with_way_out(model, self.dead_end_cost, trap, self.in_doubt)
+
+    def priced(self, model: SSP) -> SSP:
+        """Return what is known as a model, with the price for getting stuck where runs are, if there is one."""
+        return model if self.dead_end_cost is None else with_way_out(model, self.dead_end_cost, self._stuck(model)[0])
+
+    def _stuck(self, model: SSP) -> tuple[IntArray, IntArray]:
+        """Return the states of which it is known that they lead to no goal, and those in doubt."""
+        partial = self.partial
+        goal, leaf = model.is_goal.copy(), np.zeros(model.n_states, dtype=bool)
+        goal[len(partial.states) :] = False  # it stands for what is not explored
+        leaf[[n for n in range(len(partial.states)) if not partial.is_expanded(n) and n not in self.hopeless]] = True
+        leaf[list(partial.narrowed)] = True
+        lost, open_ = ~leading(model, goal) & ~model.is_goal, leading(model, leaf & ~goal)
+        return np.flatnonzero(lost & ~open_), np.flatnonzero(lost & open_ & ~leaf)
+
+    @property
+    def trusted(self) -> int:
+        """How many states were not expanded at which bounds rest on the heuristic: 0 is safe if no cost is negative."""
+        safe = 0.0 if self.dead_end_cost is None else min(self.dead_end_cost, 0.0)
+        if min(self.partial.cost, default=0.0) < 0:
+            safe = -math.inf
+        partial = self.partial
+        doubt = (n for n in range(len(self.bound)) if self.bound[n] > safe or n in self.hopeless)
+        return sum(not partial.is_expanded(n) and not partial.is_goal(n) for n in doubt)
+
+    def check_heuristic(self, limits: Limits) -> None:
+        """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
+        if self.heuristic is None:
+            return
+        try:
+            with in_force(limits):
+                prepared = prepare(self.priced(self.partial.ssp()))
+                least = least_expected_cost(prepared)
+        except PrudentError:  # then no such plan is known
+            return
+        inside, scale = prepared.members.state_of[: len(self.bound)], prepared.scale
+        known = np.flatnonzero(inside >= 0)
+        above = least.upper[inside[known]] * scale.level_size
+        most = scale.lattice.value(scale.luck[known]) + above
+        bound = np.array(self.bound)[known]
+        off = TOO_HIGH * (np.abs(most) + np.abs(bound)) + scale.lattice.deviation * len(self.bound)
+        high = np.flatnonzero(bound > most + off)
+        if len(high):
+            self._refuse(int(known[high[0]]), float(most[high[0]]), "a plan is known that costs that much")
+
+    def _refuse(self, number: int, most: float, why: str) -> None:
+        raise PrudentError(
+            f"heuristic({self.partial.states[number]!r}) is {self.bound[number]:.12g}; it must be a lower bound on the "
+            f"least expected cost, and that is at most {most:.12g} there: {why}"
+        )
+
+
+def _as_bound(value: Any, state: Hashable) -> float:
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not number > -math.inf:
+        raise PrudentError(f"heuristic({state!r}) is {value!r}; it must be a number, infinite where no goal is reached")
+    return number

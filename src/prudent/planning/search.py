@@ -1,0 +1,315 @@
+"""``search``: a plan for a model that is explored only where a good plan goes.
+
+The *partial model* has the states expanded so far as they are; every other state met so far ends the run at the cost
+``h``, a lower bound on the least expected cost V there.
+
+*Guarantee.*  Stop a run of any policy where it first leaves the explored part, and charge it h there.  By Jensen's
+inequality neither its expected excess over any budget nor its mean grows.  So the optimal CVaR of the partial model is
+a lower bound on the true one.  Let a plan be optimal there, in CVaR and then in mean, and meet no state that was not
+expanded: it is a plan of the whole model, with the same numbers.  So both optima are equal, every true optimal plan is
+optimal in the partial model, too, and none has a lower mean: the plan is optimal in both.  Otherwise what it meets is
+expanded, with more of what lies near, so that the next solve is worth while; and the partial model is solved again
+(LAO*).  Where costs are rounded, the bounds are those of the partial model from below, of the plan from above.
+
+*Heuristic.*  It is checked where the explored part tells; states that were not expanded are taken at its word, and
+:class:`~prudent.results.plan.Exploration` counts them.
+"""
+
+import gc
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from prudent.errors import PrudentError, TooLarge, as_number
+from prudent.methods.exact import exact
+from prudent.methods.solution import Solution
+from prudent.models.partial import Outcomes, PartialModel, Successors
+from prudent.models.ssp import SSP
+from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target
+from prudent.planning.driver import Job, begin
+from prudent.planning.expansion import Expansion, Heuristic
+from prudent.planning.plans import plan_of
+from prudent.planning.refine import Stage
+from prudent.planning.solve import run_method
+from prudent.policies.distribution import check_alpha
+from prudent.results.decisions import states_met
+from prudent.results.plan import Exploration, Plan
+from prudent.results.visits import times_played
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.progress import Progress
+
+__all__ = ["search"]
+
+GROWTH, AT_LEAST = 0.25, 32
+"""Before the next solve, so much more is expanded, relative to what was expanded before; and so many states."""
+
+SCARCE = 0.25
+"""Where what is known takes more than this share of the memory, models solved before are given up at once."""
+
+
+def search(
+    initial: Hashable | Mapping[Any, float],
+    actions: Successors | Mapping[Any, Mapping[Any, Outcomes]],
+    alpha: float,
+    *,
+    heuristic: Heuristic | None = None,
+    goals: Iterable[Hashable] | None = None,
+    fallback: Callable[[Any], Hashable] | float | None = None,
+    dead_end_cost: float | None = None,
+    gap: float | None = None,
+    relative_gap: float | None = None,
+    step: float | None = None,
+    memory: int | float | str | None = None,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    device: str = "cpu",
+    name: str = "model",
+) -> Plan:
+    """Find a plan for a model too large to build: optimal CVaR first, least expected cost second.
+
+    The model is explored from its start only where a good plan goes.  The plan is as good as that of
+    :func:`prudent.solve` for the whole model; its own model is the explored part, and ``plan.explored`` tells how much
+    that is.  States that were met but not expanded have the action ``"stop"`` there, at the cost that the heuristic
+    promises; under ``dead_end_cost``, states that may be dead ends for all that is known have ``"give up"``, too.
+    Ctrl-C returns the best plan so far, with the bounds known so far.  What else :func:`prudent.solve` takes
+    (other methods and objectives, limits on CVaR, the likeliest goal, checkpoints) is for models that are built.
+
+    Parameters
+    ----------
+    initial : hashable or mapping
+        The first state, or ``{state: probability}``.
+    actions : callable or mapping
+        ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a
+        goal, as in :func:`prudent.build`.  The model may have infinitely many states.
+    alpha : float
+        The fraction of worst runs that CVaR averages over, above 0 and at most 1.
+    heuristic : callable, optional
+        ``heuristic(state)`` is a lower bound on the least expected cost from a state, infinite where no goal can be
+        reached; under ``dead_end_cost`` on that of plans that may pay it, and what is higher counts as that price.  The
+        higher, the less is explored.  By default 0, which is one if no cost is negative.
+        One that is found to be too high is refused; where it was not checked, ``plan.explored.certified`` is false.
+    goals : iterable of states, optional
+        As in :func:`prudent.build`.
+    fallback : callable or float, optional
+        What runs do where they leave the explored part, for an upper bound if the search is stopped early:
+        ``fallback(state)`` is the action of a policy that reaches a goal with probability 1, a number is a price to end
+        the run there; one below the optimal CVaR is refused.  Where luck may carry a run anywhere, a plan never stays
+        in the explored part: give a price, and the search ends once the bounds are as close as asked for, by default
+        1e-8 of their size.
+    dead_end_cost : float, optional
+        A price for getting stuck, as in :func:`prudent.amend`.
+    gap, relative_gap : float, optional
+        How far apart the bounds may be, as in :func:`prudent.solve`.
+    step, memory, time_limit, threads, device : optional
+        As in :func:`prudent.solve`; both limits count exploring, too, and return the best plan and bounds so far.
+        The limit on memory is for what is explored and for the tables of a solve, by estimates.  Python with its
+        libraries takes about 200 MB besides; where plans look at hundreds of budgets, following them takes several
+        times the tables, too.
+    name : str
+        What messages and reports call the model.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> def actions(state):  # a street without end, home at 0; the tram may be late
+    ...     if state == 0:
+    ...         return {}
+    ...     return {"walk": [(1, state - 1, 3)], "tram": [(0.9, max(state - 4, 0), 5), (0.1, state, 10)]}
+    >>> plan = prudent.search(10, actions, alpha=0.1)
+    >>> plan.status, round(plan.cvar, 6), round(plan.expected, 6), plan.explored.met
+    ('optimal', 28.222222, 23.522222, 11)
+    """
+    alpha = check_alpha(alpha)
+    target = Target(gap, relative_gap)
+    if heuristic is not None and not callable(heuristic):
+        raise PrudentError(f"heuristic is {heuristic!r}; it must be a function of the state")
+    if fallback is not None and not callable(fallback):
+        fallback = as_number("fallback", fallback, "a function from states to actions, or a price", math.isfinite)
+    if dead_end_cost is not None:
+        dead_end_cost = as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
+    partial = PartialModel(initial, actions, goals, name)
+    job = begin(
+        None,  # type: ignore[arg-type]  # each solve has a model of its own
+        alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
+    )  # fmt: skip
+    with job.stopping():
+        return _Search(Expansion(partial, heuristic, dead_end_cost), fallback, job).run()
+
+
+@dataclass
+class _Search:
+    """A search under way."""
+
+    known: Expansion
+    fallback: Callable[[Any], Hashable] | float | None
+    job: Job
+    lower: float = -math.inf
+    solves: int = 0
+
+    @property
+    def partial(self) -> PartialModel:
+        """What is explored so far."""
+        return self.known.partial
+
+    def run(self) -> Plan:
+        """Explore and solve until the plan stays in the explored part, or until a limit ends it."""
+        tips, best = [number for number in self.partial.initial_state if not self.partial.is_goal(number)], None
+        with Progress(f"searching {self.partial.name}", unit="states") as progress:
+            while True:
+                self._expand(tips, progress)
+                try:
+                    stage = self._solved(self.known.model(), self.job.limits)
+                except (Stopped, TooLarge) as error:
+                    stopped = getattr(error, "reason", "memory")
+                    break
+                self.lower, best = max(self.lower, stage.bracket.lower), stage
+                self._check_fallback()
+                tips = self._tips(stage)
+                if not tips:
+                    self.known.check_heuristic(self.job.limits.without_time)
+                    return self._plan(stage, self._explored())
+                stopped = stage.stopped or self._why_stop()
+                if not stopped and self._nearly(stage, tips):
+                    closed = self._with_fallback(tips, self.job.limits)
+                    if closed is not None and closed.bracket.upper - self.lower <= self._aim(stage):
+                        self.known.check_heuristic(self.job.limits.without_time)
+                        return self._plan(self._bracketed(closed), self._explored())
+                if stopped:
+                    break
+        if best is None:
+            raise Stopped(stopped, f"a first plan for {self.partial.name}")
+        return self._so_far(best, stopped)
+
+    def _expand(self, tips: list[int], progress: Progress) -> None:
+        """Expand what the plan meets, then what lies nearest, so that the next solve is worth while."""
+        expanded = self.partial.expanded
+        enough = len(expanded) + max(AT_LEAST, int(GROWTH * len(expanded)))
+        for number in tips:
+            if self.partial.is_expanded(number):
+                self.known.expand_from(number, enough, self._why_stop)
+            else:
+                self.known.expand(number)
+            progress.at(len(expanded))
+            if self._why_stop():
+                return
+        while len(expanded) < enough and not self._why_stop() and self.known.expand_nearest():
+            progress.at(len(expanded))
+
+    def _why_stop(self) -> str:
+        """Why to stop now, if at all; a fallback that is followed has half of the memory."""
+        share = 0.5 if callable(self.fallback) else 1.0
+        return self.job.limits.stop or ("memory" if self.known.known_bytes > share * self.job.limits.memory else "")
+
+    def _solved(self, model: SSP, limits: Limits) -> Stage[Solution]:
+        """Solve a model in the memory that is left."""
+        known, memory = self.known.known_bytes, limits.memory
+        if known > SCARCE * memory:
+            gc.collect()  # they refer to themselves, by what is known of them
+        self.solves += 1
+        limits.memory = max(memory - known, memory // 2)  # not in a copy: Ctrl-C reaches these limits
+        try:
+            return run_method(replace(self.job, model=model, limits=limits), "exact", exact)
+        finally:
+            limits.memory = memory
+
+    def _tips(self, stage: Stage[Solution]) -> list[int]:
+        """Return the states that the plan meets and that were not expanded; if there are none, those in doubt."""
+        policy, partial = stage.found.policy, self.partial
+        met = states_met(policy)
+        inside = policy.prepared.members.state_of[: len(partial.states)]
+        number = np.flatnonzero((inside >= 0) & met[inside]).tolist()
+        tips = [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
+        return tips or [n for n in self.known.in_doubt.tolist() if inside[n] >= 0 and met[inside[n]]]
+
+    def _check_fallback(self) -> None:
+        """Refuse a price that is no way to end a run worse than going on: it would give no upper bound."""
+        price = self.fallback
+        if price is not None and not callable(price) and price < self.lower - OPTIMAL_GAP * abs(self.lower):
+            raise PrudentError(
+                f"fallback is {price:.12g}; no plan has a CVaR below {self.lower:.12g}, and a price to end a run gives "
+                "an upper bound only if it is higher: raise it, or make ending a run an action of the model"
+            )
+
+    def _nearly(self, stage: Stage[Solution], tips: list[int]) -> bool:
+        """Return whether so few runs meet states not expanded that falling back there leaves a gap as asked for."""
+        if self.fallback is None or callable(self.fallback) or self.partial.is_expanded(tips[0]):
+            return False
+        prepared, price = stage.prepared, self.fallback
+        inside = prepared.members.state_of[tips]
+        chance = times_played(stage.found.policy)[prepared.action_start[inside]]
+        more = float(chance @ np.maximum(price - np.array(self.known.bound)[tips], 0.0)) / self.job.alpha
+        return stage.bracket.gap + more <= self._aim(stage)
+
+    def _aim(self, stage: Stage[Solution]) -> float:
+        """Return how far apart the bounds may be where the search ends."""
+        target, bracket = self.job.target, stage.bracket
+        if target.said or stage.prepared.scale.rounded:
+            return target.width(bracket.size)
+        return OPTIMAL_GAP * bracket.size
+
+    def _so_far(self, stage: Stage[Solution], stopped: str) -> Plan:
+        """Return the best plan of a search that was stopped: it falls back on what is known where it would go on."""
+        explored, limits = self._explored(), self.job.limits.for_the_rest
+        self.known.check_heuristic(limits)
+        closed = self._with_fallback(self._tips(stage), limits)
+        if closed is not None:
+            return self._plan(replace(self._bracketed(closed), stopped=stopped), explored)
+        # Then the plan is not a whole one.
+        found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
+        note = "the plan has no action in states not explored: fallback= says what to do there"
+        if self.fallback is not None:
+            note = "no upper bound: within the limits, the fallback leads to no goal for sure"
+        stage = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
+        return self._plan(replace(stage, bracket=Bracket(self.lower, math.inf, abs(self.lower))), explored)
+
+    def _bracketed(self, closed: Stage[Solution]) -> Stage[Solution]:
+        """Return a plan with a fallback with the lower bound of the whole model, which has no such way out."""
+        upper = closed.bracket.upper
+        return replace(closed, bracket=replace(closed.bracket, lower=min(self.lower, upper)))
+
+    def _with_fallback(self, tips: list[int], limits: Limits) -> Stage[Solution] | None:
+        """Solve what is explored, with the fallback outside; None if no plan there reaches a goal for sure."""
+        partial, stop, ends = self.partial, "stop", dict[int, float]()
+        if callable(self.fallback):
+            self._follow(self.fallback, tips, limits)
+        elif self.fallback is not None:
+            stop, ends = "fall back", dict.fromkeys(range(len(partial.states)), self.fallback)
+        try:
+            return self._solved(self.known.priced(partial.ssp(ends, stop)), limits)
+        except PrudentError:  # no policy reaches a goal there, or that takes too long or too much memory
+            return None
+
+    def _follow(self, fallback: Callable[[Any], Hashable], tips: list[int], limits: Limits) -> None:
+        """Add the states that the fallback may come to from the given ones, each with its action alone."""
+        partial, queue, seen = self.partial, list(tips), set(tips)
+        for number in queue:
+            if limits.stop or self.known.known_bytes > limits.memory:
+                return
+            if partial.is_goal(number):
+                if not partial.is_expanded(number):  # it may not have actions
+                    partial.expand(number)
+                continue
+            action = fallback(partial.states[number])
+            if not partial.is_expanded(number):
+                partial.expand(number, only=action)
+            if not partial.is_goal(number):
+                after = [target for target in partial.leads_to(number, action) if target not in seen]
+                seen.update(after)
+                queue += dict.fromkeys(after)
+
+    def _plan(self, stage: Stage[Solution], explored: Exploration) -> Plan:
+        model, job = stage.prepared.model, self.job
+        plan = plan_of(model, "exact", job.alpha, replace(stage, seconds=job.seconds), job.target, job.limits)
+        if explored.certified:
+            return replace(plan, explored=explored)
+        note = (
+            "not certified: the bounds hold if the heuristic is at most the least expected cost in states that were "
+            f"met but not expanded, {explored.trusted:,} of them"
+        )
+        return replace(plan, explored=explored, notes=(*plan.notes, note))
+
+    def _explored(self) -> Exploration:
+        return Exploration(len(self.partial.states), len(self.partial.expanded), self.solves, self.known.trusted)
