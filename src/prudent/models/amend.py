@@ -107,7 +107,7 @@ def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | Non
         action_names=[names[i] for i in order],
         name=model.name,
         notes=model.notes,
-        **model.known_of(np.concatenate([outcome, np.full(len(trap), -1)])[by_row]),
+        **model.known_of(np.concatenate([outcome, np.full(len(out), -1)])[by_row]),
     )
 
 
