@@ -47,6 +47,7 @@ def parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     for action in found.actions:
         if action.precondition is None:  # it can always be done; plado expects it to be said
             action.precondition = Truth()
+        action.effect = _numbers_apart(action.effect)
 
     def check() -> None:
         said = StringIO()
@@ -101,6 +102,26 @@ def _nested(effect: Any, inside: bool = False) -> bool:
     parts = [each.effect for each in outcomes] or getattr(effect, "effects", None) or [getattr(effect, "effect", None)]
     within = inside or bool(outcomes)
     return (inside and bool(outcomes)) or any(_nested(part, within) for part in parts if part is not None)
+
+
+def _numbers_apart(effect: Any) -> Any:
+    """Return an effect whose changes of numbers, where they are sure, happen with probability 1.
+
+    What is sure plado copies into every probabilistic effect beside it.  Facts may be set twice; numbers may not.
+    """
+    from plado.pddl import ActionEffectTransformer, NumericConstant, NumericEffect
+    from plado.pddl import ProbabilisticEffect as Probabilistic
+    from plado.pddl import ProbabilisticOutcome as Outcome
+
+    class Apart(ActionEffectTransformer):  # type: ignore[misc]
+        def visit_generic(self, effect: Any) -> Any:
+            sure = isinstance(effect, NumericEffect)
+            return Probabilistic([Outcome(NumericConstant("1"), effect)]) if sure else effect
+
+        def visit_probabilistic_effect(self, effect: Any) -> Any:
+            return effect
+
+    return effect.simplify().traverse(Apart())
 
 
 def _text(content: bytes) -> str:

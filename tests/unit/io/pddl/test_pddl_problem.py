@@ -130,3 +130,32 @@ def test_a_problem_of_another_domain_or_of_other_costs_is_refused(domain, metric
     )
     with pytest.raises(prudent.PrudentError, match=told):
         prudent.load(tmp_path / "domain.pddl", problem=tmp_path / "problem.pddl")
+
+
+TRYING = """
+(define (domain trying)
+  (:requirements :probabilistic-effects :action-costs :conditional-effects)
+  (:predicates (a) (b) (done))
+  (:functions (total-cost))
+  (:action try :parameters () :precondition (and) :effect {effect})
+  (:action stop :parameters () :precondition (and (a) (b)) :effect (and (done) (increase (total-cost) 3))))
+"""
+BOTH = 3 + 1 / 0.5 + 1 / 0.25 - 1 / (1 - 0.5 * 0.75)  # until a and b have both come about, then stop
+
+
+@pytest.mark.parametrize(
+    ("effect", "mean"),
+    [
+        ("(and (probabilistic 0.5 (a)) (probabilistic 0.25 (b)) (increase (total-cost) 1))", BOTH),
+        ("(and (and (probabilistic 0.5 (a)) (probabilistic 0.25 (b))) (and (increase (total-cost) 1)))", BOTH),
+        ("(and (a) (probabilistic 0.25 (b)) (increase (total-cost) 1) (increase (total-cost) 2))", 3 + 3 / 0.25),
+        ("(and (b) (when (not (a)) (increase (total-cost) 1)) (probabilistic 0.5 (a)) (probabilistic 0.5 (a)))",
+         3 + 1 / 0.75),
+    ],
+)  # fmt: skip
+def test_what_is_sure_is_paid_once_beside_several_effects_of_chance(tmp_path, effect, mean):
+    domain, problem = tmp_path / "trying.pddl", tmp_path / "problem.pddl"
+    domain.write_text(TRYING.format(effect=effect))
+    problem.write_text("(define (problem p) (:domain trying) (:init (= (total-cost) 0)) (:goal (done)))")
+    model = prudent.load(domain, problem=problem)
+    assert prudent.solve(model, 1.0).expected == pytest.approx(mean, rel=1e-12)
