@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.choices import look_up
+from prudent.kernels.free_cycles import STILL, Dense, at_least, at_worst, value_at, worst_at
 from prudent.kernels.nature import spread
 from prudent.kernels.stretches import FAST
 from prudent.kernels.team import draw, finish, wait_for
@@ -29,8 +30,8 @@ AHEAD = 64
 ALIKE = 1e-13
 """How far, relatively, values may be out of order: the sum is then too small by no more than this."""
 
-PASSES, STILL = 100_000, 1e-14
-"""The most passes over a free cycle, and the relative change at which they end."""
+PASSES, ROUNDS = 20, 1000
+"""The passes over a free cycle before it is solved exactly, more for a large one; the most times that it is."""
 
 
 class Base(NamedTuple):
@@ -67,13 +68,8 @@ class Scratch(NamedTuple):
     below: np.ndarray  # (width,)
     mean: np.ndarray  # (width,)
     best: np.ndarray  # (width,)
+    dense: Dense  # of states with free cycles
     width: int  # levels of a tile
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def _at(table, stride, base, slope, s, level):
-    """Return a state's value at a level, also where the budget is gone."""
-    return table[np.uint64(s * stride + level)] if level > 0 else base[s] - slope * level
 
 
 # Indices are unsigned, so never counted from the end: loops over levels vectorise.
@@ -148,14 +144,13 @@ def _over_levels(
         )  # fmt: skip
         return
     while level < last:
-        for k in range(begin, end):
-            more = paid_cost[k] if paid else 0.0
-            value[k - begin] = _at(table, stride, base, slope, successor[k], level - cost[k]) + more
-        out[to + level - first], pivot = spread(begin, end, order, sets, a, value, weight)
+        out[to + level - first], pivot = worst_at(
+            a, level, sets, order, table, stride, base, slope, paid, value, weight
+        )  # fmt: skip
         if bound:
             down = 0.0
             for k in range(begin, end):
-                down += weight[k - begin] * _at(floor, stride, floor_base, 1.0, successor[k], level - cost[k])
+                down += weight[k - begin] * value_at(floor, stride, floor_base, 1.0, successor[k], level - cost[k])
             low[level - first] = min(low[level - first], down)
         level += 1
         if falls and out[to + level - first - 1] == 0.0:
@@ -309,26 +304,61 @@ def _settle_tile(block_start, block_state, first, last, sets, base, tables, tie,
                 tables.excess[row + level] = tables.excess[row + first - 1]
                 tables.mean[row + level] = tables.mean[row + first - 1]
                 tables.below[row + level] = 0.0
-        for _ in range(PASSES):
+        _plan_block(block_state[begin:end], first, last, sets, base, tables, tie, scratch)
+        _bound_block(block_state[begin:end], first, last, sets, base, tables, tie, scratch)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _plan_block(states, first, last, sets, base, tables, tie, scratch):
+    """Find the policy of a block with free cycles: passes until nothing changes, now and then with exact values."""
+    dense, value, weight = scratch.dense, scratch.value, scratch.weight
+    for _ in range(ROUNDS):
+        for _ in range(_passes(len(states))):
             changed = 0.0
-            for i in range(begin, end):
-                s = block_state[i]
+            for s in states:
                 changed = max(changed, _settle(s, first, last, sets, base, tables, tie, True, False, scratch))
             if changed <= 0.0:
-                break
-        for _ in range(PASSES):
-            changed = 0.0
-            for i in range(begin, end):
-                row = block_state[i] * tables.stride
-                for level in range(first, last):
-                    scratch.best[level - first] = tables.below[row + level]
-                _settle(block_state[i], first, last, sets, base, tables, tie, False, True, scratch)
-                for level in range(first, last):
-                    before, after = scratch.best[level - first], tables.below[row + level]
-                    tables.below[row + level] = max(after, before)
-                    changed = max(changed, after - before - STILL * after)
-            if changed <= 0.0:
-                break
+                return
+        for level in range(first, last):
+            for i in range(len(states)):
+                dense.played[i] = sets.action_start[states[i]] + tables.choice[states[i] * tables.stride + level]
+            at_worst(
+                states, level, sets, scratch.excess_order, tables.excess, tables.stride, base.upper, 1.0, False, value,
+                weight, dense,
+            )  # fmt: skip
+            at_worst(
+                states, level, sets, scratch.mean_order, tables.mean, tables.stride, base.value, 0.0, True, value,
+                weight, dense,
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _bound_block(states, first, last, sets, base, tables, tie, scratch):
+    """Find the lower bound of a block with free cycles, against nature's choices for the plan."""
+    for _ in range(_passes(len(states))):
+        changed = 0.0
+        for s in states:
+            row = s * tables.stride
+            for level in range(first, last):
+                scratch.best[level - first] = tables.below[row + level]
+            _settle(s, first, last, sets, base, tables, tie, False, True, scratch)
+            for level in range(first, last):
+                before, after = scratch.best[level - first], tables.below[row + level]
+                tables.below[row + level] = max(after, before)
+                changed = max(changed, after - before - STILL * after)
+        if changed <= 0.0:
+            return
+    for level in range(first, last):
+        at_least(
+            states, level, sets, scratch.excess_order, tables.excess, base.upper, tables.below, tables.stride,
+            base.below, scratch.value, scratch.weight, scratch.dense,
+        )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def _passes(size):
+    """Return how many passes over a block take about as long as solving it exactly."""
+    return PASSES + size * size // 16
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -383,19 +413,31 @@ def follow(
     block_start, block_state, first, last, behind, choices, sets, base, slope, paid, table, stride, scratch
 ):  # fmt: skip
     """Evaluate a policy in all states at the levels from ``first`` to ``last``; see :func:`settle`."""
+    entry, place, low, high, step, without = choices
+    dense = scratch.dense
     for block in range(len(block_start) - 1):
-        begin, end = block_start[block], block_start[block + 1]
-        for _ in range(PASSES if end > begin + 1 else 1):
+        states = block_state[block_start[block] : block_start[block + 1]]
+        if sets.action_start[states[0]] == sets.action_start[states[0] + 1]:
+            continue  # a goal
+        changed = 0.0
+        for _ in range(_passes(len(states)) if len(states) > 1 else 1):
             changed = 0.0
-            for i in range(begin, end):
-                s = block_state[i]
-                if sets.action_start[s] < sets.action_start[s + 1]:
-                    change = _follow(
-                        s, first, last, behind, choices, sets, base, slope, paid, table, stride, scratch
-                    )  # fmt: skip
-                    changed = max(changed, change)
+            for s in states:
+                change = _follow(s, first, last, behind, choices, sets, base, slope, paid, table, stride, scratch)
+                changed = max(changed, change)
             if changed <= 0.0:
                 break
+        if len(states) == 1 or changed <= 0.0:
+            continue
+        for level in range(first, last):
+            for i in range(len(states)):
+                s = states[i]
+                played = look_up(entry, place, low, high, step, without, level - behind, s)
+                dense.played[i] = sets.action_start[s] + played
+            at_worst(
+                states, level, sets, scratch.excess_order, table, stride, base, slope, paid, scratch.value,
+                scratch.weight, dense,
+            )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -404,8 +446,6 @@ def after_actions(actions, level, sets, base, slope, paid, table, stride, order,
     most = np.max(np.diff(sets.outcome_start))
     value, weight = np.empty(most), np.empty(most)
     for i in range(len(actions)):
-        begin, end = sets.outcome_start[actions[i]], sets.outcome_start[actions[i] + 1]
-        for k in range(begin, end):
-            more = sets.paid[k] if paid else 0.0
-            value[k - begin] = _at(table, stride, base, slope, sets.successor[k], level - sets.cost[k]) + more
-        found[i], _ = spread(begin, end, order, sets, actions[i], value, weight)
+        found[i], _ = worst_at(
+            actions[i], level, sets, order, table, stride, base, slope, paid, value, weight
+        )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import choice_type
-from prudent.engine.sweep.robust_layout import error_of, new_scratch, tile_of
+from prudent.engine.sweep.robust_layout import error_of, largest_block, new_scratch, tile_of
 from prudent.engine.sweep.task import TIE
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.robust_cost import WorstMean
@@ -120,7 +120,7 @@ def _with_cycles(model: Uncertain, worst: WorstMean, _: int, limits: Limits) -> 
 
 def _bytes(model: Uncertain, levels: int) -> int:
     size = 3 * 8 + 2 * np.dtype(choice_type(model.prepared)).itemsize
-    return 2 * size * model.n_nodes * levels
+    return 2 * size * model.n_nodes * levels + 8 * largest_block(model) ** 2
 
 
 def _tables(model: Uncertain, worst: WorstMean, levels: int, before: Tables | None = None) -> Tables:

@@ -10,17 +10,18 @@ import numpy as np
 
 from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.uncertain import Uncertain, with_spare
+from prudent.kernels.free_cycles import Dense
 from prudent.kernels.nature import Sets
 from prudent.kernels.robust import AHEAD, Scratch
 from prudent.models.rows import IntArray, ranges
 
-__all__ = ["error_of", "new_scratch", "shared", "tile_of"]
+__all__ = ["error_of", "largest_block", "new_scratch", "shared", "tile_of"]
 
 LONGEST, BATCH = 1024, 2**26
 """The most levels of a tile, and its most outcomes times levels: some tenths of a second."""
 
 CYCLES = 1e-9
-"""What is added to the error where values of free cycles are found by passes."""
+"""What is added to the error where there are free cycles."""
 
 
 def shared(model: Uncertain) -> Uncertain:
@@ -52,7 +53,22 @@ def new_scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) 
     most_actions = int(np.diff(model.sets.action_start).max(initial=1))
     most_outcomes = int(np.diff(model.sets.outcome_start).max(initial=1))
     sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
-    return Scratch(*orders, *map(np.empty, sizes), width=tile)  # type: ignore[misc, arg-type]
+    return Scratch(*orders, *map(np.empty, sizes), _dense(model), width=tile)  # type: ignore[misc, arg-type]
+
+
+def largest_block(model: Uncertain) -> int:
+    """Return how many states have free cycles among them at most."""
+    return 1 if model.prepared.acyclic else int(np.diff(model.prepared.free_blocks[0]).max(initial=1))
+
+
+def _dense(model: Uncertain) -> Dense:
+    size = largest_block(model)
+    rank = np.zeros(1, dtype=np.int64)
+    if size > 1:
+        start, states = model.prepared.free_blocks[:2]
+        rank = np.empty(len(states), dtype=np.int64)
+        rank[states] = np.arange(len(states)) - np.repeat(start[:-1], np.diff(start))
+    return Dense(rank, np.zeros(size, dtype=np.int64), np.empty((size, size)), *np.empty((3, size)))
 
 
 def error_of(model: Uncertain, levels: int) -> float:
@@ -60,6 +76,5 @@ def error_of(model: Uncertain, levels: int) -> float:
     prepared = model.prepared
     if prepared.acyclic:
         return 2 * (prepared.longest + 1) * model.rounding
-    cyclic = bool((np.diff(prepared.free_blocks[0]) > 1).any())
     sums = (int(prepared.free_depth.max(initial=0)) + 1) * (levels + 1)
-    return 2 * (sums + 1) * model.rounding + (CYCLES if cyclic else 0.0)
+    return 2 * (sums + 1) * model.rounding + (CYCLES if largest_block(model) > 1 else 0.0)
