@@ -1,7 +1,8 @@
 """A prepared model with a set of probabilities for each action: nature chooses from it anew at every visit.
 
-Every outcome keeps a chance, so what preparation prunes, normalises and collapses is the same for all models of the
-set.  Intervals of outcomes that preparation merges are added up: nature treats them alike.
+What preparation prunes, normalises and collapses is the same for all models of the set: it looks at which outcomes may
+happen, not how likely they are.  An outcome may lose its chance as long as nature cannot keep a run from its goal for
+good, whatever is played.  Intervals of outcomes that preparation merges are added up: nature treats them alike.
 """
 
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from functools import cached_property
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.errors import Defect
+from prudent.errors import Defect, PrudentError
 from prudent.kernels.nature import Sets, align
 from prudent.models.graph import Order, ordered_blocks
-from prudent.models.intervals import Intervals
+from prudent.models.intervals import NEAR, Intervals
 from prudent.models.rows import IntArray
 
 __all__ = ["Uncertain", "uncertain", "with_spare"]
@@ -85,7 +86,28 @@ def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
         raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not fit")
     chance = first[prepared.outcome_action]  # where a run starts is not uncertain
     sets.low[chance] = sets.high[chance] = prepared.probability[chance]
+    refuse_endless(prepared, sets)
     return Uncertain(prepared, with_spare(sets))
+
+
+def refuse_endless(prepared: Prepared, sets: Sets) -> None:
+    """Refuse sets from which nature can choose so that some runs never end: their worst case has no bound."""
+    if (sets.low > 0).all():
+        return
+    kept, start, stays = ~prepared.is_goal, sets.outcome_start[:-1], np.zeros(0, dtype=bool)
+    before = -1
+    while before != (before := int(kept.sum())):  # the states that nature can keep a run in, fewer in each round
+        inside = kept[sets.successor]
+        leave = np.add.reduceat(np.where(inside, 0.0, sets.low), start)
+        most = sets.loop_high + np.add.reduceat(np.where(inside, sets.high, 0.0), start)
+        stays = kept[prepared.action_state] & (leave <= 0) & (most >= 1 - NEAR)
+        kept = np.bincount(prepared.action_state[stays], minlength=len(kept)) > 0
+    if kept.any():
+        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(stays)[0]]))
+        raise PrudentError(
+            f"uncertainty: {place}: every outcome that leads on to a goal may lose its chance, so runs may never end "
+            "and their worst case has no bound: give these outcomes a low above 0, or leave out the action"
+        )
 
 
 def with_spare(sets: Sets) -> Sets:

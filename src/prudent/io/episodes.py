@@ -5,21 +5,20 @@ stand in order, each beginning where the last one led.  Nothing is guessed: a lo
 episode that does not end in a goal.
 """
 
-import csv
-import io
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Hashable, Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number, naming, whole_number
+from prudent.errors import PrudentError, naming, whole_number
+from prudent.io.log import columns_of, numbers
 from prudent.models.estimate import Estimate
+from prudent.models.partial import goal_set
 from prudent.models.rows import offsets
-from prudent.models.ssp import SSP, check_model
+from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 
 __all__ = ["from_episodes"]
@@ -86,100 +85,24 @@ def from_episodes(
     wanted = {"state": state, "action": action, "next_state": next_state, "cost": cost}
     wanted |= {"episode": episode} if count is None else {"count": count}
     source = table if isinstance(table, str | PathLike) else None
+    if not isinstance(possible, SSP | None):
+        raise PrudentError(f"possible is a {type(possible).__name__}; it must be a model, from prudent.build or load")
+    if source is not None:
+        table = read_bytes(Path(source))
     with naming(source if source is not None else "the log"):
-        columns = _columns(table, wanted)
-        _refuse_holes(columns, wanted)
-        columns["cost"] = _numbers(columns["cost"], cost, -math.inf)
+        columns = columns_of(table, wanted)
+        columns["cost"] = numbers(columns["cost"], cost, -math.inf)
         if count is None:
             starts, ends, episodes = _runs(columns)
             often = [1.0] * len(columns["cost"])
         else:
             starts, ends, episodes = {}, {}, 0
-            often = _numbers(columns["count"], count, 0.0)
-        if possible is not None:
-            check_model(possible, "possible is a model")
+            often = numbers(columns["count"], count, 0.0)
         counts = _counted(columns, often, possible)
         start = _initial(initial, starts)
         _check_goals(counts, ends, goals)
         model = _model(counts, start, possible, name or (Path(source).name.split(".")[0] if source else "log"), seldom)
     return Estimate(model, episodes, seldom)
-
-
-def _columns(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:
-    """Return the wanted columns of a table as lists, by what they mean."""
-    if isinstance(table, str | PathLike):
-        table = _read_csv(Path(table))
-    if isinstance(table, Mapping) or hasattr(table, "to_dict"):  # columns, or a data frame
-        found = {str(name): list(table[name]) for name in (table.columns if hasattr(table, "columns") else table)}
-    elif isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
-        names = dict.fromkeys(name for row in table for name in row)
-        found = {str(name): [row.get(name) for row in table] for name in names}
-    else:
-        kind = type(table).__name__
-        raise PrudentError(f"table is a {kind}; give the path of a CSV file, a data frame, columns by name, or rows")
-    for meaning, name in wanted.items():
-        if name not in found:
-            near = get_close_matches(name, found, n=1)
-            hint = f"; is it {near[0]!r}? Then say {meaning}={near[0]!r}" if near else f"; say {meaning}= which it is"
-            has = ", ".join(map(repr, found)) or "none"
-            raise PrudentError(f"there is no column {name!r}; its columns are {has}{hint}")
-    columns = {meaning: found[name] for meaning, name in wanted.items()}
-    if len(lengths := {len(column) for column in columns.values()}) > 1:
-        raise PrudentError(f"its columns have different lengths: {', '.join(map(str, sorted(lengths)))}")
-    if lengths == {0}:
-        raise PrudentError("it has no rows")
-    return columns
-
-
-def _read_csv(path: Path) -> dict[str, list[str | None]]:
-    raw = read_bytes(path)
-    try:
-        rows = list(csv.reader(io.StringIO(raw.decode("utf-8-sig"), newline=""), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise PrudentError(f"not a CSV file in UTF-8: {error}") from None
-    rows = [row for row in rows if row]
-    if not rows:
-        raise PrudentError("is empty; its first line must name the columns")
-    head = [name.strip() for name in rows[0]]
-    for name in head:
-        if head.count(name) > 1:
-            raise PrudentError(f"two columns are called {name!r}; names must differ")
-    for i, row in enumerate(rows[1:], 1):
-        if len(row) != len(head):
-            raise PrudentError(f"row {i} has {len(row)} cells; the first line names {len(head)} columns")
-    return {name: [row[i].strip() or None for row in rows[1:]] for i, name in enumerate(head)}
-
-
-def _refuse_holes(columns: dict[str, list[Any]], wanted: dict[str, str]) -> None:
-    for meaning, column in columns.items():
-        for i, value in enumerate(column, 1):
-            try:
-                hash(value)
-            except TypeError:
-                raise PrudentError(f"row {i}: {wanted[meaning]} is {value!r}; names must be hashable") from None
-            if _missing(value):
-                raise PrudentError(f"row {i} has no {wanted[meaning]}; fill it in, or leave out its whole episode")
-
-
-def _missing(value: Any) -> bool:
-    """Return whether a cell is empty: None, or one of the kinds of nan, none of which equals itself."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # that of pandas cannot even be compared
-        return True
-
-
-def _numbers(column: list[Any], name: str, least: float) -> list[float]:
-    numbers = []
-    for i, value in enumerate(column, 1):
-        if isinstance(value, str):
-            try:
-                value = float(value)
-            except ValueError:
-                raise PrudentError(f"row {i}: {name} is {value!r}; it must be a number") from None
-        what = "a finite number" if least < 0 else "a number, at least 0"
-        numbers.append(as_number(f"row {i}: {name}", value, what, lambda x: least <= x and abs(x) < math.inf))
-    return numbers
 
 
 def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hashable, Hashable], int]:
@@ -197,7 +120,7 @@ def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hash
             before, led = last[episode]
             raise PrudentError(
                 f"episode {episode!r} has a hole: row {before} led to state {led!r}, and its next step, row {i}, "
-                f"begins in state {state!r}; add the steps between, or leave out the episode"
+                f"begins in state {state!r}; put its rows in order, add the steps between, or leave out the episode"
             )
         last[episode] = i, after
     return starts, {state: episode for episode, (_, state) in last.items()}, len(last)
@@ -216,7 +139,7 @@ def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | 
     for i, (state, action, after, cost, times) in enumerate(rows, 1):
         if possible is not None and (after, cost) not in counts.get((state, action), {}):
             raise PrudentError(
-                f"row {i}: state {state!r}, action {action!r} led to state {after!r} at cost {cost:g}, which is not "
+                f"row {i}: state {state!r}, action {action!r} led to state {after!r} at cost {cost:.12g}, which is not "
                 f"among the possible outcomes of {possible.name}; add it there, or mend the row"
             )
         outcomes_seen = counts.setdefault((state, action), {})
@@ -229,7 +152,10 @@ def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | 
 
 def _initial(initial: Hashable | None, starts: dict[Hashable, int]) -> dict[Hashable, float]:
     if initial is not None:
-        return {initial: 1.0}
+        try:
+            return {initial: 1.0}
+        except TypeError:
+            raise PrudentError(f"initial is {initial!r}; it must be a state, and hashable") from None
     if not starts:
         raise PrudentError("initial is not given; counts do not say where runs start: give initial=")
     total = sum(starts.values())
@@ -238,7 +164,7 @@ def _initial(initial: Hashable | None, starts: dict[Hashable, int]) -> dict[Hash
 
 def _check_goals(counts: Counts, ends: dict[Hashable, Hashable], goals: Iterable[Hashable] | None) -> None:
     acting = {state for state, _ in counts}
-    listed = None if goals is None else set(goals)
+    listed = goal_set(goals)
     for state in listed or ():
         if state in acting:
             raise PrudentError(f"goals: actions are taken in state {state!r}; a goal ends the run")

@@ -16,7 +16,7 @@ from prudent.errors import PrudentError, as_number
 from prudent.models.rows import BoolArray, FloatArray, owner, read_only, row_of
 from prudent.models.ssp import SSP
 
-__all__ = ["Intervals", "check_confidence", "clopper_pearson", "intervals_of"]
+__all__ = ["NEAR", "Intervals", "check_confidence", "clopper_pearson", "intervals_of"]
 
 NEAR = 1e-9
 """How far sums of bounds, and the model's own probabilities, may be on the wrong side by rounding."""
@@ -83,14 +83,6 @@ class Intervals:
         _refuse(model, outside, self, "the model's own probability, {p:.12g}, must lie within")
         _refuse(model, (p == 0) & (high > 0), self, "an outcome that may happen needs a probability above 0")
         low, high = np.minimum(low, p), np.minimum(np.maximum(high, p), 1.0)
-        from prudent.models.graph import ordered_blocks  # models are read without numba
-
-        never = (p > 0) & (low <= 0)
-        if never.any() and not ordered_blocks(model.arc_start, model.successor).acyclic:
-            _refuse(
-                model, never, self,
-                "on a model with cycles each outcome must keep a chance, or runs need not end: give a low above 0",
-            )  # fmt: skip
         return Intervals(low, high)
 
 

@@ -1,5 +1,7 @@
 """Logs of runs: what is counted, and what is refused."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas
 import pytest
@@ -84,7 +86,7 @@ def test_outcomes_known_to_be_possible_have_a_chance():
         (changed(2, next_state=pandas.NA), "row 3 has no next_state"),
         (changed(2, cost=pandas.NaT), "row 3 has no cost"),
         (changed(2, action=[1]), "row 3: action is .*hashable"),
-        ([], "there is no column 'state'"),
+        ([], "it has no rows"),
         ({"state": [], "action": [], "next_state": [], "cost": [], "episode": []}, "it has no rows"),
         (7, "table is a int"),
     ],
@@ -137,6 +139,8 @@ def test_goals_are_checked():
         ("state,state\n1,2\n", "two columns are called 'state'"),
         ("state,action\n1\n", "row 1 has 1 cells; the first line names 2 columns"),
         ('state,"act\n', "not a CSV file"),
+        ("episode;state\n1;2,5\n", "separated by ';'; separate them by commas"),
+        ("episode\tstate\n1\t2\n", "separated by '.t'"),
     ],
 )
 def test_bad_files_are_refused_by_name(tmp_path, text, message):
@@ -155,3 +159,41 @@ def test_counts_and_bounds_survive_a_file(tmp_path):
         prudent.solve(read, 0.2, uncertainty=0.9).upper
         == prudent.solve(data.model, 0.2, uncertainty=data.intervals(0.9)).upper
     )
+
+
+def test_a_file_that_is_not_there_is_named_once(tmp_path):
+    with pytest.raises(prudent.PrudentError, match=r"none\.csv: no such file") as refused:
+        prudent.from_episodes(tmp_path / "none.csv")
+    assert str(refused.value).count("none.csv") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ({**ROWS[0]}, {}, "column 'episode' is 1; it must be a list or an array"),
+        ({name: [value] for name, value in ROWS[0].items()} | {"state": "home"}, {}, "column 'state' is 'home'"),
+        (ROWS, {"episode": None}, "episode is None; it must be the name of a column"),
+        (ROWS, {"goals": 3}, "goals is 3; it must be a collection of states"),
+        (ROWS, {"initial": ["home"]}, r"initial is \['home'\]; it must be a state"),
+        (ROWS, {"possible": "home"}, "possible is a str; it must be a model"),
+        (ROWS[1:2] + ROWS[:1], {}, "put its rows in order"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(table, options, message):
+    with pytest.raises(prudent.PrudentError, match=message):
+        prudent.from_episodes(table, **options)
+
+
+def test_columns_may_be_arrays_and_costs_decimals():
+    table = {"episode": np.arange(2), "state": np.zeros(2, int), "action": np.ones(2, int), "next_state": ["g", "g"]}
+    data = prudent.from_episodes({**table, "cost": [Decimal("1.5"), 2]})
+    assert data.model.cost.tolist() == [1.5, 2]
+    assert repr(data.model.state(0)) == "0"
+
+
+def test_a_series_and_columns_of_one_name_are_refused():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(prudent.PrudentError, match="table is a Series"):
+        prudent.from_episodes(pandas.Series([1, 2]))
+    with pytest.raises(prudent.PrudentError, match="two columns are called 'cost'"):
+        prudent.from_episodes(pandas.DataFrame([[1, 2]], columns=["cost", "cost"]))

@@ -44,7 +44,7 @@ def test_they_cover_the_truth_as_often_as_they_say():
         (LINE, [0.6, 0.4], [0.7, 0.5], "low 0.6, high 0.7: the model's own probability, 0.5, must lie within"),
         (LINE, [0.6, 0.4], [0.4, 0.6], "they must rise within 0 and 1"),
         (LINE, [float("nan"), 0.4], [0.6, 0.6], "they must rise within 0 and 1"),
-        (LOOP, [0.0, 0.0], [1.0, 1.0], "state 's', action 'a', to state 'g': .* give a low above 0"),
+        (LOOP, [0.0, 0.0], [1.0, 1.0], "state 's', action 'a': .* give these outcomes a low above 0"),
     ],
 )
 def test_intervals_that_do_not_fit_are_refused(model, low, high, message):
@@ -113,3 +113,23 @@ def test_check_says_what_a_model_knows_of_its_probabilities():
     report = prudent.check(data.model)
     assert (report.counts, report.intervals) == (True, False)
     assert "--uncertainty 0.95" in str(report.table())
+
+
+TRIES = {"s": {"try": [(0.5, "s", 1), (0.3, "t", 0), (0.2, "g", 1)]}, "t": {"rest": [(0.5, "s", 0), (0.5, "g", 2)]}}
+
+
+def test_with_cycles_what_does_not_lead_on_may_lose_its_chance():
+    model = prudent.build("s", TRIES)
+    sure = prudent.Intervals([0.0, 0.0, 0.2, 0.5, 0.5], [0.8, 0.8, 1.0, 0.5, 0.5])
+    plan = prudent.solve(model, 1.0, uncertainty=sure)
+    # Always through t: 0.2 * 1 + 0.8 * (0.5 V + 0.5 * 2) = V; always back to s: 1 + 0.8 V = V, so V = 5.
+    assert plan.expected == pytest.approx(5)
+    below = prudent.solve(model, 1.0, uncertainty=prudent.Intervals(np.maximum(sure.low, 1e-9), sure.high))
+    assert plan.upper == pytest.approx(below.upper, rel=1e-6)
+
+
+@pytest.mark.parametrize("low", [[0, 0.1, 0, 0.5, 0], [0.1, 0, 0, 0.5, 0.5]])
+def test_sets_in_which_runs_need_not_end_are_refused(low):
+    model = prudent.build("s", TRIES)
+    with pytest.raises(prudent.PrudentError, match=r"state 's', action 'try': .* runs may never end"):
+        prudent.solve(model, 0.5, uncertainty=prudent.Intervals(low, np.ones(5)))

@@ -54,6 +54,24 @@ def test_where_nothing_is_uncertain_they_are_those_of_the_model(name):
         assert result.at_worst.cvar(alpha) == pytest.approx(result.cvar(alpha), rel=1e-8)
 
 
+@pytest.mark.parametrize("out", [1e-2, 1e-5, 1e-7])
+def test_free_cycles_that_are_hardly_ever_left_count_in_full(out):
+    ways = {
+        "a": {"x": [(1 - out, "b", 0), (out, "g", 1)]},
+        "b": {"y": [(1 - out, "a", 0), (out / 2, "g", 3), (out / 2, "g", 4)]},
+    }
+    model = prudent.build("a", ways)
+    p = model.probability
+    spare = 0.1 * np.minimum(p, out)
+    sets = prudent.Intervals(p - spare, p + spare)
+    plan = prudent.solve(model, 0.5, uncertainty=sets)
+    result = prudent.evaluate(model, plan.policy, uncertainty=sets)
+    # Nature leaves by b with a chance of 0.55 (less a little, since a comes first), to 4 rather than to 3.
+    worst = 3 + 0.55 * (0.55 / 1.045) / 0.5
+    assert result.cvar(0.5) <= result.at_worst.cvar(0.5) == pytest.approx(plan.cvar, rel=1e-8)
+    assert plan.cvar == pytest.approx(worst, rel=2 * out + 1e-6)
+
+
 def test_tables_and_policies_that_are_drawn():
     model = prudent.domains.figure_2()
     sets = intervals(model, 0.5)
