@@ -18,7 +18,7 @@ from prudent.engine.uncertain import uncertain
 from prudent.errors import PrudentError, whole_number
 from prudent.models.estimate import Estimate, counts_of
 from prudent.models.intervals import Intervals
-from prudent.models.rows import FloatArray
+from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.evaluate import evaluate, evaluate_budget
@@ -40,6 +40,9 @@ LEVELS = 200
 
 CHUNK = 25
 """Samples that a worker does at once."""
+
+NOISE = 3
+"""How many standard deviations of what chance explains are too few to matter."""
 
 STRESSING = "evaluating the plan on models drawn"
 
@@ -91,7 +94,7 @@ def stress(
     levels = np.linspace(own.values[0], own.quantile(0.999), LEVELS)
     draws = Draws(_bare(plan.policy), count, plan.alpha, seed, levels)
     drawn, found = _gathered(draws, n, executor, Limits.of(None, None))
-    matters = _matters(model, count, drawn, found[:, 0])
+    matters = _matters(model, count, plan.visits().played > 0, drawn, found[:, 0])
     cvar, var, expected = found[:, :3].T.copy()
     return Stress(model.name, plan.alpha, own.cvar(plan.alpha), cvar, var, expected, levels, found[:, 3:], matters)
 
@@ -171,8 +174,10 @@ def _same_structure(prepared: Prepared, other: Prepared) -> Prepared:
     return other
 
 
-def _matters(model: SSP, count: FloatArray, drawn: FloatArray, cvar: FloatArray) -> tuple[Matter, ...]:
-    """Return the actions whose counts explain part of the variance of CVaR, most first."""
+def _matters(
+    model: SSP, count: FloatArray, played: BoolArray, drawn: FloatArray, cvar: FloatArray
+) -> tuple[Matter, ...]:
+    """Return the actions that are played whose counts explain part of the variance of CVaR, most first."""
     if not np.isfinite(cvar).all():  # of some, too much is unknown
         return ()
     spread = cvar - cvar.mean()
@@ -181,14 +186,14 @@ def _matters(model: SSP, count: FloatArray, drawn: FloatArray, cvar: FloatArray)
         return ()
     middle = float(np.subtract(*np.quantile(cvar, (QUANTILES[-1], QUANTILES[0]))))
     found = []
-    for a in np.flatnonzero(np.diff(model.outcome_start) > 1).tolist():
+    for a in np.flatnonzero(played & (np.diff(model.outcome_start) > 1)).tolist():
         here = slice(model.outcome_start[a], model.outcome_start[a + 1] - 1)  # the last follows from the others
         x = drawn[:, here] - drawn[:, here].mean(axis=0)
         fit, *_ = np.linalg.lstsq(x, spread, rcond=None)
         free, n = x.shape[1], len(cvar)
         explained = float(np.sum((x @ fit) ** 2)) / total
         share = 1 - (1 - explained) * (n - 1) / max(n - free - 1, 1)  # what chance would explain is left out
-        if share > 2 * (free / n) ** 0.5 / n**0.5 + 0.01:
+        if share > NOISE * (2 * free) ** 0.5 / n + 0.01:
             seen = float(count[model.outcome_start[a] : model.outcome_start[a + 1]].sum())
             share = min(share, 1.0)
             narrower = middle * (1 - (1 - share / 2) ** 0.5)

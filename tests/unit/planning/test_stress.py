@@ -49,6 +49,13 @@ def test_the_action_seen_seldom_matters_most():
     assert result.to_dict()["cvar"]["0.5"] == pytest.approx(np.median(result.cvar))
 
 
+def test_actions_that_the_plan_never_plays_do_not_matter():
+    other = [{"state": "m", "action": f"c{i}", "next_state": "g", "cost": c, "n": 2} for i in range(40) for c in (8, 9)]
+    data = prudent.from_episodes(LOG + other, count="n", initial="s")
+    result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=40)
+    assert {each.action for each in result.matters} <= {"a", "b"}
+
+
 def test_a_free_loop_is_drawn_too():
     rows = [
         {"state": "s", "action": "a", "next_state": "s", "cost": 0, "n": 5},
