@@ -15,7 +15,7 @@ import numpy_reference
 from awkward_models import OURS, rows_of
 from cases import Case, staged
 from page import page
-from simulated_worlds import CONFIDENCE, promises
+from simulated_worlds import CONFIDENCE, held_alone, promises
 from table import Row, Series
 from timing import Spread, interleaved
 from untuned_numba import solve_untuned
@@ -127,3 +127,7 @@ def test_robust_promises_hold_in_simulated_worlds(runs, worlds):
     promised, cvar, _, upper, robust_cvar, _ = promises(runs, worlds)
     assert (robust_cvar <= upper + 1e-9).mean() >= CONFIDENCE
     assert (cvar <= promised + 1e-9).mean() < CONFIDENCE  # the nominal plan's are broken
+
+
+def test_a_short_log_alone_does_not_hold_what_a_known_model_does():
+    assert 0.4 < held_alone(100, 10) < CONFIDENCE

@@ -11,10 +11,13 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import eliminate
-from prudent.kernels.nature import spread
+from prudent.kernels.nature import value_at, worst_at
+
+PASSES = 20
+"""How many passes of backups come before a block is solved exactly; more for a large one."""
 
 ROUNDS = 1000
-"""The most times that nature, or a lower bound's policy, chooses anew."""
+"""The most times that the policy, nature or a lower bound's policy chooses anew."""
 
 STILL = 1e-14
 """The relative change at which values stay."""
@@ -35,19 +38,9 @@ class Dense(NamedTuple):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def value_at(table, stride, base, slope, s, level):
-    """Return a state's value at a level, also where the budget is gone."""
-    return table[np.uint64(s * stride + level)] if level > 0 else base[s] - slope * level
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def worst_at(a, level, sets, order, table, stride, base, slope, paid, value, weight):
-    """Return the worst expectation of an action at a level, and the pivot; fill ``weight`` with nature's choice."""
-    begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-    for k in range(begin, end):
-        more = sets.paid[k] if paid else 0.0
-        value[k - begin] = value_at(table, stride, base, slope, sets.successor[k], level - sets.cost[k]) + more
-    return spread(begin, end, order, sets, a, value, weight)
+def passes(size):
+    """Return how many passes over a block take about as long as solving it exactly."""
+    return PASSES + size * size // 16
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -119,6 +119,22 @@ def spread(begin, end, order, sets, a, value, weight):
     return total, -1
 
 
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def value_at(table, stride, base, slope, s, level):
+    """Return a state's value at a level, also where the budget is gone."""
+    return table[np.uint64(s * stride + level)] if level > 0 else base[s] - slope * level
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def worst_at(a, level, sets, order, table, stride, base, slope, paid, value, weight):
+    """Return the worst expectation of an action at a level, and the pivot; fill ``weight`` with nature's choice."""
+    begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
+    for k in range(begin, end):
+        more = sets.paid[k] if paid else 0.0
+        value[k - begin] = value_at(table, stride, base, slope, sets.successor[k], level - sets.cost[k]) + more
+    return spread(begin, end, order, sets, a, value, weight)
+
+
 @njit(cache=True)
 def worst_means(sets, value, order, found, probability):
     """Fill in the worst expected cost of each action, given the values of the states, and nature's probabilities."""

@@ -12,7 +12,7 @@ from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.uncertain import Uncertain, with_spare
 from prudent.kernels.free_cycles import Dense
 from prudent.kernels.nature import Sets
-from prudent.kernels.robust import AHEAD, Scratch
+from prudent.kernels.robust_levels import AHEAD, Scratch
 from prudent.models.rows import IntArray, ranges
 
 __all__ = ["error_of", "largest_block", "new_scratch", "shared", "tile_of"]
@@ -53,7 +53,7 @@ def new_scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) 
     most_actions = int(np.diff(model.sets.action_start).max(initial=1))
     most_outcomes = int(np.diff(model.sets.outcome_start).max(initial=1))
     sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
-    return Scratch(*orders, *map(np.empty, sizes), _dense(model), width=tile)  # type: ignore[misc, arg-type]
+    return Scratch(*orders, *map(np.empty, sizes), dense=_dense(model), width=tile)  # type: ignore[misc, arg-type]
 
 
 def largest_block(model: Uncertain) -> int:

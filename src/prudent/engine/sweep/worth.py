@@ -7,7 +7,7 @@ import numpy as np
 from prudent.engine.sweep.robust_layout import error_of, new_scratch, tile_of
 from prudent.engine.uncertain import Uncertain
 from prudent.kernels.choices import Choices
-from prudent.kernels.robust import after_actions, follow, follow_backwards
+from prudent.kernels.robust_worth import after_actions, follow, follow_backwards
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Limits, go_on
 
