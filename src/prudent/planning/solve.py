@@ -106,8 +106,8 @@ def solve(
         Plan for a set of models: the least CVaR in the worst of them, the least worst-case mean second, where nature
         chooses from the set anew at every visit.  Intervals for the probabilities, a confidence such as 0.95 for a
         model with counts (:func:`from_episodes`), or ``"own"`` for a model with intervals of its own.  ``upper`` then
-        holds for every model in the set; ``cvar``, ``var`` and ``expected`` are for the worst of them, and
-        ``plan.nominal`` has the same numbers for the model itself.
+        holds for every model in the set; ``cvar`` and ``expected`` are for the worst of them, and ``plan.nominal`` is
+        for the model itself.
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional

@@ -56,8 +56,8 @@ STATUS_ROBUST = {
     **STATUS,
     "optimal": "the least worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the bounds on the least worst-case CVaR are as close as was asked for",
-    "gap_not_reached": "the upper bound holds for every model in the set; a plan with a lower one may exist, down to "
-    "the lower bound: ask for less",
+    "gap_not_reached": "the upper bound holds for every model in the set, but a plan with a lower one may exist, down to "
+    "the lower bound: ask for a larger gap (gap=, relative_gap=), or give narrower intervals",
 }
 """The same for a plan for a set of models."""
 
@@ -110,8 +110,9 @@ class Plan(Shown):
     estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
     ``expected_lower``; the returned one has the least if the status is ``optimal``.
 
-    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar``, ``var``
-    and ``expected`` are the policy's in the worst case, and ``nominal`` has the same numbers for the model itself.
+    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar`` and
+    ``expected`` are the policy's in the worst case, each in the worst model for it, ``var`` is the total cost that the
+    policy plans not to exceed, and ``nominal`` has all three for the model itself.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.

@@ -133,3 +133,12 @@ def test_sets_in_which_runs_need_not_end_are_refused(low):
     model = prudent.build("s", TRIES)
     with pytest.raises(prudent.PrudentError, match=r"state 's', action 'try': .* runs may never end"):
         prudent.solve(model, 0.5, uncertainty=prudent.Intervals(low, np.ones(5)))
+
+
+@pytest.mark.parametrize("times", [1e6, 1e12, 1e18, 1e300])
+def test_many_observations_leave_little_room(times):
+    row = {"state": "s", "action": "a", "next_state": "g"}
+    log = [{**row, "cost": 1, "n": 0.9 * times}, {**row, "cost": 5, "n": 0.1 * times}]
+    sets = prudent.from_episodes(log, count="n", initial="s").intervals(0.95)
+    assert 0 <= sets.width <= 4 / times**0.5
+    assert (sets.low <= [0.9, 0.1]).all() and (sets.high >= [0.9, 0.1]).all()
