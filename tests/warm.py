@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import prudent
+from threads_as_ranks import on_ranks
 
 LOOP = {
     "s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "t", 0)]},
@@ -32,6 +33,9 @@ def use(kind: str) -> None:
     prudent.chances(small, [5.0])
     prudent.curve(small)
     prudent.frontier(small, 0.2)
+    on_ranks(2, lambda comm: prudent.solve(small, 0.2, comm=comm))
+    prudent.runtime.ranks.common_memory = lambda *about: None  # as on several machines
+    on_ranks(2, lambda comm: prudent.solve(small, 0.2, comm=comm))
 
 
 if __name__ == "__main__":

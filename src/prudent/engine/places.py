@@ -7,7 +7,7 @@ states; they are solved one after the other.
 Rows are copied in the order of places, as compact as they can be: a sweep reads all of them once for each level.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from prudent.engine.prepared import Prepared, once
 from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
 from prudent.kernels.sweep import Places, Turns
 from prudent.kernels.team import new_counters
-from prudent.models.rows import IntArray, offsets
+from prudent.models.rows import BoolArray, IntArray, offsets
 from prudent.runtime.limits import threads_in_force
 from prudent.runtime.team import side_by_side
 
-__all__ = ["ENOUGH", "PART", "lanes_of", "places_of", "turns_of"]
+__all__ = ["ENOUGH", "PART", "Sections", "lanes_of", "places_of", "sections_of", "turns_among", "turns_of"]
 
 PART = 4096
 """Outcomes in a part: some 20 microseconds of one thread."""
@@ -47,8 +47,39 @@ def places_of(prepared: Prepared) -> tuple[Places, IntArray]:
     state = turns_of(prepared)[0].state
     place = np.empty(prepared.n_states, dtype=np.int32)
     place[state] = np.arange(prepared.n_states, dtype=np.int32)
-    rows, action = _rows(prepared, state, place)
-    return Places(state, place, rows[0], prepared.action_start[:-1][state], *rows[1:]), action
+    (action_start, *rows), action = _rows(prepared, state, place)
+    first = prepared.action_start[:-1][state]
+    return Places._make((state, place, action_start, first, *rows, state)), action
+
+
+class Sections(NamedTuple):
+    """The layers, each with two sections: its free cycles are the second."""
+
+    state: IntArray  # (n_states,)  the state at each place
+    start: IntArray  # (n_sections + 1,)  the first place of each
+    alone: BoolArray  # (n_sections,)  whether its states form free cycles
+    cycle: IntArray  # the blocks of the free arcs that are cycles, by place
+    cycle_start: IntArray  # the first place of each
+
+
+@once
+def sections_of(prepared: Prepared) -> Sections:
+    """Return the order of places, and the sections that follow each other on a level."""
+    block_start, block_state, block_of = prepared.free_blocks
+    size, depth = np.diff(block_start), prepared.free_depth
+    cyclic = bool((size > 1).any())
+    section = (2 * depth + (size > 1))[block_of] if cyclic else depth[block_of]
+    kind = np.int16 if section.max(initial=0) < 2**15 else np.int64
+    state = block_state if cyclic else _nearby(prepared)  # the states of a cycle stay together
+    state = state[np.argsort(section[state].astype(kind), kind="stable")]
+    numbers = np.unique(section)
+    start = np.searchsorted(section[state], [*numbers, numbers[-1] + 1])
+    alone = numbers % 2 == 1 if cyclic else np.zeros(len(numbers), dtype=bool)
+    blocks, place = np.flatnonzero(size > 1), np.empty(prepared.n_states, dtype=np.int64)
+    place[state] = np.arange(prepared.n_states)
+    first = place[block_state[block_start[blocks]]]
+    order = np.argsort(first)
+    return Sections(state, start, alone, blocks[order], first[order])
 
 
 @once
@@ -58,25 +89,16 @@ def turns_of(prepared: Prepared) -> tuple[Turns, int]:
     A move is free here if its successor is looked up on the same level: with costs between levels, all that cost less
     than one.
     """
-    block_start, block_state, block_of = prepared.free_blocks
-    size, depth = np.diff(block_start), prepared.free_depth
-    cyclic = bool((size > 1).any())
-    # A layer has two sections, its free cycles being the second.
-    section = (2 * depth + (size > 1))[block_of] if cyclic else depth[block_of]
-    kind = np.int16 if section.max(initial=0) < 2**15 else np.int64
-    state = block_state if cyclic else _nearby(prepared)  # the states of a cycle stay together
-    state = state[np.argsort(section[state].astype(kind), kind="stable")]
-    numbers = np.unique(section)
-    starts = np.searchsorted(section[state], [*numbers, numbers[-1] + 1])
-    alone = numbers % 2 == 1 if cyclic else np.zeros(len(numbers), dtype=bool)
-    work = offsets(np.diff(prepared.arc_start)[state])
-    part_start, needed = cut(starts, alone, work, PART)
-    blocks, place = np.flatnonzero(size > 1), np.empty(prepared.n_states, dtype=np.int64)
-    place[state] = np.arange(prepared.n_states)
-    first = place[block_state[block_start[blocks]]]
-    order = np.argsort(first)
-    cycle_start = np.searchsorted(first[order], part_start)
-    return Turns(state, part_start, needed, cycle_start, blocks[order]), int(depth.max(initial=0))
+    found = sections_of(prepared)
+    work = offsets(np.diff(prepared.arc_start)[found.state])
+    return turns_among(found, work), int(prepared.free_depth.max(initial=0))
+
+
+def turns_among(sections: Sections, work: IntArray) -> Turns:
+    """Cut sections into parts; ``work`` is the running total of outcomes by place."""
+    part_start, needed = cut(sections.start, sections.alone, work, PART)
+    cycle_start = np.searchsorted(sections.cycle_start, part_start)
+    return Turns(sections.state, part_start, needed, cycle_start, sections.cycle)
 
 
 def _nearby(prepared: Prepared) -> IntArray:

@@ -1,7 +1,8 @@
 """Where a long solve keeps its place: one sealed file, written whole or not at all.
 
 It names the solve it belongs to (model, alpha, method, step); another solve refuses it and never overwrites it.  It
-holds the sweep under way, and what finished sweeps of the same solve found.
+holds the sweep under way, and what finished sweeps of the same solve found.  Another number of ranks may go on from
+it, and says so.
 """
 
 import tempfile
@@ -14,6 +15,7 @@ from prudent.errors import Defect, PrudentError
 from prudent.io.sealed import seal, unseal
 from prudent.runtime.atomic_files import read_bytes, refusing, write_bytes
 from prudent.runtime.limits import Arrays
+from prudent.runtime.progress import announce
 
 __all__ = ["Checkpoint"]
 
@@ -27,11 +29,11 @@ EVERY = 20.0
 class Checkpoint:
     """Keeps the place of a solve in a file; see :class:`prudent.runtime.limits.Keeper`."""
 
-    def __init__(self, path: str | PathLike[str], solve: dict[str, Any]) -> None:
+    def __init__(self, path: str | PathLike[str], solve: dict[str, Any], ranks: int = 1) -> None:
         if not isinstance(path, str | PathLike) or "\0" in str(path):
             raise PrudentError(f"checkpoint is {path!r}; it must be the path of a file")
         self.path = Path(path)
-        self._solve = {"version": VERSION, **solve}
+        self._solve, self._ranks = {"version": VERSION, **solve}, ranks
         self._next = time.monotonic() + EVERY
         self._sweeps: dict[str, Arrays] = {}
         self._finished: list[str] = []
@@ -48,12 +50,14 @@ class Checkpoint:
         if found is None:
             raise PrudentError(f"{self.path}: {DAMAGED}")
         content, tensors = found
-        keys, finished = content.pop("sweeps", None), content.pop("finished", None)
+        keys, finished, ranks = content.pop("sweeps", None), content.pop("finished", None), content.pop("ranks", 1)
         names = [*keys, *finished] if isinstance(keys, list) and isinstance(finished, list) else [0]
         if content != self._solve or not all(isinstance(name, str) for name in names):
             raise PrudentError(
                 f"{self.path}: belongs to another solve; give the same model and options, or name another file"
             )
+        if ranks != self._ranks:
+            announce(f"{self.path} was kept by {ranks} ranks; {self._ranks} go on from it")
         self._sweeps, self._finished = {key: {} for key in keys}, finished
         for name, tensor in tensors.items():
             number, _, part = name.partition(".")
@@ -75,7 +79,7 @@ class Checkpoint:
         tensors = {f"{i}.{part}": array for i, kept in enumerate(self._sweeps.values()) for part, array in kept.items()}
         if final:
             self._finished.append(key)
-        about = {"sweeps": list(self._sweeps), "finished": self._finished}
+        about = {"sweeps": list(self._sweeps), "finished": self._finished, "ranks": self._ranks}
         write_bytes(self.path, seal(KIND, {**self._solve, **about}, tensors))
         if not final:
             self._sweeps = finished  # the arrays of a sweep under way go on changing

@@ -353,6 +353,29 @@ def range_of_ratios(counters, above, below, least, most):
         least[share], most[share] = low, high
 
 
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def added(a, b, up):
+    """Return a sum rounded up or down; exact where it is a float.  Its remainder is Knuth's."""
+    total = a + b
+    part = total - a
+    lack = (a - (total - part)) + (b - part)
+    if up:
+        return np.nextafter(total, np.inf) if lack > 0.0 else total
+    return np.nextafter(total, -np.inf) if lack < 0.0 else total
+
+
+@njit(cache=True, nogil=True)
+def enclose(counters, high, low, above, below, lower, upper):
+    """Fill in bounds, not below 0, of values ``high + low`` that are up to ``above`` too high or ``below`` too low."""
+    while True:
+        first = draw(counters) * SHARE
+        if first >= len(high):
+            return
+        for s in range(first, min(first + SHARE, len(high))):
+            lower[s] = max(added(high[s], added(low[s], -above[s], False), False), 0.0)
+            upper[s] = added(high[s], added(low[s], below[s], True), True)
+
+
 @njit(cache=True, nogil=True)
 def variance_costs(counters, action_start, outcome_start, probability, successor, cost, unit, choice, value, k):
     """Fill in the costs of the chosen actions whose totals are variances: the mean square of what a value turns out by.

@@ -96,6 +96,7 @@ class Places(NamedTuple):
     probability: np.ndarray  # (n_outcomes,)
     successor: np.ndarray  # (n_outcomes,)  a place
     cost: np.ndarray  # (n_outcomes,)
+    column: np.ndarray  # (n_states,)  where the actions of each place are in a row of the policy: at its state
 
 
 class Known(NamedTuple):
@@ -103,7 +104,7 @@ class Known(NamedTuple):
 
     mean_cost: np.ndarray  # (n_actions,)  by place
     worst: np.ndarray  # (n_states,)  by place: the budget from which U is 0
-    default: np.ndarray  # (n_states,)  the number of an action within its state, where no value decides
+    default: np.ndarray  # (n_states,)  by place: the number of an action within its state, where no value decides
 
 
 class Free(NamedTuple):
@@ -138,8 +139,8 @@ def sweep(turns, places, known, free, terms, tie, aims, first, last, values, cho
 
     The values of ``start``, a place, go to ``found``: rows for U, its lower bound and M, a column for each budget.
     """
-    state, part_start, needed, cycle_start, cycle = turns
-    n_parts, n = len(needed), len(state)
+    _, part_start, needed, cycle_start, cycle = turns
+    n_parts, n = len(needed), len(places.state)
     table, window, fields = values
     while True:
         number = draw(counters)
@@ -170,12 +171,12 @@ def sweep(turns, places, known, free, terms, tie, aims, first, last, values, cho
 def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, choice, scratch):
     """Settle both objectives at one level, at the places ``begin:end``, and choose actions."""
     action_start, outcome_start, first_action = places.action_start, places.outcome_start, places.action
-    probability, successor, cost, state = places.probability, places.successor, places.cost, places.state
+    probability, successor, cost, column = places.probability, places.successor, places.cost, places.column
     mean_cost, worst, default = known
     u, m, lost = scratch.excess, scratch.mean, scratch.lost[0]
     table, window, fields = values.table, values.window, np.uint64(values.fields)
     accrual, slope = terms
-    n, line, one = np.uint64(len(state)), b % window, np.uint64(1)
+    n, line, one = np.uint64(len(places.state)), b % window, np.uint64(1)
     last = np.uint64(outcome_start[action_start[end]] - 1)
     for s in range(np.uint64(begin), np.uint64(end)):
         start, stop = np.uint64(action_start[s]), np.uint64(action_start[s + one])
@@ -204,7 +205,7 @@ def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, 
             table[i], table[i + one] = 0.0, 0.0
             continue
         # M decides over A*(s, b), the actions that attain U; where U is 0, whole numbers say which do.
-        limit, best, chosen, action = least * (1.0 + tie), np.inf, np.int64(default[state[s]]), first_action[s]
+        limit, best, chosen, action = least * (1.0 + tie), np.inf, np.int64(default[s]), first_action[s]
         for j in range(np.int64(stop - start)):
             if (action_worst[action + j] <= b if safe else u[j] <= limit) and m[j] < best:
                 best, chosen = m[j], np.int64(j)
@@ -213,7 +214,7 @@ def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, 
         elif u[chosen] > least > 0.0:
             lost = max(lost, u[chosen] / least - 1.0)
         table[i], table[i + one] = least, best
-        choice[state[s]] = chosen
+        choice[column[s]] = chosen
     scratch.lost[0] = lost
 
 
@@ -254,7 +255,7 @@ def following(places, arcs, cost, a, b, values, base, field, slope):
     """Return the sum of probability times value after the outcomes of an action that leave the level ``b``."""
     probability, successor, place = arcs.probability, arcs.successor, places.place
     table, window, fields = values
-    total, n = 0.0, len(place)
+    total, n = 0.0, len(places.state)
     for o in range(arcs.inner_stop[a], cost.outcome_start[a + 1]):
         rest, t = b - cost.cost[o], successor[o]
         if rest > 0:
@@ -309,14 +310,14 @@ def settle_block(places, free, terms, tie, aims, b, block, values, choice):
         write_level(places, arcs, begin, end, b, values, 1, row)
         for i in range(begin, end):
             s = arcs.block_state[i]
-            choice[s] = chosen[s] - arcs.action_start[s]
+            choice[places.column[places.place[s]]] = chosen[s] - arcs.action_start[s]
 
 
 @njit(cache=True, nogil=True)
 def read_level(places, arcs, begin, end, b, values, field, row):
     """Copy to ``row`` a field at level ``b`` of a block and of what it leads to at no cost."""
     table, window, fields = values
-    place, first = places.place, b % window * len(places.place)
+    place, first = places.place, b % window * len(places.state)
     for i in range(begin, end):
         s = arcs.block_state[i]
         row[s] = table[(first + place[s]) * fields + field]
@@ -330,7 +331,7 @@ def read_level(places, arcs, begin, end, b, values, field, row):
 def write_level(places, arcs, begin, end, b, values, field, row):
     """Copy the values of a block from ``row`` to a field at level ``b``."""
     table, window, fields = values
-    place, first = places.place, b % window * len(places.place)
+    place, first = places.place, b % window * len(places.state)
     for i in range(begin, end):
         table[(first + place[arcs.block_state[i]]) * fields + field] = row[arcs.block_state[i]]
 

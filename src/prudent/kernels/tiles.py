@@ -22,7 +22,7 @@ from numba import njit
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.stretches import FAST, LANES, add_up, begin_row, copy, fill, hand_on, whole
+from prudent.kernels.stretches import FAST, LANES, add_up, begin_row, copy, fill, hand_on, kept_place, whole
 from prudent.kernels.team import draw, finish, wait_for
 
 
@@ -346,3 +346,31 @@ def slide(table, width, by, kept):
     for start in range(0, len(table) - LANES, width):
         for i in range(start, start + kept):
             table[i] = table[i + by]
+
+
+@njit(cache=True, nogil=True)
+def put_back(part, first, delay, choice):
+    """Copy actions by level, from ``first`` on, and state to a table by budget and state."""
+    for i in range(len(part)):
+        for s in range(part.shape[1]):
+            if first + i > delay[s]:
+                choice[first + i - delay[s], s] = part[i, s]
+
+
+@njit(cache=True, nogil=True)
+def pass_on(before, ring, node, levels, end, message, pack):
+    """Copy the last ``levels`` of each of some nodes before ``end`` from what they hand on to a message, or back."""
+    at = 0
+    for i in range(len(node)):
+        t = end - levels[i]
+        while t < end:
+            if t < 0:  # there is no such level
+                at, t = at - t, 0
+                continue
+            place, side_by_side = kept_place(t, ring, node[i] * ring[1])
+            n = min(end - t, side_by_side)
+            if pack:
+                copy(message, at, n, before, place)
+            else:
+                copy(before, place, n, message, at)
+            at, t = at + n, t + n

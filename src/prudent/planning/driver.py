@@ -40,6 +40,7 @@ from prudent.planning.refine import (
 )
 from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, Stopped, in_force
+from prudent.runtime.ranks import Ranks
 
 __all__ = ["Job", "begin", "explored"]
 
@@ -290,6 +291,7 @@ def begin(
     time_limit: float | None = None,
     threads: int | None = None,
     device: str = "cpu",
+    ranks: Ranks | None = None,
     checkpoint: str | PathLike[str] | None = None,
     said: object = None,
 ) -> Job:
@@ -299,10 +301,10 @@ def begin(
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
-    limits, keeper = Limits.of(memory, time_limit, None, threads, device), None
+    limits, keeper = Limits.of(memory, time_limit, None, threads, device, ranks), None
     if checkpoint is not None:
         about = {"model": model.fingerprint, "alpha": alpha, "method": repr(said), "step": step}
-        keeper = Checkpoint(checkpoint, about)
+        keeper = Checkpoint(checkpoint, about, 1 if ranks is None else ranks.size)
     return Job(model, alpha, step, target or Target(), replace(limits, keeper=keeper), keeper)
 
 

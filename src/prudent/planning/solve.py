@@ -6,10 +6,11 @@
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.focus import Focus
+from prudent.engine.sweep.rank_service import follow
 from prudent.errors import PrudentError
 from prudent.methods.exact import exact
 from prudent.methods.objectives import Objective
@@ -28,7 +29,8 @@ from prudent.planning.robust import solve_robust
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
-from prudent.runtime.limits import in_force
+from prudent.runtime.limits import available_memory, in_force
+from prudent.runtime.ranks import Ranks, ranks_of
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
@@ -57,6 +59,7 @@ def solve(
     time_limit: float | None = None,
     threads: int | None = None,
     device: str = "cpu",
+    comm: Any = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Plan:
     """Find a plan for a model.
@@ -121,6 +124,10 @@ def solve(
         ``"gpu"`` sweeps, and finds expected and worst costs of models with cycles, on an NVIDIA GPU (extra ``gpu``).
         That pays for large models; :func:`prudent.check` says for which.  Sweeps over cycles at no cost, and bounds
         where costs are rounded, stay on the CPU.  Answers are as certain, and agree to about 12 digits.
+    comm : mpi4py communicator, optional
+        Such as ``MPI.COMM_WORLD``: its ranks, which all call ``solve``, share the sweeps (extra ``mpi``).  The plan is
+        rank 0's, the same to the last bit as without; on the others ``solve`` returns None.  What can be mended is
+        raised on all.  Against nature (``uncertainty``) rank 0 sweeps alone.
     checkpoint : path, optional
         A file in which a long solve keeps its place.  Called again with the same arguments after a kill or Ctrl-C,
         ``solve`` resumes from it and returns the same answer; once it is finished, the file is removed.
@@ -132,42 +139,51 @@ def solve(
     >>> plan.status, round(plan.cvar, 9), round(plan.expected, 9), plan.policy("s1")
     ('optimal', 10.0, 4.06, 'd')
     """
-    check_model(model)
-    alpha = check_alpha(alpha)
-    name, run = chosen(method)
-    target = Target(gap, relative_gap)
-    cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
-    intervals = intervals_of(model, uncertainty, device)
-    if intervals is not None and not (
-        name == "exact" and cap is None and objective is None and checkpoint is None and goal == "sure"
-    ):
-        raise PrudentError(
-            "uncertainty goes with the least CVaR under method exact; leave out other methods, limits on CVaR, "
-            "objectives, checkpoints and goal='likeliest'"
-        )
-    if objective is not None:
-        _check_objective(objective, name, limited=cap is not None)
-    if checkpoint is not None and (cap is not None or objective is not None):
-        raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
-    check_goal(goal, dead_end_cost)
-    job = begin(
-        model, alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
-        checkpoint=checkpoint, said=method if goal == "sure" else (method, goal, dead_end_cost),
-    )  # fmt: skip
-    if goal == "likeliest":
-        with in_force(job.limits):
-            model, chance = likeliest(model, dead_end_cost)
-        job = replace(job, model=model)
-    if objective is not None:
-        plan = solve_for(job, objective)
-    elif cap is not None:
-        plan = solve_within(job, cap)
-    elif intervals is not None:
-        plan = solve_robust(job, intervals, lambda: run_method(job, name, run))
-    else:
-        stage = run_method(job, name, run)
-        plan = plan_of(model, name, alpha, replace(stage, seconds=job.seconds), target, job.limits)
-    return plan if goal == "sure" else replace(plan, goal_probability=chance)
+
+    def work(ranks: Ranks | None) -> Plan:
+        check_model(model)
+        name, run = chosen(method)
+        target = Target(gap, relative_gap)
+        cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
+        intervals = intervals_of(model, uncertainty, device)
+        usual = name == "exact" and cap is None and objective is None and checkpoint is None and goal == "sure"
+        if intervals is not None and not usual:
+            raise PrudentError(
+                "uncertainty goes with the least CVaR under method exact; leave out other methods, limits on CVaR, "
+                "objectives, checkpoints and goal='likeliest'"
+            )
+        if objective is not None:
+            _check_objective(objective, name, limited=cap is not None)
+        if checkpoint is not None and (cap is not None or objective is not None):
+            raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
+        check_goal(goal, dead_end_cost)
+        job = begin(
+            model, check_alpha(alpha), target=target, step=step, memory=memory, time_limit=time_limit, threads=threads,
+            device=device, ranks=ranks, checkpoint=checkpoint,
+            said=method if goal == "sure" else (method, goal, dead_end_cost),
+        )  # fmt: skip
+        if goal == "likeliest":
+            with in_force(job.limits):
+                found, chance = likeliest(model, dead_end_cost)
+            job = replace(job, model=found)
+        if objective is not None:
+            plan = solve_for(job, objective)
+        elif cap is not None:
+            plan = solve_within(job, cap)
+        elif intervals is not None:
+            plan = solve_robust(job, intervals, lambda: run_method(job, name, run))
+        else:
+            stage = run_method(job, name, run)
+            plan = plan_of(job.model, name, job.alpha, replace(stage, seconds=job.seconds), target, job.limits)
+        return plan if goal == "sure" else replace(plan, goal_probability=chance)
+
+    ranks = ranks_of(comm, available_memory())
+    if ranks is None:
+        return work(None)
+    if ranks.rank == 0:
+        return ranks.lead(lambda: work(ranks))
+    follow(ranks, threads)
+    return cast(Plan, None)
 
 
 def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:

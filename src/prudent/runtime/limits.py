@@ -1,4 +1,4 @@
-"""Limits of a solve: memory, time, threads and the device; Ctrl-C; and the interface for checkpoints."""
+"""Limits of a solve: memory, time, threads, the device and ranks; Ctrl-C; and the interface for checkpoints."""
 
 import os
 import re
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.runtime.clock import now
 from prudent.runtime.gpu import Device, device_named
+from prudent.runtime.ranks import Ranks
 
 __all__ = [
     "Keeper",
@@ -30,6 +31,7 @@ __all__ = [
     "in_bytes",
     "in_force",
     "limits_in_force",
+    "own_cores",
     "room_on",
     "shown_bytes",
     "threads_in_force",
@@ -73,7 +75,7 @@ class Stopped(PrudentError):
 
 @dataclass
 class Limits:
-    """Memory, time, threads and the device that a solve may use.
+    """Memory, time, threads, the device and the ranks that a solve may use.
 
     Inside its context, Ctrl-C asks a solve to stop and return what it has; a second Ctrl-C interrupts it at once.
     """
@@ -81,8 +83,9 @@ class Limits:
     memory: int  # bytes
     time_limit: float | None = None  # seconds, compilation not counted
     keeper: Keeper | None = None
-    threads: int = 1
+    threads: int = 1  # beside what ranks share: they have threads of their own for that
     device: Device | None = None  # what to compute on; None: the CPU
+    ranks: Ranks | None = None  # the processes that share sweeps; None: this one alone
     interrupted: bool = False
     partial: bool = True  # whether a sweep that is stopped is of use; if not, it raises Stopped
     began: float = field(default_factory=now)
@@ -98,16 +101,25 @@ class Limits:
         keeper: Keeper | None = None,
         threads: int | None = None,
         device: str = "cpu",
+        ranks: Ranks | None = None,
     ) -> "Limits":
         """Return the limits from a user's arguments; the default memory is 0.8 of what is available now."""
+        if ranks is not None and device != "cpu":
+            raise PrudentError(f"device is {device!r}, and comm has several ranks; they sweep on CPUs: leave out one")
         if time_limit is not None:
             time_limit = as_number("time_limit", time_limit, "a number of seconds, above 0", lambda x: x > 0)
-        most = int(0.8 * available_memory()) if memory is None else in_bytes(memory)
+        available = available_memory() if ranks is None else ranks.memory
+        most = int(0.8 * available) if memory is None else in_bytes(memory)
+        if ranks is not None and ranks.near is not None:
+            most = min(most * ranks.size, ranks.near.room)  # what each may take, as they have it together
         if threads is None:
-            threads = cores()
+            threads = own_cores(ranks)
         elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
             raise PrudentError(f"threads is {threads!r}; it must be a whole number from 1 to 1024")
-        return cls(most, time_limit, keeper, int(threads), device_named(device))
+        if ranks is not None:  # while others wait for rank 0, it may use their cores, if it is not bound to its own
+            ranks.threads = int(threads)
+            threads = max(min(ranks.threads * ranks.here, cores()), ranks.threads)
+        return cls(most, time_limit, keeper, int(threads), device_named(device), ranks)
 
     @property
     def left(self) -> float:
@@ -216,6 +228,11 @@ def room_on(device: Device, need: int, what: str) -> None:
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def own_cores(ranks: Ranks | None) -> int:
+    """Return how many cores this process may use: its part of those that it is bound to, if other ranks are, too."""
+    return cores() if ranks is None else max(cores() // ranks.sharing, 1)
 
 
 def available_memory() -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prudent.kernels.team import new_counters
 from prudent.runtime.limits import threads_in_force
 
-__all__ = ["copy_together", "cut", "in_parts", "side_by_side"]
+__all__ = ["SHARE", "copy_together", "cut", "in_parts", "side_by_side"]
 
 GRAIN = 2**14
 """Items in a part: some ten microseconds of work."""

@@ -67,7 +67,7 @@ def test_what_cannot_be_asked_is_refused(model, options, told):
 
 def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path):
     begun = []
-    monkeypatch.setattr(driver, "Checkpoint", lambda path, about: begun.append(about) or Checkpoint(path, about))
+    monkeypatch.setattr(driver, "Checkpoint", lambda path, about, _: begun.append(about) or Checkpoint(path, about))
     for price in (5, 6):
         prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=price, checkpoint=tmp_path / "place")
     assert begun[0] != begun[1] and begun[0]["model"] == begun[1]["model"] == model.fingerprint

@@ -4,6 +4,8 @@ Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2
 130 after Ctrl-C, 1 otherwise.
 """
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,7 @@ from prudent.apps.cli.arguments import (
 from prudent.domains.registry import DOMAINS
 from prudent.errors import ModelError, PrudentError
 from prudent.methods.registry import METHODS, with_grid
+from prudent.runtime.launcher import launched, speaks
 from prudent.runtime.progress import announce_if_long
 
 if TYPE_CHECKING:
@@ -75,6 +78,8 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.version_option(prudent.__version__, prog_name="prudent")
 def main() -> None:
     """Take a verb."""
+    if not speaks():
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
 @main.command()
@@ -154,10 +159,12 @@ def solve(
       prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
       prudent solve betting-game --alpha 0.2 --objective exceed:90
       prudent solve learned.json --alpha 0.2 --uncertainty 0.95
+      mpiexec -n 4 prudent solve my-model.umb --alpha 0.05 --checkpoint place
     """
     from prudent.apps.cli.terminal import print_json, show
     from prudent.io.formats import check_plan_path
     from prudent.results.decisions import check_csv_path
+    from prudent.runtime.ranks import on_first
 
     if save is not None:
         check_plan_path(save)
@@ -166,7 +173,10 @@ def solve(
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
     asked |= {"method": with_grid(method, points), "objective": _objective(objective), "goal": goal}
-    plan = prudent.solve(make(), **asked)
+    comm = launched()
+    plan = prudent.solve(on_first(comm, make), comm=comm, **asked)
+    if not speaks():
+        return
     table = plan.decisions() if decisions or decisions_csv else None
     if save is not None:
         prudent.save(plan, save)

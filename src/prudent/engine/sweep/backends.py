@@ -7,12 +7,25 @@ from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.device_levels import DeviceLevelSweep
 from prudent.engine.sweep.device_tiles import DeviceTileSweep
 from prudent.engine.sweep.levels import LevelSweep
+from prudent.engine.sweep.rank_lanes import LaneLevelSweep, LaneTileSweep
+from prudent.engine.sweep.rank_levels import RankLevelSweep
+from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import Backend, Task
 from prudent.engine.sweep.tiles import TileSweep
 
 __all__ = ["BACKENDS", "backend_for"]
 
-BACKENDS: tuple[type[Backend], ...] = (BetweenSweep, DeviceTileSweep, DeviceLevelSweep, TileSweep, LevelSweep)
+BACKENDS: tuple[type[Backend], ...] = (
+    BetweenSweep,
+    DeviceTileSweep,
+    DeviceLevelSweep,
+    LaneTileSweep,
+    RankTileSweep,
+    TileSweep,
+    LaneLevelSweep,
+    RankLevelSweep,
+    LevelSweep,
+)
 
 
 def backend_for(task: Task, levels: float) -> type[Backend]:

@@ -52,14 +52,16 @@ def budget_sweep(
     value = (base.excess if aims.plan else base.low)[prepared.start]
     best = np.inf if alpha is None else _most_needed(prepared, base, worst, float(value), alpha, terms)
     threads = limits.threads if threads is None else threads
-    about = min(most, best), limits.device
+    about = min(most, best), limits.device, limits.ranks
     task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
-    if (need := sweep_bytes(prepared, sure, aims, keep)) > limits.memory:
+    ranks = limits.ranks
+    if (need := sweep_bytes(prepared, sure, aims, keep, ranks)) > limits.memory:
         more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
-    batch = max(threads * sweep.batch // sweep.outcomes(prepared), 1)
+    lanes = threads if ranks is None else ranks.threads * ranks.size
+    batch = max(lanes * sweep.batch // sweep.outcomes(prepared), 1)
     key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if limits.keeper is None else limits.keeper.load(key)
     if kept is not None:
@@ -80,10 +82,10 @@ def budget_sweep(
             pace = min(max(limits.left, SHORT / 40) / SHORT, 1.0)  # towards the end the clock is looked at more often
             wanted = max(sweep.done, sweep.first, FURTHER * sure - sweep.done)
             last = int(min(sweep.done + max(min(pace * batch, wanted), 1), end + 1))
-            while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep) > limits.memory:
+            while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep, ranks) > limits.memory:
                 last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop
-            if not stopped and sweep_bytes(prepared, last, aims, keep) > limits.memory:
+            if not stopped and sweep_bytes(prepared, last, aims, keep, ranks) > limits.memory:
                 stopped = "memory"
             if limits.keeper is not None and (stopped or limits.keeper.due()):
                 try:

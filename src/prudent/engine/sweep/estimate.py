@@ -15,12 +15,14 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
 from prudent.engine.sweep.device_tiles import TILE
+from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import AT_FIRST, BOTH, EXCESS, PLAN, TIE, Task
 from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
 from prudent.runtime.limits import device_in_force, shown_bytes, threads_in_force
+from prudent.runtime.ranks import Ranks
 
 __all__ = [
     "advised_device",
@@ -57,13 +59,25 @@ MORE, BEYOND = "allow more (memory=, --memory)", 10**14
 """The advice to allow more memory, and the bytes that no machine has."""
 
 
-def sweep_bytes(prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False) -> int:
-    """Return the memory that a sweep of so many levels takes, without the model's."""
+def sweep_bytes(
+    prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False, ranks: Ranks | None = None
+) -> int:
+    """Return the memory that a sweep of so many levels takes, without the model's.
+
+    If ranks share it: on one machine, for all of them together; on several, on rank 0, which has the actions of all in
+    the end.  With cycles, it has values of its own states and of states that these look at, at most one for each
+    outcome.
+    """
     values = max(backend.table_bytes(prepared, levels, aims, keep=keep) for backend in BACKENDS)
     kind = np.dtype(choice_type(prepared))
     pairs = prepared.n_states * (levels + 1) if aims.plan else 0
-    actions = pairs * kind.itemsize * (2 if pairs > AT_FIRST else 1)  # a long table may be copied as it grows
-    return values + actions + PER_LEVEL * (levels + 1)
+    copies = 2.0 if pairs > AT_FIRST else 1.0  # a long table may be copied as it grows
+    if ranks is not None and ranks.near is None and not keep:
+        copies = 1 + 1 / ranks.size  # its share, and the whole
+        if tiling_of(prepared) is None and not prepared.between:
+            whole = LevelSweep.table_bytes(prepared, levels, aims, keep=keep)
+            values = int(whole * min((1 + len(prepared.cost) / prepared.n_states) / ranks.size, 1))
+    return values + int(copies * pairs * kind.itemsize) + PER_LEVEL * (levels + 1)
 
 
 def solve_bytes(prepared: Prepared, levels: int) -> int:

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.engine.places import lanes_of
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
 from prudent.engine.sweep.task import Backend, Tables, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.sweep import Aims, Ends, Free, Known, Scratch, Values, sweep
+from prudent.kernels.sweep import Aims, Ends, Free, Known, Scratch, Turns, Values, Workspace, sweep
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
-from prudent.runtime.team import side_by_side
 
 __all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
 
@@ -56,21 +56,38 @@ class LevelSweep(Backend):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._open(level_layout(self.task.prepared), self.task.prepared.n_states)
+
+    def _open(self, layout: LevelLayout, columns: int) -> None:
+        """Begin with no budget, at the places of a layout; rows of the policy have so many columns."""
         task, prepared = self.task, self.task.prepared
-        self.layout = layout = level_layout(prepared)
+        self.layout = layout
         base, aims = task.base, task.aims
         self._close = aims.plan and bool(layout.error(np.array([min(task.levels, UNREACHED)]))[0] <= CLOSE)
         fields = [base.excess, base.mean] if aims.plan else []
         self.table = new_table(layout, *fields, *([] if self._close or not aims.bound else [base.low]))
-        self._choice = task.first_choice.flatten()
+        places = layout.places
+        first = task.first_choice[0][places.state]  # by place
+        self._columns, self._choice = columns, self._zeros(0, first.dtype)
+        self._lengthen_actions(1)
+        self._choice[places.column] = first[: len(places.column)]
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        self._free = Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace())
-        places = layout.places
-        self._known = Known(prepared.mean_cost[layout.action], task.worst.value[places.state], task.first_choice[0])
+        self._free = Free(arcs, costs_of(prepared, arcs), ends, base, self._workspace())
+        self._known = self._new_known()
         most = int(np.diff(prepared.action_start).max(initial=1))
-        self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(task.threads)]
+        self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(self._lanes)]
         self._sure = task.sure
+
+    def _workspace(self) -> Workspace:
+        """Return a workspace for solving free cycles."""
+        return self.task.workspace()
+
+    def _new_known(self) -> Known:
+        """Return what is known before the sweep."""
+        task, state = self.task, self.layout.places.state
+        about = task.prepared.mean_cost[self.layout.action], task.worst.value[state], task.first_choice[0][state]
+        return Known(*about)
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -120,27 +137,43 @@ class LevelSweep(Backend):
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
-        task, first, layout = self.task, self.done, self.layout
+        first = self.done
         self._widen(last)
         self._lengthen(last)
-        values = Values(self.table, len(self.table) // (task.prepared.n_states * self.fields), self.fields)
-        choice, counters = self._choice.reshape(-1, task.prepared.n_states), new_counters()
-        about = layout.turns, layout.places, self._known, self._free, task.terms, task.tie, task.aims
-        range_of = first, last, values, choice[first if task.aims.plan else 0 :], layout.start, self.found
-        lanes = layout.lanes(last - first, task.threads)
-        side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
-        if task.aims.bound and self._close:
-            error = layout.error(np.arange(first, last))
-            self.found[1, first:last] = self.found[0, first:last] * (self._sure * (1 - error))
+        self._settle(self.layout.turns, first, last)
+        self._bound(first, last)
         self.done = last
+
+    def _settle(self, turns: Turns, first: int, last: int) -> None:
+        """Settle some levels at the places of some turns."""
+        task, layout, places = self.task, self.layout, self.layout.places
+        values = Values(self.table, len(self.table) // (len(places.state) * self.fields), self.fields)
+        choice, counters = self._choice.reshape(-1, self._columns), self._zeros(new_counters().shape, np.int64)
+        about = turns, places, self._known, self._free, task.terms, task.tie, task.aims
+        range_of = first, last, values, choice[first if task.aims.plan else 0 :], layout.start, self.found
+        lanes = lanes_of(turns, len(places.cost) * (last - first), self._lanes)
+        self._side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
+
+    def _bound(self, first: int, last: int) -> None:
+        """Note the lower bound on U of the start on some levels, where it has no field of its own."""
+        if self.task.aims.bound and self._close:
+            error = self.layout.error(np.arange(first, last))
+            self.found[1, first:last] = self.found[0, first:last] * (self._sure * (1 - error))
 
     def _lengthen(self, last: int) -> None:
         """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
-        n = self.task.prepared.n_states
-        size = (min(self._furthest, last - 1) + 1) * n * self.fields
-        self.table = lengthened(self.table, size)
+        size = (min(self._furthest, last - 1) + 1) * len(self.layout.places.state) * self.fields
+        self.table = self._longer(self.table, size)
         if self.task.aims.plan:
-            self._choice.resize(last * n, refcheck=False)
+            self._lengthen_actions(last)
+
+    def _longer(self, table: FloatArray, size: int) -> FloatArray:
+        """Return a table of at least so many numbers."""
+        return lengthened(table, size)
+
+    def _lengthen_actions(self, last: int) -> None:
+        """Make room for the actions of the levels before ``last``."""
+        self._choice.resize(last * self._columns, refcheck=False)
 
     @property
     def _lost_each(self) -> float:
@@ -155,7 +188,8 @@ class LevelSweep(Backend):
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
-        return self._choice.reshape(-1, self.task.prepared.n_states)
+        rows = self.done if self.task.aims.plan else 1
+        return self._choice[: rows * self._columns].reshape(rows, self._columns)
 
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""

@@ -5,6 +5,7 @@ saved in a checkpoint and resumed from it.  A checkpoint that does not fit the t
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -21,6 +22,8 @@ from prudent.kernels.sweep import Aims, Base, Terms, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
+from prudent.runtime.ranks import Ranks
+from prudent.runtime.team import side_by_side
 
 __all__ = [
     "AT_FIRST",
@@ -72,6 +75,7 @@ class Task:
     tie: float = TIE
     levels: float = np.inf  # about how many levels will be swept at most
     device: Device | None = None  # what to sweep on; None: the CPU
+    ranks: Ranks | None = None  # the processes that share the sweep; None: this one alone
 
     @cached_property
     def first_choice(self) -> NDArray[Any]:
@@ -191,10 +195,25 @@ class Backend(ABC):
         """Bound on the relative increase of U, by level or for all, by choices among ties and rounding; else nan."""
         return np.nan
 
+    @property
+    def _lanes(self) -> int:
+        """How many threads may work on it."""
+        return self.task.threads
+
+    def _zeros(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+        """Return a table that all lanes see."""
+        return np.zeros(shape, dtype=dtype)
+
+    def _side_by_side(self, lanes: int, work: Callable[[int], None]) -> None:
+        """Do the work of some lanes."""
+        side_by_side(lanes, work)
+
     def _widen(self, last: int) -> None:
-        if last > self.found.shape[1]:
-            more = max(last - self.found.shape[1], self.found.shape[1])
-            self.found = np.concatenate([self.found, np.zeros((3, more))], axis=1)
+        known = self.found.shape[1]
+        if last > known:
+            wider = self._zeros((3, max(last, 2 * known)))
+            wider[:, :known] = self.found
+            self.found = wider
 
     def _check(self, kept: Arrays, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
         """Refuse arrays that cannot come from a sweep of this task."""

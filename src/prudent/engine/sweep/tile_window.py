@@ -5,6 +5,7 @@ is done, another node reuses the row.  From tile to tile, a node hands on only t
 the rows in use stay in the caches.  Otherwise every node has a row of its own, whose levels slide along.
 """
 
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
@@ -18,7 +19,7 @@ from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
-__all__ = ["STRIP", "Window", "handed_on", "new_scratch", "shape_of"]
+__all__ = ["STRIP", "Window", "handed_on", "new_scratch", "shape_of", "short_tile"]
 
 TABLES = 2**28
 """The most bytes of the tables, unless even the shortest tiles need more."""
@@ -65,6 +66,7 @@ class Window:
     plan: bool
     threads: int = 1
     levels: InitVar[float] = np.inf
+    zeros: Callable[..., NDArray[Any]] = np.zeros  # makes its arrays
     origin: int = field(default=0, init=False)  # the first level in the tables, where rows are not shared
     streams: int = field(init=False)  # tiles in work at the same time, at most
     tile: int = field(init=False)  # levels in a tile, at most
@@ -81,8 +83,8 @@ class Window:
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # the sweep may end early: begin narrow
             self.width = min(self._widest, 2 * self.tile)
         size = self.streams * tiling.rows * self.width + LANES
-        self.tables = [np.zeros(size if used else 1) for used in (True, self.plan)]
-        self.before = [np.zeros(LANES), np.zeros(LANES)]
+        self.tables = [self.zeros(size if used else 1) for used in (True, self.plan)]
+        self.before = [self.zeros(LANES), self.zeros(LANES)]
         self.strip = self.tile
         if tiling.shares_rows:
             team = -(-self.threads // self.streams)
@@ -102,13 +104,13 @@ class Window:
         tiling, levels = self.tiling, last - first
         tile = self._even(levels)
         n = -(-levels // tile)
-        self._reach(first, last, final=final and n == 1)
+        self.reach(first, last, final=final and n == 1)
         streams, strip = min(self.streams, n), min(self.strip, tile, levels)
         parts = tiling.parts(strip, -(-self.threads // streams))
         lanes = tiling.lanes(parts, levels, strip, self.threads)
         streams = min(streams, lanes)
-        found, size = np.empty((2, levels)), tiling.rows * self.width
-        about = size, new_counters(n), tiling.prepared.start, tiling.start_group
+        found, counters = self.zeros((2, levels)), self.zeros(new_counters(n).shape, np.int64)
+        about = tiling.rows * self.width, counters, tiling.prepared.start, tiling.start_group
         return Tiles(first, last, tile, strip, streams, *about, *found), parts, lanes
 
     def _even(self, levels: int) -> int:
@@ -116,12 +118,12 @@ class Window:
         n = -(-levels // (self.tile * self.streams)) * self.streams
         return min(max(-(-levels // (n * LANES)) * LANES, min(SHORT, self.tile)), self.tile)
 
-    def _reach(self, first: int, end: int, *, final: bool) -> None:
+    def reach(self, first: int, end: int, *, final: bool) -> None:
+        """Make room for the levels ``first:end``, unless ``final`` also for handing them on."""
         tiling = self.tiling
         if tiling.shares_rows:
             if not final and self.kept < min(tiling.back, end):  # so far, the place of a level is its number
-                self.kept = min(tiling.back, -(-end // self._block) * self._block)
-                self._lengthen(self._handed(self.kept), self._handed(min(tiling.back, self.most)))
+                self.hold(min(tiling.back, -(-end // self.block) * self.block))
             return
         if end - self.origin > self.width and self.width < self._widest:  # no level was dropped so far
             wider = self.width
@@ -135,20 +137,23 @@ class Window:
                 slide(table, self.width, by, first - self.origin - by)
             self.origin += by
 
-    def _lengthen(self, size: int, most: int) -> None:
-        """Make room for handing on more levels: at once for as many as may be needed, as what is not used is not taken.
+    def hold(self, levels: int) -> None:
+        """Make room for handing on so many levels.
 
-        Blocks of levels follow each other, so nothing is rearranged.
+        At once for as many as may be needed, as what is not used is not taken.  Blocks of levels follow each other, so
+        nothing is rearranged.
         """
+        self.kept = levels
+        size, most = self._handed(levels), self._handed(min(self.tiling.back, self.most))
         for i in range(2 if self.plan else 1):
             if size > len(self.before[i]):
-                longer = np.zeros(max(size, min(most, AT_ONCE)))
+                longer = self.zeros(max(size, min(most, AT_ONCE)))
                 longer[: len(self.before[i])] = self.before[i]
                 self.before[i] = longer
 
     def _widen(self, tables: list[FloatArray], rows: int, width: int, wider: int) -> None:
         for i in range(2 if self.plan else 1):
-            longer = np.zeros(rows * wider + LANES)
+            longer = self.zeros(rows * wider + LANES)
             longer[:-LANES].reshape(rows, wider)[:, :width] = tables[i][: rows * width].reshape(rows, width)
             tables[i] = longer
 
@@ -157,7 +162,7 @@ class Window:
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
         front = self.tiling.back if self.tiling.shares_rows else -1
         (excess, mean), (excess_before, mean_before), n = self.tables, self.before, choice.shape[1]
-        handing = self.tiling.looked_back, self.kept, self._block, final, excess_before, mean_before
+        handing = self.tiling.looked_back, self.kept, self.block, final, excess_before, mean_before
         return Values(row, excess, mean, front, *handing, choice.reshape(-1), np.arange(n), n)
 
     def scratch(self) -> Scratch:
@@ -178,7 +183,8 @@ class Window:
         return handed_on(self.tiling, kept) + LANES
 
     @property
-    def _block(self) -> int:
+    def block(self) -> int:
+        """How many of the levels that a node hands on lie side by side."""
         return block_of(self.tiling)
 
     def resume(self, saved: list[FloatArray], origin: int) -> None:
@@ -239,20 +245,26 @@ def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) ->
 
     Several are in work where they hand on few levels, so that each thread reads only what it has itself settled.
     """
-    fits, levels = TABLES // (16 * tiling.rows) - tiling.back, int(min(levels, most)) + 1
+    fits = TABLES // (16 * tiling.rows) - tiling.back
     if not tiling.shares_rows:
         tile = min(tiling.tile, max(fits // 2, SHORTEST), most + 1)
         return 1, tile, apart(min(tiling.back + max(2 * tile, tiling.back // 2), most + 1) + 1)
-    tile = min(tiling.tile, max(fits, SHORTEST), most + 1)
-    near = min(max(NEAR // (16 * tiling.rows) - tiling.back, SHORT), tile)
-    turns = -(-levels // (threads * near))  # tiles of each thread
-    short = min(max(-(-levels // (turns * threads * LANES)) * LANES, SHORT), near)
-    streams = min(threads, -(-levels // short))
+    tile, short = min(tiling.tile, max(fits, SHORTEST), most + 1), short_tile(tiling, most, threads, levels)
+    streams = min(threads, -(-(int(min(levels, most)) + 1) // short))
     room = 16 * tiling.rows * streams * (short + tiling.back)
     late, little = BEHIND * streams > tiling.n_layers, tiling.back <= LITTLE * short
     if streams == 1 or late or not little or room > TABLES:
         return 1, tile, apart(tiling.back + tile)
     return streams, short, apart(tiling.back + short)
+
+
+def short_tile(tiling: Tiling, most: int, turns: int, levels: float) -> int:
+    """Return the length of tiles of which so many in turn, or a multiple of it, have all levels."""
+    tile = min(tiling.tile, max(TABLES // (16 * tiling.rows) - tiling.back, SHORTEST), most + 1)
+    near = min(max(NEAR // (16 * tiling.rows) - tiling.back, SHORT), tile)
+    levels = int(min(levels, most)) + 1
+    each = -(-levels // (turns * near))  # tiles of each
+    return min(max(-(-levels // (each * turns * LANES)) * LANES, SHORT), near)
 
 
 def apart(width: int) -> int:

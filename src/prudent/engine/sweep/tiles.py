@@ -21,7 +21,6 @@ from prudent.kernels.stretches import NEVER, Free, Known, Tiles
 from prudent.kernels.sweep import Aims, Ends
 from prudent.kernels.tiles import settle
 from prudent.runtime.limits import Arrays, threads_in_force
-from prudent.runtime.team import side_by_side
 
 __all__ = ["TileSweep"]
 
@@ -84,18 +83,28 @@ class TileSweep(Backend):
         assert found is not None, "it serves only models that are laid out for it"
         self.tiling = found
         task, prepared = self.task, self.task.prepared
-        self._window = Window(self.tiling, task.most, task.aims.plan, task.threads, task.levels)
-        first = task.base.excess if task.aims.plan else task.base.low
-        self._known: Known = known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
+        self._window = self._new_window()
+        self._known = self._new_known()
         self._sure = task.sure
         # Memory that is not written to is not taken, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
-        self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
+        self._choice = self._zeros((rows, prepared.n_states), dtype=choice_type(prepared))
         self._choice[0] = task.first_choice[0]
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
         self._free = [Free(arcs, costs_of(prepared, arcs), ends, task.workspace())]  # for each thread
         self._scratch = [self._window.scratch()]  # for each thread
+
+    def _new_window(self) -> Window:
+        """Return the tables to begin with."""
+        task = self.task
+        return Window(self.tiling, task.most, task.aims.plan, self._lanes, task.levels, self._zeros)
+
+    def _new_known(self) -> Known:
+        """Return what is known before the sweep."""
+        task = self.task
+        first = task.base.excess if task.aims.plan else task.base.low
+        return known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
 
     @property
     def _lost_each(self) -> float:
@@ -132,7 +141,7 @@ class TileSweep(Backend):
         def work(lane: int) -> None:
             settle(*about, self._free[lane], parts, self._scratch[lane], lane)
 
-        side_by_side(lanes, work)
+        self._side_by_side(lanes, work)
         self._note(tiles)
 
     def _make_room(self, lanes: int) -> None:
@@ -141,7 +150,8 @@ class TileSweep(Backend):
             self._scratch.append(self._window.scratch())
             free = self._free[0]  # its workspace has places for each group, but one row and one matrix
             own = free.workspace._replace(row=np.empty_like(free.workspace.row))
-            self._free.append(free._replace(arcs=free_arcs(self.task.prepared), workspace=own))
+            arcs = free.arcs._replace(dense=np.empty_like(free.arcs.dense), work=np.empty_like(free.arcs.work))
+            self._free.append(free._replace(arcs=arcs, workspace=own))
 
     def _note(self, tiles: Tiles) -> None:
         """Record the values of the start that tiles have found."""
@@ -155,7 +165,7 @@ class TileSweep(Backend):
     def _lengthen(self, last: int) -> None:
         levels, n = self._choice.shape
         if self.task.aims.plan and last > levels:
-            longer = np.zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
+            longer = self._zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
             longer[:levels] = self._choice
             self._choice = longer
 

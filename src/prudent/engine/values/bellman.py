@@ -19,6 +19,7 @@ __all__ = [
     "UNIT",
     "actions_of",
     "all_arcs",
+    "bare_free_arcs",
     "block_rounding",
     "costs_of",
     "evaluate_policy",
@@ -47,7 +48,7 @@ def all_arcs(prepared: Prepared) -> Arcs:
 
 def free_arcs(prepared: Prepared) -> Arcs:
     """Return the arcs of free outcomes, which stay on one level of the budget, with a workspace."""
-    return _with_workspace(_free(prepared), LARGEST_FREE)
+    return _with_workspace(bare_free_arcs(prepared), LARGEST_FREE)
 
 
 @once
@@ -61,7 +62,8 @@ def _all(prepared: Prepared) -> Arcs:
 
 
 @once
-def _free(prepared: Prepared) -> Arcs:
+def bare_free_arcs(prepared: Prepared) -> Arcs:
+    """Return the same without a workspace."""
     size = int(np.diff(prepared.free_blocks[0]).max())
     if size > LARGEST_FREE:
         raise TooLarge(

@@ -75,6 +75,7 @@ from prudent.kernels.blocks import (
     Arcs,
     action_gaps,
     claim_factors,
+    enclose,
     improved,
     range_of_ratios,
     take_better,
@@ -204,7 +205,7 @@ def _backwards(prepared: Prepared) -> Expected:
     actions = actions_of(prepared, prepared.mean_cost)
     in_parts(solve_backwards, len(prepared.cost), parts_of(prepared), actions, choice, table, most=prepared.order.width)
     high, low, above, below = table.T.copy()
-    lower, upper = np.maximum(_plus(high, low, -above, up=False), 0.0), _plus(high, low, below, up=True)
+    lower, upper = _bounds(high, low, above, below)
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
 
 
@@ -280,10 +281,7 @@ class _Equations:
         lower, upper = np.zeros(prepared.n_states), np.where(self.acting, np.inf, 0.0)
         if factor < np.inf:
             error = factor * total * (1 + CLOSE)
-            lower, upper = (
-                np.maximum(_plus(refined.high, refined.low, -error, up=False), 0.0),
-                _plus(refined.high, refined.low, error, up=True),
-            )
+            lower, upper = _bounds(refined.high, refined.low, error, error)
         return self._expected(refined, lower, upper, choice)
 
     def _expected(self, refined: "_Refined", lower: FloatArray, upper: FloatArray, choice: IntArray) -> Expected:
@@ -347,7 +345,7 @@ class _Equations:
             own = 8 * MARGIN / self.unit * total.error + LEAST * refined.high[self.prepared.action_state]
             total = self._largest(error + own, choice)
             factor = self._factor(refined, choice, total.high, total.low)
-        return _added(total.high, total.low, up=True) if factor < np.inf else total.high, factor
+        return _rounded_up(total.high, total.low) if factor < np.inf else total.high, factor
 
     def _largest(self, k: FloatArray, choice: IntArray) -> _Refined:
         largest = choice.copy()
@@ -379,13 +377,14 @@ def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     return total, (a - (total - part)) + (b - part)
 
 
-def _added(a: FloatArray, b: FloatArray, *, up: bool) -> FloatArray:
-    """Return sums rounded up or down; exact where the sum is a float."""
+def _rounded_up(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return sums rounded up; exact where the sum is a float."""
     total, lack = _two_sum(a, b)
-    wrong = lack > 0 if up else lack < 0
-    return np.where(wrong, np.nextafter(total, np.inf if up else -np.inf), total)
+    return np.where(lack > 0, np.nextafter(total, np.inf), total)
 
 
-def _plus(high: FloatArray, low: FloatArray, change: FloatArray, *, up: bool) -> FloatArray:
-    """Return values, sums of two floats, plus a change, as floats rounded up or down."""
-    return _added(high, _added(low, change, up=up), up=up)
+def _bounds(high: FloatArray, low: FloatArray, above: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds, as floats, of values, sums of two floats, that are too high or too low by so much at most."""
+    lower, upper = np.empty((2, len(high)))
+    in_parts(enclose, len(high), high, low, above, below, lower, upper)
+    return lower, upper

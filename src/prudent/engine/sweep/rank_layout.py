@@ -1,0 +1,145 @@
+"""The places of a model split among ranks, for sweeping level by level.
+
+Every section of the places is cut into ranges of about the same work, one for each rank.  A rank's layout has its own
+places first, then those of others that it looks at, its *rim*: their values come by messages.
+
+If all moves between ranks, but those to goals, cost at least ``c``, a level looks at levels of others ``c`` back or
+more.  So ranks settle ``c`` levels between two exchanges.  Where some such moves are free, they exchange values after
+every section of a level.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.engine.places import Sections, sections_of, turns_among
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.level_layout import LevelLayout, level_layout
+from prudent.kernels.sweep import Places, Turns
+from prudent.models.rows import IntArray, offsets
+from prudent.runtime.ranks import Ranks
+
+__all__ = ["Share", "Stretch", "share_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Places that a rank settles without asking others, and what it exchanges then; it numbers places by itself."""
+
+    turns: Turns | None  # None if there are none
+    out: dict[int, IntArray]  # by rank: the places that it looks at
+    into: dict[int, IntArray]  # by rank: its places that are looked at here
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """One rank's share of the places."""
+
+    layout: LevelLayout  # its own places, then its rim; a start elsewhere is -1
+    own: IntArray  # (n_own,)  its places, as the whole model numbers them
+    rim: IntArray  # (n_rim,)  those of others that it looks at, in their order
+    goals: IntArray  # the goals in its rim, by its own numbers: their values are 0, and nobody sends them
+    stretches: list[Stretch]  # settled one after the other
+    levels: int  # how many levels are settled between two exchanges
+
+    @property
+    def state(self) -> IntArray:
+        """The states at its own places."""
+        return self.layout.places.state[: len(self.own)]
+
+
+def share_of(prepared: Prepared, ranks: Ranks) -> Share:
+    """Return this rank's share; all ranks call it."""
+    whole, sections = level_layout(prepared), sections_of(prepared)
+    cuts = _cuts(whole.places, sections, ranks.size)
+    owner = np.empty(prepared.n_states, dtype=np.int64)
+    for section in cuts:
+        for rank in range(ranks.size):
+            owner[section[rank] : section[rank + 1]] = rank
+    ranges = [(int(section[ranks.rank]), int(section[ranks.rank + 1])) for section in cuts]
+    own = np.concatenate([np.arange(*each) for each in ranges])
+    places, action, rim = _local(whole, ranges, own, owner, ranks.rank)
+    work = places.outcome_start[places.action_start]
+    goal = np.diff(whole.places.action_start) == 0
+    foreign = places.cost[np.append(np.zeros(len(own), dtype=bool), ~goal[rim])[places.successor]]
+    levels = min(ranks.listed(int(foreign.min(initial=prepared.cost_range[1]))))
+    begins = offsets([end - begin for begin, end in ranges])
+    number = np.full(prepared.n_states, -1)
+    number[own] = np.arange(len(own))
+    at = number[sections.cycle_start]
+    inside = at >= 0
+    mine = Sections(places.state, begins, sections.alone, sections.cycle[inside], at[inside])
+    wanted = [rim[(owner[rim] == other) & ~goal[rim]] for other in range(ranks.size)]
+    given = ranks.swapped(wanted)
+    number[rim] = len(own) + np.arange(len(rim))
+    stretches = []
+    for first, last in [(0, len(begins) - 1)] if levels > 0 else [(i, i + 1) for i in range(len(begins) - 1)]:
+        used = np.flatnonzero(np.diff(begins[first : last + 1])) + first  # sections that have places here
+        part = mine._replace(start=np.append(begins[used], begins[last]), alone=mine.alone[used])
+        low, high = sections.start[first], sections.start[last]
+        out, into = (
+            {
+                other: number[some]
+                for other, each in enumerate(lists)
+                if len(some := each[(each >= low) & (each < high)])
+            }
+            for lists in (given, wanted)
+        )
+        stretches.append(Stretch(turns_among(part, work) if len(used) else None, out, into))
+    start = int(number[whole.start]) if owner[whole.start] == ranks.rank else -1
+    turns = stretches[0].turns or whole.turns
+    layout = replace(whole, turns=turns, places=places, action=action, start=start)
+    return Share(layout, own, rim, len(own) + np.flatnonzero(goal[rim]), stretches, max(levels, 1))
+
+
+def _cuts(places: Places, sections: Sections, size: int) -> list[IntArray]:
+    """Cut each section into a range for each rank, of about the same work; free cycles stay whole."""
+    work = places.outcome_start[places.action_start] + np.arange(len(places.state) + 1)
+    cuts = []
+    for begin, end, alone in zip(sections.start[:-1], sections.start[1:], sections.alone, strict=True):
+        aims = work[begin] + (work[end] - work[begin]) * np.arange(size + 1) // size
+        at = np.searchsorted(work, aims)
+        if alone:
+            starts = np.append(
+                sections.cycle_start[(sections.cycle_start >= begin) & (sections.cycle_start < end)], end
+            )
+            at = starts[np.searchsorted(starts, at)]
+        at[0], at[-1] = begin, end
+        cuts.append(at)
+    return cuts
+
+
+def _local(
+    whole: LevelLayout, ranges: list[tuple[int, int]], own: IntArray, owner: IntArray, rank: int
+) -> tuple[Places, IntArray, IntArray]:
+    """Return the rows of a rank's own places, their actions, and its rim."""
+    places = whole.places
+    actions = [(int(places.action_start[begin]), int(places.action_start[end])) for begin, end in ranges]
+    outcomes = [(int(places.outcome_start[begin]), int(places.outcome_start[end])) for begin, end in actions]
+    successor, probability, cost = (
+        np.concatenate([array[begin:end] for begin, end in outcomes])
+        for array in (places.successor, places.probability, places.cost)
+    )
+    action = np.concatenate([whole.action[begin:end] for begin, end in actions])
+    looked_at = np.zeros(len(places.state), dtype=bool)
+    looked_at[successor] = True
+    rim = np.flatnonzero(looked_at & (owner != rank))
+    number = np.full(len(places.state), -1, dtype=np.int32)
+    number[own] = np.arange(len(own))
+    number[rim] = len(own) + np.arange(len(rim))
+    both = np.concatenate([own, rim])
+    place = np.full(len(places.state), -1, dtype=np.int32)
+    place[places.state[both]] = np.arange(len(both))
+    counts = np.concatenate([np.diff(places.outcome_start)[begin:end] for begin, end in actions])
+    local = Places(
+        state=places.state[both],
+        place=place,
+        action_start=offsets(np.diff(places.action_start)[own]),
+        action=places.action[own],
+        outcome_start=offsets(counts),
+        probability=probability,
+        successor=number[successor],
+        cost=cost,
+        column=np.arange(len(own)),
+    )
+    return local, action, rim

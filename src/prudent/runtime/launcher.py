@@ -1,0 +1,34 @@
+"""Whether a launcher of MPI, such as ``mpiexec``, has started this process, and among how many others."""
+
+import os
+import signal
+from typing import Any
+
+from prudent.runtime.optional import needed
+
+__all__ = ["launched", "speaks"]
+
+LAUNCHERS = (
+    ("PMI_RANK", "PMI_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+)
+"""The variables in which launchers tell a process its number and how many there are: of MPICH and its kin, of Open MPI,
+of Slurm."""
+
+
+def launched() -> Any:
+    """Return the communicator of all processes if a launcher of MPI has started this one among others, else None.
+
+    Ctrl-C is then for rank 0 to hear: another rank that ended by itself would be waited for.
+    """
+    if not any(os.environ.get(size, "1") != "1" for number, size in LAUNCHERS if number in os.environ):
+        return None
+    if not speaks():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return needed("mpi4py.MPI", "mpi").COMM_WORLD
+
+
+def speaks() -> bool:
+    """Return whether this process is the one that prints: rank 0, or no rank at all."""
+    return next((os.environ[number] for number, _ in LAUNCHERS if number in os.environ), "0") == "0"

@@ -1,0 +1,211 @@
+"""Ranks: the processes of an MPI job.  Rank 0 decides; the others do their share of what it says.
+
+Nothing but a communicator's own methods is used, under the names that mpi4py gives them; in tests a stand-in has the
+same methods for threads.
+
+A rank that waits looks now and then instead of at all times, so that ranks may share cores.  An error that one rank
+alone has ends the whole job: the others would wait for it for ever.
+"""
+
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError
+from prudent.runtime.common_memory import common_memory, machine, wait_until
+
+__all__ = ["Ranks", "on_first", "ranks_of"]
+
+ORDER, DATA = 1, 2
+"""The tags of messages: what rank 0 says, and arrays."""
+
+ALIGNED = 64
+"""Arrays in one message begin at multiples of so many bytes."""
+
+PIECE = 2**28
+"""The most bytes of one message: some implementations count them in 32 bits."""
+
+METHODS = ("Dup", "Free", "Get_rank", "Get_size", "Isend", "Irecv", "Bcast", "isend", "recv", "Iprobe", "Abort")
+OBJECTS = ("bcast", "gather", "allgather", "alltoall")
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """The ranks of a communicator, as one of them sees them."""
+
+    def __init__(self, comm: Any, memory: int) -> None:
+        self._comm = comm.Dup()  # messages of ours meet none of the user's
+        self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
+        self._under_way: list[tuple[Any, Any]] = []  # requests, with what they send
+        self.known: list[object] = []  # models that all ranks have
+        self.messages, self.bytes = 0, 0  # sent from here
+        self.threads = 1  # of this rank, in what ranks share
+        bound_to = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        found = self._comm.allgather((machine(), bound_to, memory))
+        machines, cores = [each for each, *_ in found], [each[:2] for each in found]
+        self.here = machines.count(machines[self.rank])  # ranks on this machine
+        self.sharing = cores.count(cores[self.rank])  # those of them that are bound to the same cores
+        self.memory = min(memory // machines.count(each) for each, _, memory in found)  # bytes that each rank has
+        self.near = common_memory(self._comm, memory)  # what all ranks see; None if there are several machines
+
+    def tell(self, order: object) -> None:
+        """Say something short to all other ranks: rank 0 alone does."""
+        for other in range(1, self.size):
+            self._under_way.append((self._comm.isend(order, dest=other, tag=ORDER), order))
+
+    def hear(self) -> Any:
+        """Wait for what rank 0 says."""
+        wait_until(lambda: self._comm.Iprobe(source=0, tag=ORDER))
+        return self._comm.recv(source=0, tag=ORDER)
+
+    def told(self, what: Any = None) -> Any:
+        """Return what rank 0 gives here, on all ranks."""
+        return self._comm.bcast(what, root=0)
+
+    def gathered(self, mine: Any) -> list[Any] | None:
+        """Return what each rank gives, on rank 0."""
+        found: list[Any] | None = self._comm.gather(mine, root=0)
+        return found
+
+    def swapped(self, mine: list[Any]) -> list[Any]:
+        """Return what each rank gives to this one, given what this one gives to each."""
+        return list(self._comm.alltoall(mine))
+
+    def listed(self, mine: Any) -> list[Any]:
+        """Return what each rank gives, on all ranks."""
+        return list(self._comm.allgather(mine))
+
+    def shared(self, what: Any = None, copy: Callable[[NDArray[Any], NDArray[Any]], None] | None = None) -> Any:
+        """Return what rank 0 gives, on all ranks; on one machine they see the same arrays, which nobody may change.
+
+        Another way to copy arrays may be given.
+        """
+        buffers: list[pickle.PickleBuffer] = []
+        data = pickle.dumps(what, protocol=5, buffer_callback=buffers.append) if self.rank == 0 else b""
+        mine = [np.frombuffer(each.raw(), dtype=np.uint8) for each in buffers]
+        data, sizes = self.told((data, [len(each) for each in mine]))
+        begins = np.cumsum([0, *(-(-size // ALIGNED) * ALIGNED for size in sizes)]).tolist()
+        whole = (np.zeros if self.near is None else self.near.zeros)(begins[-1], np.uint8)
+        parts = [whole[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
+        for part, array in zip(parts, mine, strict=False):
+            np.copyto(part, array) if copy is None else copy(array, part)
+        if self.near is not None:
+            self.near.meet()
+        else:
+            for piece in _pieces(whole):
+                self._comm.Bcast(piece, root=0)
+        return what if self.rank == 0 else pickle.loads(data, buffers=parts)
+
+    def send(self, array: NDArray[Any], to: int) -> None:
+        """Begin to send an array, contiguous and not to be changed before :meth:`finish`."""
+        for piece in _pieces(array):
+            self._under_way.append((self._comm.Isend(piece, dest=to, tag=DATA), piece))
+            self.messages, self.bytes = self.messages + 1, self.bytes + piece.nbytes
+
+    def receive(self, array: NDArray[Any], source: int) -> None:
+        """Wait for an array that a rank sends; arrays of one rank come in the order in which it sent them."""
+        self._complete([self._comm.Irecv(piece, source=source, tag=DATA) for piece in _pieces(array)])
+
+    def exchange(self, out: dict[int, NDArray[Any]], into: dict[int, NDArray[Any]]) -> None:
+        """Send an array to each of some ranks, and wait for one from each of some."""
+        coming = [
+            self._comm.Irecv(piece, source=source, tag=DATA) for source in into for piece in _pieces(into[source])
+        ]
+        for to, array in out.items():
+            self.send(array, to)
+        self._complete(coming)
+        self.finish()
+
+    def finish(self) -> None:
+        """Wait until all that was sent has left."""
+        self._complete([request for request, _ in self._under_way])
+        self._under_way.clear()
+
+    def _complete(self, requests: list[Any]) -> None:
+        for request in requests:
+            wait_until(request.Test)
+
+    def close(self) -> None:
+        """Part: no more is said."""
+        self.finish()
+        self._comm.Free()
+
+    def lead(self, work: Callable[[], T]) -> T:
+        """Do work on rank 0 in which the others follow; what the user can mend, and Ctrl-C, is raised on all."""
+        error: BaseException | None = None
+        try:
+            found = work()
+        except (PrudentError, KeyboardInterrupt) as raised:
+            error = raised
+        except BaseException:
+            with self.at_once():
+                raise
+        with self.at_once():
+            self.tell(("end", error))
+            self.close()
+        if error is not None:
+            raise error
+        return found
+
+    def part(self, error: BaseException | None) -> None:
+        """End as rank 0 has said that it ends."""
+        self.close()
+        if error is not None:
+            raise error
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """Let an error inside, which the other ranks do not have, end the whole job."""
+        return _at_once(self._comm)
+
+
+def ranks_of(comm: Any, memory: int) -> Ranks | None:
+    """Return the ranks of a communicator, None if there is none or it has one rank alone.
+
+    All ranks call it, with the memory available on their machines.
+    """
+    if comm is None:
+        return None
+    if not all(callable(getattr(comm, name, None)) for name in (*METHODS, *OBJECTS)):
+        raise PrudentError(f"comm is {comm!r}; it must be a communicator of mpi4py, such as MPI.COMM_WORLD")
+    with _at_once(comm):
+        return Ranks(comm, memory) if comm.Get_size() > 1 else None
+
+
+def on_first(comm: Any, make: Callable[[], T]) -> T:
+    """Return what rank 0 makes, None on the others, which do not ask; what the user can mend is raised on all."""
+    ranks = ranks_of(comm, 0)
+    if ranks is None:
+        return make()
+    if ranks.rank == 0:
+        return ranks.lead(make)
+    _, error = ranks.hear()
+    ranks.part(error)
+    return cast(T, None)
+
+
+@contextmanager
+def _at_once(comm: Any) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        code = 130 if isinstance(error, KeyboardInterrupt) else 1
+        if code == 1:
+            traceback.print_exc(file=sys.__stderr__)
+        said = "stopped" if code == 130 else "had an error"
+        print(f"prudent: rank {comm.Get_rank()} {said}, which ends all ranks", file=sys.__stderr__, flush=True)
+        comm.Abort(code)
+        raise
+
+
+def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
+    """Return the bytes of a contiguous array in messages; an empty array is one message, too."""
+    flat = array.reshape(-1).view(np.uint8)
+    return [flat[first : first + PIECE] for first in range(0, max(len(flat), 1), PIECE)]
