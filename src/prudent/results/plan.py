@@ -56,8 +56,8 @@ STATUS_ROBUST = {
     **STATUS,
     "optimal": "the least worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the bounds on the least worst-case CVaR are as close as was asked for",
-    "gap_not_reached": "the upper bound holds for every model in the set, but a plan with a lower one may exist, down to "
-    "the lower bound: ask for a larger gap (gap=, relative_gap=), or give narrower intervals",
+    "gap_not_reached": "the upper bound holds for every model in the set, but a plan with a lower one may exist, down "
+    "to the lower bound: ask for a larger gap (gap=, relative_gap=), or give narrower intervals",
 }
 """The same for a plan for a set of models."""
 
