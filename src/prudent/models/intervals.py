@@ -117,7 +117,9 @@ def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> I
     low[k > 0] = beta.ppf(share, k[k > 0], (n - k + 1)[k > 0])
     high[k < n] = beta.isf(share, (k + 1)[k < n], (n - k)[k < n])
     most = np.sqrt(-np.log(share) / (2 * np.maximum(n, 1)))  # Hoeffding's, where counts are too large for a quantile
-    low, high = np.where(np.isnan(low), k / n - most, low), np.where(np.isnan(high), k / n + most, high)
+    share_seen = k / np.maximum(n, 1)
+    low = np.where(np.isnan(low), share_seen - most, low)
+    high = np.where(np.isnan(high), share_seen + most, high)
     alone = (size == 1)[row]
     low[alone] = high[alone] = 1.0
     return Intervals(np.minimum(low.clip(0), model.probability), np.maximum(high.clip(None, 1), model.probability))
