@@ -20,7 +20,7 @@ from prudent.errors import whole_number
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.episodes import SIMULATING, Episodes, OfFunction, OfTable, by_state, replayed, sent_with
-from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
+from prudent.policies.evaluate import PolicyOrPlan, policy_of, restricted
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.runs import KEPT, Path, Runs
 from prudent.policies.tally import Tally, joined
@@ -50,7 +50,7 @@ COUNTED = 2**16
 
 def simulate(
     model: SSP,
-    policy: Policy,
+    policy: PolicyOrPlan,
     *,
     episodes: int = 20_000,
     seed: int = 0,
@@ -66,8 +66,8 @@ def simulate(
     ----------
     model : SSP
         The problem.
-    policy : policy, mapping or callable
-        A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    policy : plan, policy, mapping or callable
+        A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
     episodes : int
         How many runs.  Of more than ten million, only a tally of their costs is kept, so any number takes little
         memory.
@@ -90,7 +90,7 @@ def simulate(
     >>> import prudent
     >>> model = prudent.domains.betting_game()
     >>> plan = prudent.solve(model, alpha=0.2)
-    >>> runs = prudent.simulate(model, plan.policy, episodes=20_000, seed=0)
+    >>> runs = prudent.simulate(model, plan, episodes=20_000, seed=0)
     >>> abs(runs.mean - plan.expected) <= 4 * runs.mean_se
     True
     """
@@ -102,7 +102,7 @@ def simulate(
         ("threads", 1 if threads is None else threads, 1),
     ):
         whole_number(name, value, least)
-    check_model_and_policy(model, policy)
+    policy = policy_of(model, policy)
     check_executor(executor)
     by = _Workers(executor, threads or cores(), Limits.of(None, time_limit))
     if isinstance(policy, BudgetPolicy):
