@@ -6,7 +6,7 @@ alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+
 the expected cost, ``alpha -> 0`` the worst case.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -216,6 +216,36 @@ class Distribution(Shown):
         [0.15, 0.1]
         """
         return np.asarray(np.clip(check_alpha(alpha) - self._above[1:], 0.0, self.probabilities))
+
+    def expect(self, function: Callable[[float], float]) -> float:
+        """Return the expected value of a function of the total cost.
+
+        Runs that are ``missing`` count at their mean cost, and where it is ``grouped`` so do runs whose costs round
+        alike: for a convex function, such as an excess, that is a lower bound.
+
+        Parameters
+        ----------
+        function : callable
+            It takes a cost and returns a number.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan)
+        >>> round(result.expect(lambda cost: max(cost - 9, 0)), 6), round(result.expect(lambda cost: cost**2), 6)
+        (0.1, 32.5)
+        """
+        if not callable(function):
+            raise PrudentError(f"function is {function!r}; it must be a function of a cost: lambda cost: cost**2")
+
+        def at(cost: float) -> float:
+            value = function(cost)
+            value = int(value) if isinstance(value, bool | np.bool_) else value  # an event, for its probability
+            return as_number(f"function({cost:g})", value, "a number", lambda x: not np.isnan(x))
+
+        found = float(self.probabilities @ np.array([at(cost) for cost in self.values.tolist()]))
+        return found + self.missing * at(self.missing_mean) if self.missing > 0 else found
 
     @property
     def _above(self) -> FloatArray:
