@@ -307,11 +307,11 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     from prudent.apps.cli.terminal import print_json, print_runs
 
     loaded = prudent.load_plan(plan, make())
-    runs = prudent.simulate(loaded.model, loaded.policy, **asked)
+    runs = prudent.simulate(loaded.model, loaded, **asked)
     if as_json:
-        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict(loaded.alpha)})
+        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict()})
     else:
-        print_runs(loaded, runs)
+        print_runs(runs)
 
 
 @main.command()
