@@ -106,7 +106,8 @@ def main() -> None:
 @click.option(
     "--objective",
     metavar="WHAT",
-    help="Plan for var, worst-case, exceed:BUDGET (cost more than that) or mean+cvar:WEIGHT instead of CVaR.",
+    help="Plan for var, worst-case, exceed:BUDGET (cost more than that), excess:BUDGET (how much more, on average) "
+    "or mean+cvar:WEIGHT instead of CVaR.",
 )
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
@@ -368,6 +369,8 @@ def _objective(text: str | None) -> "Objective | None":
     try:
         if name == "exceed":
             return prudent.Exceedance(float(number))
+        if name == "excess":
+            return prudent.Excess(float(number))
         if name == "mean+cvar":
             return prudent.MeanPlusCVaR(float(number))
     except ValueError as error:
@@ -375,7 +378,9 @@ def _objective(text: str | None) -> "Objective | None":
             raise
         raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
     if text not in ("var", "worst-case"):
-        raise PrudentError(f"--objective {text}: must be var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT")
+        raise PrudentError(
+            f"--objective {text}: must be var, worst-case, exceed:BUDGET, excess:BUDGET or mean+cvar:WEIGHT"
+        )
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
