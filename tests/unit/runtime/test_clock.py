@@ -16,9 +16,10 @@ from prudent.runtime import clock
 
 @pytest.fixture
 def later(monkeypatch):
-    """Move the clock of the machine on."""
-    real, ahead = time.perf_counter, [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: real() + ahead[0])
+    """Move the clocks of the machine on."""
+    ahead = [0.0]
+    for name in ("perf_counter", "monotonic"):
+        monkeypatch.setattr(time, name, lambda real=getattr(time, name): real() + ahead[0])
 
     def move(seconds: float) -> None:
         ahead[0] += seconds
