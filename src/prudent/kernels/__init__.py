@@ -14,7 +14,7 @@ from threading import Lock, Timer
 
 from numba.core.event import Event, Listener, register
 
-__all__ = ["Compiler", "compiler", "drop_stale"]
+__all__ = ["Compiler", "cache_folder", "compiler", "drop_stale"]
 
 PURPOSES = {
     "evaluation": "models with cycles",
@@ -41,6 +41,13 @@ def drop_stale(folder: Path) -> None:
 
 
 drop_stale(Path(__file__).parent)
+
+
+def cache_folder() -> str:
+    """Return the folder in which compiled kernels are kept."""
+    from prudent.kernels.team import draw
+
+    return str(draw.stats.cache_path)
 
 
 class Compiler(Listener):

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Timer
-from typing import Any
 
 __all__ = ["Progress", "announce", "announce_if_long"]
 

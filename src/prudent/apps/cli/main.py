@@ -347,6 +347,22 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
     ctx.exit(0 if report.ok else 2)
 
 
+@main.command("warm-up")
+def warm_up() -> None:
+    """Compile all kernels now, which else happens when they are first used; they are kept.
+
+    That takes a minute or two, once for each installation: in an image, or before a talk.
+
+    \b
+    Example:
+      prudent warm-up
+    """
+    from prudent.apps.warm_up import warm_up
+
+    done = warm_up()
+    click.echo(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
+
+
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
