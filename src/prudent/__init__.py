@@ -39,7 +39,9 @@ _HOME = {  # in the order of a first visit
     "Chances": "prudent.planning.chances",
     "study": "prudent.planning.study",
     "Study": "prudent.results.study",
+    "replan": "prudent.planning.replan",
     "Exceedance": "prudent.methods.objectives",
+    "Excess": "prudent.methods.objectives",
     "ValueAtRisk": "prudent.methods.objectives",
     "MeanPlusCVaR": "prudent.methods.objectives",
     "WorstCase": "prudent.methods.objectives",
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from prudent.methods.cvar_ev import CvarEV as CvarEV
     from prudent.methods.cvar_wc import CvarWC as CvarWC
     from prudent.methods.objectives import Exceedance as Exceedance
+    from prudent.methods.objectives import Excess as Excess
     from prudent.methods.objectives import MeanPlusCVaR as MeanPlusCVaR
     from prudent.methods.objectives import ValueAtRisk as ValueAtRisk
     from prudent.methods.objectives import WorstCase as WorstCase
@@ -96,6 +99,7 @@ if TYPE_CHECKING:
     from prudent.planning.curve import curve as curve
     from prudent.planning.frontier import Frontier as Frontier
     from prudent.planning.frontier import frontier as frontier
+    from prudent.planning.replan import replan as replan
     from prudent.planning.search import search as search
     from prudent.planning.solve import solve as solve
     from prudent.planning.stress import stress as stress

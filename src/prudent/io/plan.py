@@ -40,7 +40,7 @@ __all__ = ["content_of", "parse"]
 
 FORMAT, VERSION = "prudent-plan", 1
 DEVICES = ("cpu", "gpu")
-OBJECTIVES = ("exceedance", "var", "mean-plus-cvar", "worst-case")
+OBJECTIVES = ("exceedance", "excess", "var", "mean-plus-cvar", "worst-case")
 NUMBERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("alpha", "step", "expected_lower", "seconds"), ()),
     **dict.fromkeys(("cvar", "var", "expected"), ("inf", "-inf", "nan")),
@@ -208,7 +208,7 @@ def _policy(
     kind: type[BudgetPolicy], prepared: Prepared, tensors: Tensors, objective: list[Any] | None
 ) -> BudgetPolicy:
     """Return the policy; refuse one that plays unknown actions or may never reach a goal."""
-    counted = objective is not None and objective[0] in ("exceedance", "var")  # runs that exceed the budget
+    counted = objective is not None and objective[0] in ("exceedance", "excess", "var")  # runs that exceed the budget
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
         # With budget left no policy can go on for ever: free cycles were collapsed, and all other moves cost budget.

@@ -6,7 +6,6 @@ exploration for the smallest alpha finds all these w and the actions of every bu
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +24,7 @@ from prudent.planning.bounds import bracket
 from prudent.planning.driver import begin, explored
 from prudent.planning.plans import plan_of, stage_of
 from prudent.policies.chain import expected_steps
-from prudent.policies.distribution import GROUPED, check_alpha
+from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
@@ -177,8 +176,8 @@ class Curve(Shown):
         stage = stage_of(found.prepared, solution, alpha, 0.0)
         return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds), intervals=self.intervals)
 
-    def to_dict(self, alphas: Iterable[float] | None = None) -> dict[str, Any]:
-        """Return the points, or those at ``alphas``, as ``prudent curve --json`` prints them.
+    def to_dict(self, alpha: Alphas | None = None) -> dict[str, Any]:
+        """Return the points, or those at one ``alpha`` or several, as ``prudent curve --json`` prints them.
 
         A number is None where it is unknown or infinite.
 
@@ -186,29 +185,29 @@ class Curve(Shown):
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
-        >>> [point["cvar"] for point in curve.to_dict(alphas=[0.05, 0.02])["points"]]
+        >>> [point["cvar"] for point in curve.to_dict([0.05, 0.02])["points"]]
         [10.0, 10.0]
         """
         about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
-        points = [asdict(point) for point in self._asked(alphas)]
+        points = [asdict(point) for point in self._asked(alpha)]
         if self.intervals is None:
             points = [{name: value for name, value in point.items() if name != "nominal"} for point in points]
         return plain({**about, "device": self.device, "points": points})
 
-    def to_frame(self, alphas: Iterable[float] | None = None) -> DataFrame:
-        """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
+    def to_frame(self, alpha: Alphas | None = None) -> DataFrame:
+        """Return the points, or those at one ``alpha`` or several, as a data frame (extra ``frame``).
 
         Examples
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
-        >>> curve.to_frame(alphas=[0.05, 0.1, 1])[["alpha", "cvar", "var", "expected"]]
+        >>> curve.to_frame([0.05, 0.1, 1])[["alpha", "cvar", "var", "expected"]]
            alpha  cvar   var  expected
         0   0.05  10.0  10.0      4.06
         1   0.10  10.0   9.0      4.06
         2   1.00   1.9   0.0      1.90
         """
-        points = self._asked(alphas)
+        points = self._asked(alpha)
         names = ("alpha", "cvar", "var", "expected", "lower", "upper")
         columns = {name: np.array([getattr(point, name) for point in points], dtype=float) for name in names}
         if self.intervals is not None:
@@ -216,19 +215,19 @@ class Curve(Shown):
                 columns[f"nominal_{name}"] = np.array([getattr(point.nominal, name) for point in points], dtype=float)
         return frame(columns)
 
-    def table(self, alphas: Iterable[float] | None = None) -> Table:
-        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at ``alphas``.
+    def table(self, alpha: Alphas | None = None) -> Table:
+        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at one ``alpha`` or several.
 
         Examples
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
-        >>> table = curve.table(alphas=[0.1])
+        >>> table = curve.table(alpha=0.1)
         >>> table.head[:3], table.rows[0][:3]
         (('alpha', 'CVaR', 'VaR'), ('0.1', '10.000000', '9.000000'))
         """
-        points, notes = self._asked(alphas), [*self.notes]
-        if alphas is None and len(points) > SHOWN:
+        points, notes = self._asked(alpha), [*self.notes]
+        if alpha is None and len(points) > SHOWN:
             shown = [points[i] for i in np.linspace(0, len(points) - 1, SHOWN).astype(int)]
             left_out = len(points) - SHOWN
             notes.append(f"{left_out:,} of {len(points):,} points are left out, evenly; --json and to_frame() have all")
@@ -247,12 +246,8 @@ class Curve(Shown):
             ]
         return Table(title, tuple(rows), "l" + "r" * (len(head) - 1), head=head, notes=(bounds, *notes))
 
-    def _asked(self, alphas: Iterable[float] | None) -> tuple[CurvePoint, ...]:
-        if alphas is None:
-            return self.points
-        if not isinstance(alphas, Iterable):
-            raise PrudentError(f"alphas is {alphas!r}; it must be a sequence of numbers, such as [0.02, 0.1]")
-        return tuple(self.at(alpha) for alpha in alphas)
+    def _asked(self, alpha: Alphas | None) -> tuple[CurvePoint, ...]:
+        return self.points if alpha is None else tuple(map(self.at, alphas_of(alpha)))
 
     def _check(self, alpha: float) -> float:
         alpha = check_alpha(alpha)

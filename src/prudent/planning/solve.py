@@ -96,7 +96,7 @@ def solve(
     randomise : bool
         Within such a limit: allow a plan that draws one of two policies at the start of a run, seeded.  That attains
         the bound, up to rounded costs.
-    objective : Exceedance, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
+    objective : Exceedance, Excess, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
         What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
         alpha says at which level ``cvar`` and ``var`` are reported.
     goal : str
@@ -216,7 +216,7 @@ def _for_the_mean(job: Job) -> Prepared:
 def _check_objective(objective: Objective, method: str, *, limited: bool) -> None:
     if not isinstance(objective, Objective):
         call = "; call it" if isinstance(objective, type) else ""
-        kinds = "Exceedance(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
+        kinds = "Exceedance(budget), Excess(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
         raise PrudentError(f"objective is {objective!r}; it must be {kinds}{call}")
     if limited:
         raise PrudentError("objective excludes slack, absolute_slack and max_cvar; give one of them")

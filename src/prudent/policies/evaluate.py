@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from prudent.policies.function import Function, follow_function, refuse_stuck
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, in_force
 
-__all__ = ["Policy", "evaluate", "evaluate_budget", "restricted"]
+if TYPE_CHECKING:
+    from prudent.results.plan import Plan
+
+__all__ = ["Policy", "PolicyOrPlan", "evaluate", "evaluate_budget", "policy_of", "restricted"]
 
 TO_THE_END = 2**27
 """The most work, in states times levels, for the part of a distribution that is less likely than the tolerance."""
@@ -30,11 +33,12 @@ COARSER = 4
 """Each step tried for a table is so many times the one before."""
 
 Policy = BudgetPolicy | Mapping[Any, Hashable] | Function
+PolicyOrPlan: TypeAlias = "Policy | Plan"
 
 
 def evaluate(
     model: SSP,
-    policy: Policy,
+    policy: PolicyOrPlan,
     *,
     step: float | None = None,
     tolerance: float = MISSING,
@@ -49,8 +53,8 @@ def evaluate(
     ----------
     model : SSP
         The problem.
-    policy : policy, mapping or callable
-        A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    policy : plan, policy, mapping or callable
+        A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
     step : float, optional
         Round costs to multiples of this: runs whose costs round alike are taken together (``grouped``), and a function
         is asked at the mean of their true costs so far.  By default this is done only where costs have no common step,
@@ -77,8 +81,10 @@ def evaluate(
     >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
     >>> result.values.tolist(), result.probabilities.tolist()
     ([7.0, 10.0], [0.9, 0.1])
+    >>> prudent.evaluate(model, prudent.solve(model, alpha=0.1)).cvar(0.1)
+    10.0
     """
-    check_model_and_policy(model, policy)
+    policy = policy_of(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
     limits = Limits.of(memory, time_limit, device=device)
@@ -110,20 +116,24 @@ def _with_worst(result: Distribution, policy: BudgetPolicy, sets: Intervals | No
     return replace(result, at_worst=AtWorst([(share, Follower(part, sets, limits)) for share, part in policy.parts]))
 
 
-def check_model_and_policy(model: SSP, policy: Policy) -> None:
-    """Refuse what is not a model, what is not a policy, and a plan's policy for another model."""
+def policy_of(model: SSP, policy: PolicyOrPlan) -> Policy:
+    """Return a policy, or that of a plan; refuse what is not a model, what is neither, and one for another model."""
     check_model(model, "pass the model, then the policy")
-    if isinstance(policy, BudgetPolicy):
-        policy.check_model(model)
-    elif not isinstance(policy, Mapping) and not callable(policy):
+    if isinstance(policy, Mapping):
+        return policy
+    own: Any = policy if callable(policy) else getattr(policy, "policy", None)  # a plan has one
+    if isinstance(own, BudgetPolicy):
+        own.check_model(model)
+    elif not callable(policy):
         raise PrudentError(
-            f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function "
+            f"policy is a {type(policy).__name__}; pass a plan or its policy, a table {{state: action}} or a function "
             "(state, spent)"
         )
-    elif not isinstance(policy, Mapping) and not _takes_two(policy):
+    elif not _takes_two(own):
         raise PrudentError(
-            f"policy is a function of {signature(policy)}; it must take (state, spent), the state and the cost so far"
+            f"policy is a function of {signature(own)}; it must take (state, spent), the state and the cost so far"
         )
+    return cast(Policy, own)
 
 
 def _takes_two(function: Callable[..., object]) -> bool:

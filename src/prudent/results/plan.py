@@ -11,7 +11,7 @@ from prudent.methods.objectives import Achieved
 from prudent.methods.solution import UNKNOWN, Nominal
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
-from prudent.policies.distribution import Distribution
+from prudent.policies.distribution import Alphas, Distribution
 from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
@@ -329,8 +329,8 @@ class Plan(Shown):
         sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}
         return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
 
-    def table(self) -> Table:
-        """Return what ``prudent solve`` prints.
+    def table(self, alpha: Alphas | None = None) -> Table:
+        """Return what ``prudent solve`` prints; with one ``alpha`` or several, the plan's CVaR and VaR at each, too.
 
         Examples
         --------
@@ -338,6 +338,8 @@ class Plan(Shown):
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> plan.table().rows[0]
         ('CVaR', '10.000000', 'mean of the worst 0.1 of runs')
+        >>> plan.table(alpha=0.5).rows[-2]
+        ('CVaR', '7.120000', 'mean of the worst 0.5 of runs')
         """
         tail, begins = f"mean of the worst {self.alpha:g} of runs", "where that tail begins"
         if self._from_below:
@@ -355,6 +357,7 @@ class Plan(Shown):
         rows.append(("least worst case", number(self.worst_case), known))
         if self.goal_probability < 1:
             rows.insert(0, ("chance of a goal", small(self.goal_probability), "the greatest there is"))
+        rows += () if alpha is None else self._tails(alpha)
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
             rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))
@@ -375,6 +378,12 @@ class Plan(Shown):
             ("VaR", number(own.var), "in the model itself"),
             ("expected cost", number(own.expected), "in the model itself"),
         ]
+
+    def _tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
+        """Return rows for the tail at other alphas, which the plan does not aim at."""
+        how = ", of simulated runs" if math.isnan(self.own.var) else ""
+        how += "" if self.nominal is None else ", in the model itself"
+        return [(name, shown, f"{what}{how}") for name, shown, what in self.total_cost().tails(alpha)]
 
     def _mean_rows(self) -> list[tuple[str, str, str]]:
         """Return rows for the second objective."""

@@ -107,7 +107,8 @@ def main() -> None:
 @click.option(
     "--objective",
     metavar="WHAT",
-    help="Plan for var, worst-case, exceed:BUDGET (cost more than that) or mean+cvar:WEIGHT instead of CVaR.",
+    help="Plan for var, worst-case, exceed:BUDGET (cost more than that), excess:BUDGET (how much more, on average) "
+    "or mean+cvar:WEIGHT instead of CVaR.",
 )
 @UNCERTAINTY
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
@@ -314,11 +315,11 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     from prudent.apps.cli.terminal import print_json, print_runs
 
     loaded = prudent.load_plan(plan, make())
-    runs = prudent.simulate(loaded.model, loaded.policy, **asked)
+    runs = prudent.simulate(loaded.model, loaded, **asked)
     if as_json:
-        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict(loaded.alpha)})
+        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict()})
     else:
-        print_runs(loaded, runs)
+        print_runs(runs)
 
 
 @main.command()
@@ -353,6 +354,22 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
     ctx.exit(0 if report.ok else 2)
 
 
+@main.command("warm-up")
+def warm_up() -> None:
+    """Compile all kernels now, which else happens when they are first used; they are kept.
+
+    That takes a minute or two, once for each installation: in an image, or before a talk.
+
+    \b
+    Example:
+      prudent warm-up
+    """
+    from prudent.apps.warm_up import warm_up
+
+    done = warm_up()
+    click.echo(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
+
+
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -375,6 +392,8 @@ def _objective(text: str | None) -> "Objective | None":
     try:
         if name == "exceed":
             return prudent.Exceedance(float(number))
+        if name == "excess":
+            return prudent.Excess(float(number))
         if name == "mean+cvar":
             return prudent.MeanPlusCVaR(float(number))
     except ValueError as error:
@@ -382,7 +401,9 @@ def _objective(text: str | None) -> "Objective | None":
             raise
         raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
     if text not in ("var", "worst-case"):
-        raise PrudentError(f"--objective {text}: must be var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT")
+        raise PrudentError(
+            f"--objective {text}: must be var, worst-case, exceed:BUDGET, excess:BUDGET or mean+cvar:WEIGHT"
+        )
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
