@@ -25,7 +25,9 @@ def columns_of(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:
     for meaning, name in wanted.items():
         if name not in found:
             near = get_close_matches(name, found, n=1)
-            hint = f"; is it {near[0]!r}? Then say {meaning}={near[0]!r}" if near else f"; say {meaning}= which it is"
+            hint = f"; pass its name as {meaning}= (--column {meaning}=NAME)"
+            if near:
+                hint = f"; is it {near[0]!r}? Then pass {meaning}={near[0]!r} (--column {meaning}={near[0]})"
             has = ", ".join(map(repr, found)) or "none"
             raise PrudentError(f"there is no column {name!r}; its columns are {has}{hint}")
     columns = {meaning: found[name] for meaning, name in wanted.items()}
