@@ -51,13 +51,16 @@ bench-table: $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py $(QUICK) $(ONLY)
 
 # The table; then ten times the daily number of random models, drawn anew, everything marked slow, a model of a million
-# states, what slack buys on the paper's domains, how much a search meets, and what building a large model takes.
+# states, what slack buys on the paper's domains, how much a search meets, what building a large model takes, what sets
+# of models take on the paper's domains, and whether their promises hold.
 bench: bench-table
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
 	$(BIN)/python benchmarks/what_slack_buys.py
 	$(BIN)/python benchmarks/what_search_meets.py
 	$(BIN)/python benchmarks/what_building_takes.py
+	$(BIN)/python benchmarks/against_nature.py
+	$(BIN)/python benchmarks/simulated_worlds.py
 
 # What a GPU gains, likewise: a table, also in benchmarks/results-gpu.md; QUICK=--quick leaves out the largest model.
 bench-gpu:
@@ -65,7 +68,7 @@ bench-gpu:
 
 # Files nobody should trust: RUNS inputs for each format, with atheris, which finds what comes next by coverage.
 RUNS ?= 50000
-FORMATS ?= json json.gz umb plan checkpoint traffic props study pddl
+FORMATS ?= json json.gz umb plan checkpoint traffic props study pddl log
 fuzz: $(VENV)/.dev
 	@$(BIN)/python -c "import atheris" 2>/dev/null || { \
 	  echo "make fuzz needs atheris: $(BIN)/python -m pip install --editable '.[fuzz]'"; exit 1; }

@@ -26,6 +26,11 @@ def use(kind: str) -> None:
     for model in (small, large):
         plan = prudent.solve(model, 0.2, relative_gap=0.01)
         prudent.evaluate(model, plan.policy)
+    p = small.probability
+    sets = prudent.Intervals(0.9 * p, 0.9 * p + 0.1)
+    robust = prudent.solve(small, 0.2, uncertainty=sets)
+    prudent.evaluate(small, robust.policy, uncertainty=sets).to_dict(0.2)
+    robust.explain(small.state(int(small.initial_state[0])))
     prudent.simulate(small, prudent.solve(small, 0.2).policy, episodes=100)
     prudent.chances(small, [5.0])
     prudent.curve(small)

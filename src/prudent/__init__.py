@@ -21,6 +21,9 @@ _HOME = {  # in the order of a first visit
     "from_networkx": "prudent.io.networkx",
     "from_quantecon": "prudent.io.arrays",
     "from_storm": "prudent.io.storm.files",
+    "from_episodes": "prudent.io.episodes",
+    "Estimate": "prudent.models.estimate",
+    "Intervals": "prudent.models.intervals",
     "load": "prudent.io.formats",
     "save": "prudent.io.formats",
     "amend": "prudent.models.amend",
@@ -36,7 +39,9 @@ _HOME = {  # in the order of a first visit
     "Chances": "prudent.planning.chances",
     "study": "prudent.planning.study",
     "Study": "prudent.results.study",
+    "replan": "prudent.planning.replan",
     "Exceedance": "prudent.methods.objectives",
+    "Excess": "prudent.methods.objectives",
     "ValueAtRisk": "prudent.methods.objectives",
     "MeanPlusCVaR": "prudent.methods.objectives",
     "WorstCase": "prudent.methods.objectives",
@@ -47,6 +52,8 @@ _HOME = {  # in the order of a first visit
     "evaluate": "prudent.policies.evaluate",
     "Distribution": "prudent.policies.distribution",
     "simulate": "prudent.policies.simulate",
+    "stress": "prudent.planning.stress",
+    "Stress": "prudent.results.stress",
     "Runs": "prudent.policies.runs",
     "gymnasium_agent": "prudent.io.gymnasium.agents",
     "to_gymnasium": "prudent.io.gymnasium.play",
@@ -62,6 +69,7 @@ if TYPE_CHECKING:
     from prudent.errors import PrudentError as PrudentError
     from prudent.io.arrays import from_mdptoolbox as from_mdptoolbox
     from prudent.io.arrays import from_quantecon as from_quantecon
+    from prudent.io.episodes import from_episodes as from_episodes
     from prudent.io.formats import load as load
     from prudent.io.formats import load_plan as load_plan
     from prudent.io.formats import save as save
@@ -73,13 +81,16 @@ if TYPE_CHECKING:
     from prudent.methods.cvar_ev import CvarEV as CvarEV
     from prudent.methods.cvar_wc import CvarWC as CvarWC
     from prudent.methods.objectives import Exceedance as Exceedance
+    from prudent.methods.objectives import Excess as Excess
     from prudent.methods.objectives import MeanPlusCVaR as MeanPlusCVaR
     from prudent.methods.objectives import ValueAtRisk as ValueAtRisk
     from prudent.methods.objectives import WorstCase as WorstCase
     from prudent.models.amend import amend as amend
     from prudent.models.build import build as build
     from prudent.models.build import from_arrays as from_arrays
+    from prudent.models.estimate import Estimate as Estimate
     from prudent.models.events import from_events as from_events
+    from prudent.models.intervals import Intervals as Intervals
     from prudent.models.ssp import SSP as SSP
     from prudent.planning.chances import Chances as Chances
     from prudent.planning.chances import chances as chances
@@ -88,14 +99,17 @@ if TYPE_CHECKING:
     from prudent.planning.curve import curve as curve
     from prudent.planning.frontier import Frontier as Frontier
     from prudent.planning.frontier import frontier as frontier
+    from prudent.planning.replan import replan as replan
     from prudent.planning.search import search as search
     from prudent.planning.solve import solve as solve
+    from prudent.planning.stress import stress as stress
     from prudent.planning.study import study as study
     from prudent.policies.distribution import Distribution as Distribution
     from prudent.policies.evaluate import evaluate as evaluate
     from prudent.policies.runs import Runs as Runs
     from prudent.policies.simulate import simulate as simulate
     from prudent.results.plan import Plan as Plan
+    from prudent.results.stress import Stress as Stress
     from prudent.results.study import Study as Study
 else:  # computed, so that type checkers go by the imports above
     __all__ = [*_HOME, "__version__"]

@@ -36,8 +36,8 @@ def test_the_cvar_of_a_stopped_plan_that_cannot_be_followed_is_unknown(game, too
     rows = plan.table().rows
     assert rows[0] == ("CVaR", "unknown", f"mean of the worst 0.2 of runs; at most {plan.upper:,.6f}")
     assert "simulate it" in plan.notes[0]
-    runs = prudent.simulate(game, plan.policy, episodes=20_000, seed=1)
-    assert runs.table(plan).rows[1][2].endswith(f", at most {plan.upper:,.6f}")
+    runs = prudent.simulate(game, plan, episodes=20_000, seed=1)
+    assert runs.table().rows[1][2].endswith(f", at most {plan.upper:,.6f}")
     prudent.save(plan, tmp_path / "p.safetensors")
     assert math.isnan(prudent.load_plan(tmp_path / "p.safetensors", game).cvar)
     too_large()  # no more
@@ -96,13 +96,13 @@ def test_what_cannot_be_followed_within_limits_and_on_curves(game, too_large):
 @pytest.mark.parametrize("step", [25, 600])
 def test_rounded_costs_show_cvar_from_below(stock, step):
     plan = prudent.solve(stock, 0.02, step=step)
-    true = prudent.simulate(stock, plan.policy, episodes=50_000, seed=0)
+    true = prudent.simulate(stock, plan, episodes=50_000, seed=0)
     assert plan.lower <= plan.cvar < true.cvar(0.02) - 10 < plan.upper  # coarse: far below
     assert "CVaR at least" in repr(plan)
     assert plan.table().rows[0][2] == "mean of the worst 0.02 of runs, at least"
     assert plan.table().rows[1][2] == "where that tail begins, about"
     assert any("taken together: the true CVaR is at least what is shown" in note for note in plan.notes)
-    assert f"at least {plan.cvar:,.6f}" in true.table(plan).rows[1][2]
+    assert f"at least {plan.cvar:,.6f}" in true.table().rows[1][2]
     result = prudent.evaluate(stock, plan.policy)
     assert result.std < true.costs.std()
     table = result.table(0.02)

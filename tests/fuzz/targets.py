@@ -48,6 +48,13 @@ label "far" = x>p;
   [ F x=9 ];
 """
 
+LOG = b"""episode,state,action,next_state,cost
+1,home,walk,stop,1
+1,stop,bus,work,2.5
+2,home,walk,stop,1
+2,stop,bus,work,9
+"""
+
 STUDY = b"""{"format": "prudent-study", "version": 1, "parameters": ["n", "way"]}
 {"n": 2, "way": "by sea", "model": "m", "method": "exact", "alpha": 0.1, "step": 1.0, "status": "optimal", \
 "cvar": 5.5, "var": 5, "expected": 2.5, "expected_lower": 2.5, "lower": 5.5, "upper": 5.5, "worst_case": "inf", \
@@ -211,6 +218,26 @@ def use_pddl(domain: bytes, problem: bytes) -> None:
                 task.heuristic(after)
 
 
+def log(data: bytes) -> None:
+    """Read logged runs: the bytes as they are, and a real log changed by them."""
+    use_log(data)
+    if data:
+        use_log(spliced(LOG, Source(data)))
+
+
+def use_log(data: bytes) -> None:
+    """Read logged runs; what is accepted has intervals, and is checked."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fuzz.csv"
+        path.write_bytes(data)
+        with refused(f"{path}:"):
+            found = prudent.from_episodes(path)
+            accepted["log"] += 1
+            found.intervals(0.9).within(found.model)
+            prudent.check(found.model)
+            str(found.table()), json.dumps(found.to_dict(), allow_nan=False)
+
+
 TARGETS = {
     "json": json_text,
     "json.gz": json_gzip,
@@ -221,6 +248,7 @@ TARGETS = {
     "props": properties,
     "study": study,
     "pddl": pddl,
+    "log": log,
 }
 
 
@@ -436,6 +464,9 @@ def plans() -> list[tuple[prudent.SSP, bytes]]:
         some = {s: (1, whole.policy.level // 2 + 1) for s in range(1, whole.policy.prepared.n_states)}
         prudent.save(replace(whole, policy=in_ranges(whole.policy, some)), path)
         found.append((slow, path.read_bytes()))
+        p = slow.probability
+        prudent.save(prudent.solve(slow, 0.3, uncertainty=prudent.Intervals(0.9 * p, 0.9 * p + 0.1)), path)
+        found.append((slow, path.read_bytes()))
     return found
 
 
@@ -469,11 +500,20 @@ def models() -> list[Any]:
     return found
 
 
+def between(members: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the members of a file whose probabilities are intervals."""
+    index = json.loads(members["index.json"])
+    index["transition-system"]["branch-probability-type"] = {"type": "double-interval", "size": 128}
+    chance = np.frombuffer(members["branch-to-probability.bin"], "<f8")
+    ends = np.stack([0.9 * chance, np.minimum(1.1 * chance, 1)], 1).tobytes()
+    return {**members, "index.json": json.dumps(index).encode(), "branch-to-probability.bin": ends}
+
+
 @cache
 def archives() -> list[dict[str, bytes]]:
     """Return UMB files by their members: as this release writes them, and one with all that others may write."""
     found = [members_of(model) for model in (prudent.domains.figure_2(), *(model for model, _ in plans()[3::3]))]
-    return [*found, rich(found[0])]
+    return [*found, rich(found[0]), between(found[0])]
 
 
 FAST = "[{3.5: 0.5, 148.51999999999998: 0.5, 'ID': 'freeway', 'start': 1, 'end': 2}]"
@@ -498,6 +538,7 @@ def seeds() -> dict[str, list[bytes]]:
         "props": [PROPERTIES, *orders],
         "study": [STUDY, *orders],
         "pddl": [*PLANNING, *orders],
+        "log": [LOG, *orders],
     }
 
 

@@ -15,6 +15,7 @@ import numpy_reference
 from awkward_models import OURS, rows_of
 from cases import Case, staged
 from page import page
+from simulated_worlds import CONFIDENCE, held_alone, promises
 from table import Row, Series
 from timing import Spread, interleaved
 from untuned_numba import solve_untuned
@@ -116,3 +117,17 @@ def test_awkward_models_are_compared_with_the_fastest_method_that_is_right():
     assert (ratio.model, ratio.value, ratio.met, ratio.note) == ("model: 1,000 states", 0.5, True, "behind")
     assert [row.value for row in rows_of("model", [alone, wrong], [])] == [None, 1.0, 2.0]
     assert rows_of("model", [], ["quick stopped"])[0].note == "quick stopped"
+
+
+@pytest.mark.parametrize(
+    ("runs", "worlds"),
+    [(100, 10), *(pytest.param(runs, 200, marks=pytest.mark.slow) for runs in (100, 300, 1000, 3000, 10_000))],
+)
+def test_robust_promises_hold_in_simulated_worlds(runs, worlds):
+    promised, cvar, _, upper, robust_cvar, _ = promises(runs, worlds)
+    assert (robust_cvar <= upper + 1e-9).mean() >= CONFIDENCE
+    assert (cvar <= promised + 1e-9).mean() < CONFIDENCE  # the nominal plan's are broken
+
+
+def test_a_short_log_alone_does_not_hold_what_a_known_model_does():
+    assert 0.4 < held_alone(100, 10) < CONFIDENCE

@@ -420,3 +420,34 @@ def test_everything_the_page_needs_is_there(running, get):
     for told in about["methods"]:
         assert told["table"] == (get("decisions.csv", "figure-2", alpha=0.1, method=told["name"]).status_code == 200)
     assert {about["yardstick"], about["mean"]} <= {told["name"] for told in about["methods"]}
+
+
+LEARNED = [
+    {"state": "s", "action": action, "next_state": "g", "cost": cost, "n": n}
+    for action, seen in {"a": [(2, 40), (9, 3)], "b": [(3, 20), (7, 1), (10, 1)]}.items()
+    for cost, n in seen
+]
+
+
+def test_a_learned_model_is_planned_for_with_a_confidence(running, get, tmp_path):
+    path = tmp_path / "learned.json"
+    prudent.save(prudent.from_episodes(LEARNED, count="n", initial="s").model, path)
+    found = running.client.post("/api/models", params={"name": path.name}, content=path.read_bytes()).json()
+    assert (found["check"]["counts"], found["check"]["intervals"]) == (True, False)
+    asked = {"alpha": 0.3, "uncertainty": 0.9}
+    theirs = printed("solve", path, "--alpha", 0.3, "--uncertainty", 0.9)
+    ours = get("solve", found["model"], **asked).json()
+    ours["plan"].pop("seconds")
+    assert ours["plan"] == theirs
+    assert ours["own"] == theirs["nominal"]
+    assert ours["shown"]["cvar"] == f"{theirs['cvar']:,.6f}"
+    assert get("solve", found["model"], alpha=0.3).json()["plan"]["cvar"] < theirs["cvar"]
+    other = get("solve", found["model"], method="expected", **asked).json()
+    assert "nominal" not in other["plan"]
+    point = next(each for each in get("curve", found["model"], uncertainty=0.9).json()["points"] if each["alpha"] == 1)
+    assert point["cvar"] == pytest.approx(prudent.solve(prudent.load(path), 1.0, uncertainty=0.9).cvar)
+    run = get("play", found["model"], run=1, **asked).json()
+    assert run["expected"] == pytest.approx(theirs["nominal"]["expected"])
+    assert sum(step["luck"] for step in run["steps"]) == pytest.approx(run["expected"] - run["total"])
+    bad = get("solve", found["model"], alpha=0.3, uncertainty="much")
+    assert (bad.status_code, "uncertainty is 'much'" in bad.json()["error"]) == (400, True)

@@ -469,3 +469,33 @@ def test_phone_width(visit, scheme):
     assert box["width"] > 300 and box["height"] >= 30
     back = here.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (back == "rgb(16, 22, 28)") == (scheme == "dark")
+
+
+def test_a_slider_beside_alpha_sets_the_confidence(visit, tmp_path):
+    row = {"state": "s", "action": "a", "next_state": "g"}
+    log = [{**row, "cost": cost, "n": n} for cost, n in ((2, 40), (5, 6), (9, 3))]
+    path = tmp_path / "learned.json"
+    prudent.save(prudent.from_episodes(log, count="n", initial="s").model, path)
+    here = visit("?model=figure-2").ready()
+    assert here.page.locator("#confidence-box").is_hidden()
+    here.page.set_input_files("#file", path)
+    here.page.wait_for_selector("#confidence-box", state="visible")
+    here.ready()
+    before = here.number("cvar").text_content()
+    slider = here.page.locator("#confidence")
+    slider.focus()
+    for _ in range(6):
+        slider.press("ArrowRight")
+    here.wait("document.querySelector('#confidence-value').textContent.includes('95 % confidence')")
+    theirs = printed("solve", path, "--alpha", 0.2, "--uncertainty", 0.95)
+    here.wait(f"document.querySelector('#plan-exact dd[data-key=cvar]').dataset.value === '{theirs['cvar']!r}'")
+    assert here.number("cvar").text_content() != before
+    assert here.page.locator("#plan-exact dt").first.text_content() == "CVaR at worst"
+    assert "in the model itself: CVaR" in here.page.locator("#plan-exact .against").text_content()
+    assert "every model that fits the counts" in here.page.locator("#headline").text_content()
+    assert "--uncertainty 0.95" in here.page.locator("#command").text_content()
+    assert "uncertainty=0.95" in here.page.url
+    again = visit(here.page.url.removeprefix(here.address + "/")).ready()
+    again.page.wait_for_selector("#confidence-box", state="visible")
+    assert again.page.locator("#confidence-value").text_content().endswith("95 % confidence")
+    assert again.number("cvar").get_attribute("data-value") == repr(theirs["cvar"])

@@ -122,7 +122,7 @@ def parse(raw: bytes, name: str) -> SSP:
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     """Write a model (``.json``, ``.umb``, ``.drn``; ``.json.gz``, ``.drn.gz``) or a plan (``.safetensors``).
 
-    A file is written whole or not at all.
+    A file is written whole or not at all.  Counts and bounds of an estimated model are kept in ``.json`` files alone.
 
     Examples
     --------

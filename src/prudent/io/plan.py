@@ -26,7 +26,9 @@ from prudent.errors import PrudentError, naming, printable
 from prudent.io.sealed import Tensors, seal, unseal
 from prudent.methods.objectives import Achieved
 from prudent.methods.registry import METHODS
+from prudent.methods.solution import Nominal
 from prudent.models.graph import towards
+from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
 from prudent.policies.mixed import MixedPolicy
 from prudent.policies.packing import tensors_of
@@ -38,7 +40,7 @@ __all__ = ["content_of", "parse"]
 
 FORMAT, VERSION = "prudent-plan", 1
 DEVICES = ("cpu", "gpu")
-OBJECTIVES = ("exceedance", "var", "mean-plus-cvar", "worst-case")
+OBJECTIVES = ("exceedance", "excess", "var", "mean-plus-cvar", "worst-case")
 NUMBERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("alpha", "step", "expected_lower", "seconds"), ()),
     **dict.fromkeys(("cvar", "var", "expected"), ("inf", "-inf", "nan")),
@@ -49,6 +51,8 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status", "device")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
+NOMINAL = ("inf", "-inf", "nan")
+"""The texts that the numbers in the model itself, of a plan for a set of models, may be instead of finite numbers."""
 
 DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
 
@@ -74,6 +78,9 @@ def content_of(plan: Plan) -> bytes:
         content["goal_probability"] = plan.goal_probability
     if plan.explored is not None:
         content["explored"] = list(astuple(plan.explored))
+    if plan.nominal is not None and plan.intervals is not None:
+        content["nominal"] = [_text(number) for number in astuple(plan.nominal)]
+        tensors |= {"low": plan.intervals.low, "high": plan.intervals.high}
     return seal(FORMAT, content, tensors)
 
 
@@ -88,6 +95,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         raise PrudentError(f"{path}: is of version {_shown(version)}; this release reads version {VERSION}")
     try:
         _check_content(content)
+        bounds = _bounds(content, tensors)
         kind = _kind(tensors)
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
@@ -105,6 +113,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         )
     try:
         policy = _policy(kind, prepared, tensors, content["objective"])
+        intervals = None if bounds is None else bounds.within(model)
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
     return Plan(
@@ -117,6 +126,8 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         objective=None if content["objective"] is None else Achieved(*content["objective"]),
         goal_probability=float(content.get("goal_probability", 1.0)),
         explored=Exploration(*content["explored"]) if "explored" in content else None,
+        nominal=None if intervals is None else Nominal(*map(float, content["nominal"])),
+        intervals=intervals,
         **{name: float(content[name]) for name in NUMBERS},
     )
 
@@ -124,7 +135,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
 def _check_content(content: dict[str, Any]) -> None:
     """Refuse metadata that no plan has; those made before there were devices were made on the CPU."""
     content.setdefault("device", "cpu")
-    found = set(content) - {"explored", "goal_probability"}  # which only some plans have
+    found = set(content) - {"explored", "goal_probability", "nominal"}  # which only some plans have
     if found != FIELDS:
         raise PrudentError(f"has or lacks the field {min(found ^ FIELDS)[:60]!r}")
     counts = content.get("explored", [0] * len(fields(Exploration)))
@@ -134,6 +145,12 @@ def _check_content(content: dict[str, Any]) -> None:
     whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
     if not whole or len(counts) != len(fields(Exploration)):
         raise PrudentError("explored is not the counts of a search")
+    if "nominal" in content and not (
+        isinstance(content["nominal"], list)
+        and len(content["nominal"]) == 3
+        and all(isinstance(value, float) or value in NOMINAL for value in content["nominal"])
+    ):
+        raise PrudentError("nominal is not a list of three numbers")
     for name in TEXTS:
         if not isinstance(content[name], str):
             raise PrudentError(f"{name} is not a text")
@@ -163,6 +180,16 @@ def _check_content(content: dict[str, Any]) -> None:
         raise PrudentError("alpha is not above 0 and at most 1, step not above 0, or seconds below 0")
 
 
+def _bounds(content: dict[str, Any], tensors: Tensors) -> Intervals | None:
+    """Take the bounds of a plan for a set of models out of the tensors; None for another plan."""
+    if "nominal" not in content:
+        return None
+    low, high = tensors.pop("low", None), tensors.pop("high", None)
+    if low is None or high is None or low.dtype.kind != "f" or high.dtype.kind != "f":
+        raise PrudentError("lacks the bounds of its set of models, low and high")
+    return Intervals(low, high)
+
+
 def _kind(tensors: Tensors) -> type[BudgetPolicy]:
     """Return the kind of policy that has these tensors; refuse tensors that none has."""
     kinds: tuple[type[BudgetPolicy], ...] = (BudgetPolicy, MixedPolicy, UnrolledPolicy)
@@ -181,7 +208,7 @@ def _policy(
     kind: type[BudgetPolicy], prepared: Prepared, tensors: Tensors, objective: list[Any] | None
 ) -> BudgetPolicy:
     """Return the policy; refuse one that plays unknown actions or may never reach a goal."""
-    counted = objective is not None and objective[0] in ("exceedance", "var")  # runs that exceed the budget
+    counted = objective is not None and objective[0] in ("exceedance", "excess", "var")  # runs that exceed the budget
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
         # With budget left no policy can go on for ever: free cycles were collapsed, and all other moves cost budget.

@@ -10,11 +10,11 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Timer
 
 from numba.core.event import Event, Listener, register
 
-__all__ = ["Compiler", "compiler", "drop_stale"]
+__all__ = ["Compiler", "cache_folder", "compiler", "drop_stale"]
 
 PURPOSES = {
     "evaluation": "models with cycles",
@@ -24,6 +24,9 @@ PURPOSES = {
     "episodes": "simulated runs",
 }
 """What the kernels of a module are for; those of all others are for planning."""
+
+READING = 0.3
+"""Seconds after which another compiler does more than read what it had compiled before."""
 
 LOCK, COMPILE = "numba:compiler_lock", "numba:compile"
 
@@ -38,6 +41,13 @@ def drop_stale(folder: Path) -> None:
 
 
 drop_stale(Path(__file__).parent)
+
+
+def cache_folder() -> str:
+    """Return the folder in which compiled kernels are kept."""
+    from prudent.kernels.team import draw
+
+    return str(draw.stats.cache_path)
 
 
 class Compiler(Listener):
@@ -65,7 +75,9 @@ class Compiler(Listener):
         if event.kind == COMPILE:
             self._inside += 1
             if self._inside == 1:
-                self._announce(event.data["dispatcher"].py_func.__module__)
+                package, _, name = event.data["dispatcher"].py_func.__module__.rpartition(".")
+                if package == __name__:
+                    self._announce(PURPOSES.get(name, "planning"))
             return
         self._start()
 
@@ -77,12 +89,16 @@ class Compiler(Listener):
         self._stop()
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Count the time inside: another compiler is at work."""
+    def at_work(self, purpose: str) -> Iterator[None]:
+        """Count the time inside, where another compiler is at work; tell what for, if it does not just read a cache."""
+        timer = Timer(READING, self._announce, [purpose])
+        timer.daemon = True
+        timer.start()
         self._start()
         try:
             yield
         finally:
+            timer.cancel()
             self._stop()
 
     def _start(self) -> None:
@@ -97,11 +113,9 @@ class Compiler(Listener):
             if self._depth == 0:
                 self._before += time.perf_counter() - self._since
 
-    def _announce(self, module: str) -> None:
-        """Tell what the kernels of a module are for, once."""
-        package, _, name = module.rpartition(".")
-        purpose = PURPOSES.get(name, "planning")
-        if package == __name__ and purpose not in self._told:
+    def _announce(self, purpose: str) -> None:
+        """Tell what kernels are for, once."""
+        if purpose not in self._told:
             self._told.add(purpose)
             self.tell(f"compiling kernels for {purpose}, once; this may take a minute")
 

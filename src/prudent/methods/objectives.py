@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prudent.errors import as_number
 
-__all__ = ["Achieved", "Exceedance", "MeanPlusCVaR", "Objective", "ValueAtRisk", "WorstCase"]
+__all__ = ["Achieved", "Exceedance", "Excess", "MeanPlusCVaR", "Objective", "ValueAtRisk", "WorstCase"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,29 @@ class Exceedance:
     >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.Exceedance(7))
     >>> round(plan.objective.value, 9), plan.policy("s1")
     (0.1, 'e')
+    """
+
+    budget: float
+
+    def __post_init__(self) -> None:
+        value = as_number("budget", self.budget, "a finite number", lambda x: abs(x) < float("inf"))
+        object.__setattr__(self, "budget", value)
+
+
+@dataclass(frozen=True)
+class Excess:
+    """The least expected excess over a budget: what runs cost above it, on average over all runs.
+
+    A plan of least CVaR has the least excess over its VaR; see :func:`replan`.  Gaps are relative to the size of the
+    budget, or of the excess if that is larger.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.Excess(8))
+    >>> round(plan.objective.value, 9), plan.policy("s1")
+    (0.2, 'e')
     """
 
     budget: float
@@ -79,7 +102,7 @@ class WorstCase:
     """
 
 
-Objective = Exceedance | ValueAtRisk | MeanPlusCVaR | WorstCase
+Objective = Exceedance | Excess | ValueAtRisk | MeanPlusCVaR | WorstCase
 
 
 @dataclass(frozen=True)
@@ -102,5 +125,10 @@ class Achieved:
 
     def __str__(self) -> str:
         """Name the objective."""
-        named = {"exceedance": "P(cost > {:g})", "var": "VaR", "mean-plus-cvar": "mean + {:g} CVaR"}
+        named = {
+            "exceedance": "P(cost > {:g})",
+            "excess": "excess over {:g}",
+            "var": "VaR",
+            "mean-plus-cvar": "mean + {:g} CVaR",
+        }
         return named.get(self.objective, "worst case").format(self.parameter)

@@ -5,6 +5,7 @@ There are two: a price for getting stuck, and a limit on the number of actions w
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,12 @@ __all__ = ["amend", "is_amended", "leading", "with_way_out"]
 
 STUCK, LATE = "stuck", "late"
 """The names of the goals that are added, with primes where the model has such names."""
+
+UNCOUNTED = (
+    "with a horizon each action is there once for every number of actions taken, so its counts were left out; bounds "
+    "of a model's own (low and high) are kept"
+)
+"""The note where counts are lost: copies of an action have the same probabilities, which counts would not say."""
 
 FINITE = ("a finite number", math.isfinite)
 
@@ -37,6 +44,8 @@ def amend(
         A run ends after this many actions.  States become ``(state, actions taken)``; goals stay as they are.
     horizon_cost : float, optional
         What a run pays, at a new goal ``"late"``, if it ends that way.  Needed with ``horizon``.
+
+    Bounds on probabilities are kept, and counts but for those of a model with a horizon, which a note says.
 
     Examples
     --------
@@ -98,6 +107,7 @@ def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | Non
         action_names=[names[i] for i in order],
         name=model.name,
         notes=model.notes,
+        **model.known_of(np.concatenate([outcome, np.full(len(out), -1)])[by_row]),
     )
 
 
@@ -133,10 +143,11 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         prices.append(model.cost[outcome] + np.where(last & (fixed[after] < 0), price, 0.0))
         here = here_next
     played = np.concatenate(used)
+    outcome, counted = ranges(model.outcome_start, played), model.count is not None
     return SSP(
         action_start=offsets(np.concatenate(action_count)),
         outcome_start=offsets(np.diff(model.outcome_start)[played]),
-        probability=model.probability[ranges(model.outcome_start, played)],
+        probability=model.probability[outcome],
         successor=np.concatenate(targets),
         cost=np.concatenate(prices),
         initial_state=first,
@@ -144,7 +155,8 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         state_names=names,
         action_names=[actions[a] for a in played.tolist()],
         name=model.name,
-        notes=model.notes,
+        notes=(*model.notes, UNCOUNTED) if counted else model.notes,
+        **replace(model, count=None).known_of(outcome),
     )
 
 

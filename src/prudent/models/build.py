@@ -36,7 +36,7 @@ def build(
         Outcomes with equal next state and cost are merged.
     goals : iterable of states, optional
         When given, a state without actions that is not among them is an error, and so is a goal with
-        actions.
+        actions.  So a function that forgets to return anything for a state is found out.
     name : str
         What messages and reports call the model.
     max_states : int
@@ -51,6 +51,12 @@ def build(
     ...     return {"walk": [(1.0, "home", 30)], "bus": [(0.9, "home", 10), (0.1, "home", 60)]}
     >>> prudent.build("work", actions)
     <SSP model: 2 states, 2 actions, 3 outcomes>
+    >>> def forgetful(state):
+    ...     if state == "work":
+    ...         return {"walk": [(0.9, "home", 30), (0.1, "bar", 20)]}
+    >>> prudent.build("work", forgetful, goals=["home"])
+    Traceback (most recent call last):
+    prudent.errors.ModelError: actions('bar') returned None, and 'bar' is not among the goals; is a return missing?
     """
     partial = PartialModel(initial, actions, goals, name)
     states, expand = partial.states, partial.expand

@@ -18,6 +18,10 @@ LARGEST = 1 + 1e-9
 UNEXPLORED = "unexplored"
 """The name of the goal where runs end that leave the explored part, with primes where a state has that name."""
 
+MISSING_RETURN = "actions({0}) returned None, and {0} is not among the goals; is a return missing?"
+MISSING_ENTRY = "the table has no entry for {0}, which is not among the goals; add its actions, or add it to the goals"
+"""What is wrong where nothing is said about a state that is not a goal."""
+
 Outcomes = Iterable[tuple[float, Hashable, float]]
 Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
 
@@ -32,8 +36,9 @@ class PartialModel:
         goals: Iterable[Hashable] | None,
         name: str,
     ) -> None:
+        missing = MISSING_RETURN
         if isinstance(actions, Mapping):
-            actions = actions.get
+            actions, missing = actions.get, MISSING_ENTRY
         elif not callable(actions):
             kind = type(actions).__name__
             raise PrudentError(f"actions is a {kind}; give the initial state, then a function or a table")
@@ -41,7 +46,7 @@ class PartialModel:
             start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
         except TypeError:
             raise PrudentError(f"initial is {initial!r}; states must be hashable (a tuple, not a list)") from None
-        self.actions, self.goals, self.name = actions, goal_set(goals), name
+        self.actions, self.goals, self.name, self._missing = actions, goal_set(goals), name, missing
         self.states: list[Hashable] = []
         self._index: dict[Hashable, int] = {}
         self.initial_state = [self._number(state) for state in start]
@@ -69,16 +74,16 @@ class PartialModel:
     def expand(self, number: int, only: Hashable | None = None) -> None:
         """Ask for the actions of a state; with ``only`` keep none but that one."""
         state = self.states[number]
-        options = self.actions(state)
+        options, nothing = self.actions(state), None
         if options is None:
-            options = {}
+            options, nothing = {}, self._missing
         elif not isinstance(options, Mapping):
             raise PrudentError(
                 f"actions({state!r}) returned {type(options).__name__}; "
                 "it must return {action: [(probability, next_state, cost), ...]}"
             )
         if self.goals is not None:
-            self._problems.extend(goal_problem(state, bool(options), state in self.goals))
+            self._problems.extend(goal_problem(state, bool(options), state in self.goals, nothing))
             options = {} if state in self.goals else options
         if only is not None and options:
             if not isinstance(only, Hashable) or only not in options:
@@ -200,10 +205,15 @@ def goal_set(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
         raise PrudentError(f"goals is {goals!r}; it must be a collection of states") from None
 
 
-def goal_problem(state: Hashable, has_actions: bool, is_goal: bool) -> list[str]:
-    """Return what is wrong with a state, given whether it is among the goals that were named."""
+def goal_problem(state: Hashable, has_actions: bool, is_goal: bool, nothing: str | None = None) -> list[str]:
+    """Return what is wrong with a state, given whether it is among the goals that were named.
+
+    ``nothing`` says what is there instead of actions, if not even an empty mapping is.
+    """
     if has_actions and is_goal:
         return [f"goal {state!r} has actions; a goal absorbs: give it none"]
+    if not has_actions and not is_goal and nothing is not None:
+        return [nothing.format(repr(state))]
     if not has_actions and not is_goal:
         return [f"state {state!r} has no actions and is not among the goals; add actions, or add it to the goals"]
     return []

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, row_of
+
+if TYPE_CHECKING:
+    from prudent.models.intervals import Intervals
 
 __all__ = ["SSP", "check_model", "fresh_name", "repeated"]
 
@@ -67,6 +70,8 @@ class SSP(Rows):
     action_names: Sequence[Hashable] | None = None  # (n_actions,)  None: the action's number within its state
     name: str = "model"
     notes: tuple[str, ...] = ()  # what a reader decided where its file was silent; plans and reports repeat it
+    count: FloatArray | None = None  # (n_outcomes,)  how often each outcome was seen, if it was estimated
+    intervals: "Intervals | None" = None  # bounds on the probabilities, if they are part of the model
     deviation: float = field(init=False, default=0.0)  # largest |sum of probabilities - 1| as given
     possible: bool = field(init=False, default=True)  # whether all outcomes, the initial ones too, may happen
 
@@ -74,6 +79,8 @@ class SSP(Rows):
         for item in fields(self)[:7]:
             kind = np.float64 if item.type is FloatArray else np.int64
             object.__setattr__(self, item.name, _frozen(getattr(self, item.name), kind, item.name))
+        if self.count is not None:
+            object.__setattr__(self, "count", _frozen(self.count, np.float64, "count"))
         for names in ("state_names", "action_names"):
             given = getattr(self, names)
             if given is not None and not isinstance(given, range):
@@ -152,6 +159,19 @@ class SSP(Rows):
     def place(self, action: int) -> str:
         """Return how messages name an action (internal)."""
         return f"state {self.state(self.state_of_action(action))!r}, action {self.action(action)!r}"
+
+    def known_of(self, outcome: IntArray) -> dict[str, Any]:
+        """Return what is known of the probabilities of some outcomes, as a model's fields (internal).
+
+        Number -1 stands for an outcome that is certain.
+        """
+        known: dict[str, Any] = {}
+        if self.count is not None:
+            known["count"] = np.append(self.count, 0.0)[outcome]
+        if (sets := self.intervals) is not None:
+            bounds = (np.append(bound, 1.0)[outcome] for bound in (sets.low, sets.high))
+            known["intervals"] = type(sets)(*bounds)
+        return known
 
     def index(self, state: Hashable) -> int:
         """Return the number of the state with this name.
@@ -284,9 +304,12 @@ def _structure_problems(model: SSP) -> Iterator[str]:
             yield f"{name} must rise from 0 to the number of rows of {inner}, {size}"
     if model.n_states == 0:
         yield "the model has no states"
-    for name in ("successor", "cost"):
-        if len(getattr(model, name)) != model.n_outcomes:
-            yield f"{name} has {len(getattr(model, name))} entries; probability has {model.n_outcomes}"
+    for name in ("successor", "cost", "count"):
+        values = getattr(model, name)
+        if values is not None and len(values) != model.n_outcomes:
+            yield f"{name} has {len(values)} entries; probability has {model.n_outcomes}"
+    if (sets := model.intervals) is not None and len(sets.low) != model.n_outcomes:
+        yield f"intervals has {len(sets.low)} entries; probability has {model.n_outcomes}"
     if len(model.initial_state) != len(model.initial_probability) or len(model.initial_state) == 0:
         yield "initial_state and initial_probability must have the same length, at least 1"
     for name, size in (("state_names", model.n_states), ("action_names", model.n_actions)):
@@ -321,6 +344,9 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
         yield f"{at(o)} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
     for o in places(_outside(c, -LARGEST, LARGEST)):
         yield f"{at(o)} has an outcome of cost {c[o]}; costs are finite numbers"
+    if (count := model.count) is not None:
+        for o in places(_outside(count, 0, LARGEST)):
+            yield f"{at(o)} has an outcome of count {count[o]}; counts are finite numbers, at least 0"
     for o in places(_outside(model.successor, 0, model.n_states - 1)):
         yield f"{at(o)} leads to state number {model.successor[o]}; the model has {model.n_states} states"
     if not bad.any() and (size > 0).all() and model.n_actions:

@@ -26,6 +26,7 @@ NAMED = 5
 
 
 WHOLE = ("states", "actions", "outcomes", "goals", "pruned_states", "pruned_actions")
+FLAGS = ("acyclic", "counts", "intervals")
 REAL = ("step", "least_cost", "worst_case", "deviation")
 
 
@@ -54,6 +55,8 @@ class Report(Shown):
     deviation: float | None = None  # largest |sum of an action's probabilities - 1| as given
     pruned_states: int | None = None  # states that no plan visits
     pruned_actions: int | None = None  # actions of the other states that no plan plays
+    counts: bool | None = None  # whether it was estimated: how often each outcome was seen is known
+    intervals: bool | None = None  # whether it has bounds on its probabilities
     forecast: Forecast | None = None  # about what solving it takes
     notes: tuple[str, ...] = field(default=())  # what was decided in reading it, what was pruned and why
     problems: tuple[str, ...] = field(default=())  # what must be mended before the model can be solved
@@ -104,7 +107,7 @@ class Report(Shown):
             "problems": "\n".join(self.problems),
         }
         del row["forecast"]
-        kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | {"acyclic": "boolean"}
+        kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | dict.fromkeys(FLAGS, "boolean")
         for item in fields(Forecast):
             kinds[f"forecast_{item.name}"] = "Int64" if item.type is int else "float64"
         kinds["forecast_device"] = "object"
@@ -136,6 +139,10 @@ class Report(Shown):
             ("worst case", "" if self.worst_case is None else number(self.worst_case), "the least over all plans"),
             ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
         ]
+        if self.counts:
+            rows.append(("counts", _shown(self.outcomes), "--uncertainty 0.95 plans for all models that fit them"))
+        if self.intervals:
+            rows.append(("bounds", _shown(self.outcomes), "--uncertainty own plans for all models within them"))
         if (takes := self.forecast) is not None:
             rows += [
                 ("solving takes", _duration(takes.seconds), f"about, at alpha {takes.alpha:g}"),
@@ -217,6 +224,8 @@ def check(
         goals=int(model.is_goal.sum()),
         acyclic=ordered_blocks(*arcs).acyclic,
         deviation=model.deviation,
+        counts=model.count is not None,
+        intervals=model.intervals is not None,
         problems=tuple(problems),
         **known,
     )

@@ -6,7 +6,6 @@ exploration for the smallest alpha finds all these w and the actions of every bu
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,15 +15,19 @@ import numpy as np
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored, solution_for
+from prudent.methods.robust import RobustExplored, explore_against
+from prudent.methods.solution import UNKNOWN, Nominal
+from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import bracket
 from prudent.planning.driver import begin, explored
 from prudent.planning.plans import plan_of, stage_of
 from prudent.policies.chain import expected_steps
-from prudent.policies.distribution import GROUPED, check_alpha
+from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
+from prudent.runtime.limits import Stopped
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
 __all__ = ["Curve", "CurvePoint", "curve"]
@@ -44,6 +47,8 @@ SHOWN = 30
 class CurvePoint:
     """The optimal CVaR at one alpha, with the VaR and the expected cost of the best policy.
 
+    For a set of models all of these are worst cases, and ``nominal`` has those of the policy in the model itself.
+
     Examples
     --------
     >>> import prudent
@@ -58,6 +63,7 @@ class CurvePoint:
     expected: float
     lower: float  # the optimal CVaR is at least this
     upper: float  # and at most this
+    nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,8 +82,9 @@ class Curve(Shown):
     model: SSP
     alpha_min: float
     seconds: float
-    _explored: Explored
+    _explored: Explored | RobustExplored
     device: str = "cpu"  # what it was computed on
+    intervals: Intervals | None = None  # the set of models that it is for, if any
 
     def __repr__(self) -> str:
         low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
@@ -123,7 +130,8 @@ class Curve(Shown):
     def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
         """Return the point of a budget at an alpha; ``first`` says that it is its policy's VaR."""
         explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
-
+        if isinstance(explored, RobustExplored):
+            return self._robust_point(explored, alpha, w)
         excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
@@ -138,6 +146,21 @@ class Curve(Shown):
         found = bracket(prepared, explored.lower(alpha), upper, steps, alpha)
         return CurvePoint(alpha, scale.in_units(cvar), var, scale.in_units(mean), found.lower, found.upper)
 
+    def _robust_point(self, explored: RobustExplored, alpha: float, w: int) -> CurvePoint:
+        """Return the point of a budget at an alpha, for a set of models."""
+        prepared, scale, upper = explored.prepared, explored.prepared.scale, explored.upper(w, alpha)
+        found = bracket(prepared, min(explored.lower(alpha), upper), upper, explored.steps(w), alpha)
+        own, _ = explored.own(explored.policy(w), alpha)
+        return CurvePoint(
+            alpha=alpha,
+            cvar=scale.in_units(w + float(explored.swept.excess[w]) / alpha),
+            var=scale.total(w),
+            expected=scale.in_units(float(explored.swept.mean[w])),
+            lower=found.lower,
+            upper=found.upper,
+            nominal=own.in_units(scale),
+        )
+
     def plan(self, alpha: float) -> Plan:
         """Return the plan for an alpha, without solving again.
 
@@ -148,12 +171,13 @@ class Curve(Shown):
         >>> curve.plan(0.1).policy("s1")
         'd'
         """
-        alpha = self._check(alpha)
-        stage = stage_of(self._explored.prepared, solution_for(self._explored, alpha), alpha, 0.0)
-        return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds))
+        alpha, found = self._check(alpha), self._explored
+        solution = found.solution(alpha) if isinstance(found, RobustExplored) else solution_for(found, alpha)
+        stage = stage_of(found.prepared, solution, alpha, 0.0)
+        return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds), intervals=self.intervals)
 
-    def to_dict(self, alphas: Iterable[float] | None = None) -> dict[str, Any]:
-        """Return the points, or those at ``alphas``, as ``prudent curve --json`` prints them.
+    def to_dict(self, alpha: Alphas | None = None) -> dict[str, Any]:
+        """Return the points, or those at one ``alpha`` or several, as ``prudent curve --json`` prints them.
 
         A number is None where it is unknown or infinite.
 
@@ -161,60 +185,69 @@ class Curve(Shown):
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
-        >>> [point["cvar"] for point in curve.to_dict(alphas=[0.05, 0.02])["points"]]
+        >>> [point["cvar"] for point in curve.to_dict([0.05, 0.02])["points"]]
         [10.0, 10.0]
         """
         about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
-        return plain({**about, "device": self.device, "points": [asdict(point) for point in self._asked(alphas)]})
+        points = [asdict(point) for point in self._asked(alpha)]
+        if self.intervals is None:
+            points = [{name: value for name, value in point.items() if name != "nominal"} for point in points]
+        return plain({**about, "device": self.device, "points": points})
 
-    def to_frame(self, alphas: Iterable[float] | None = None) -> DataFrame:
-        """Return the points, or those at ``alphas``, as a data frame (extra ``frame``), a column for each number.
+    def to_frame(self, alpha: Alphas | None = None) -> DataFrame:
+        """Return the points, or those at one ``alpha`` or several, as a data frame (extra ``frame``).
 
         Examples
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
-        >>> curve.to_frame(alphas=[0.05, 0.1, 1])[["alpha", "cvar", "var", "expected"]]
+        >>> curve.to_frame([0.05, 0.1, 1])[["alpha", "cvar", "var", "expected"]]
            alpha  cvar   var  expected
         0   0.05  10.0  10.0      4.06
         1   0.10  10.0   9.0      4.06
         2   1.00   1.9   0.0      1.90
         """
-        points = self._asked(alphas)
+        points = self._asked(alpha)
         names = ("alpha", "cvar", "var", "expected", "lower", "upper")
-        return frame({name: np.array([getattr(point, name) for point in points], dtype=float) for name in names})
+        columns = {name: np.array([getattr(point, name) for point in points], dtype=float) for name in names}
+        if self.intervals is not None:
+            for name in ("cvar", "var", "expected"):
+                columns[f"nominal_{name}"] = np.array([getattr(point.nominal, name) for point in points], dtype=float)
+        return frame(columns)
 
-    def table(self, alphas: Iterable[float] | None = None) -> Table:
-        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at ``alphas``.
+    def table(self, alpha: Alphas | None = None) -> Table:
+        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at one ``alpha`` or several.
 
         Examples
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
-        >>> table = curve.table(alphas=[0.1])
+        >>> table = curve.table(alpha=0.1)
         >>> table.head[:3], table.rows[0][:3]
         (('alpha', 'CVaR', 'VaR'), ('0.1', '10.000000', '9.000000'))
         """
-        points, notes = self._asked(alphas), [*self.notes]
-        if alphas is None and len(points) > SHOWN:
+        points, notes = self._asked(alpha), [*self.notes]
+        if alpha is None and len(points) > SHOWN:
             shown = [points[i] for i in np.linspace(0, len(points) - 1, SHOWN).astype(int)]
             left_out = len(points) - SHOWN
             notes.append(f"{left_out:,} of {len(points):,} points are left out, evenly; --json and to_frame() have all")
             points = tuple(shown)
-        return Table(
-            f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s",
-            tuple((_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points),
-            "lrrrrr",
-            head=("alpha", "CVaR", "VaR", "mean", "at least", "at most"),
-            notes=("at least, at most: bounds on the optimal CVaR", *notes),
-        )
+        title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
+        bounds = "at least, at most: bounds on the optimal CVaR"
+        head: tuple[str, ...] = ("alpha", "CVaR", "VaR", "mean", "at least", "at most")
+        rows = [(_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points]
+        if self.intervals is not None:
+            head = ("alpha", "worst-case CVaR", "mean", "at least", "at most", "CVaR", "VaR", "mean")
+            bounds = "in the worst model of the set, with bounds on the least worst-case CVaR; then in the model itself"
+            own = [p.nominal or UNKNOWN for p in points]
+            rows = [
+                (_up(p.alpha), *map(number, (p.cvar, p.expected, p.lower, p.upper, q.cvar, q.var, q.expected)))
+                for p, q in zip(points, own, strict=True)
+            ]
+        return Table(title, tuple(rows), "l" + "r" * (len(head) - 1), head=head, notes=(bounds, *notes))
 
-    def _asked(self, alphas: Iterable[float] | None) -> tuple[CurvePoint, ...]:
-        if alphas is None:
-            return self.points
-        if not isinstance(alphas, Iterable):
-            raise PrudentError(f"alphas is {alphas!r}; it must be a sequence of numbers, such as [0.02, 0.1]")
-        return tuple(self.at(alpha) for alpha in alphas)
+    def _asked(self, alpha: Alphas | None) -> tuple[CurvePoint, ...]:
+        return self.points if alpha is None else tuple(map(self.at, alphas_of(alpha)))
 
     def _check(self, alpha: float) -> float:
         alpha = check_alpha(alpha)
@@ -271,6 +304,7 @@ def curve(
     time_limit: float | None = None,
     threads: int | None = None,
     device: str = "cpu",
+    uncertainty: Intervals | float | str | None = None,
 ) -> Curve:
     """Return the optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
 
@@ -286,6 +320,9 @@ def curve(
     memory, time_limit, threads, device : optional
         The most memory to use for tables, the most seconds, how many threads, and ``"gpu"`` for a GPU; see
         :func:`prudent.solve`.  Running out of time is an error.
+    uncertainty : Intervals or float or "own", optional
+        Plan for a set of models, as in :func:`prudent.solve`: points have the least worst-case CVaR, and their
+        ``nominal`` the policy's numbers in the model itself.
 
     Examples
     --------
@@ -300,7 +337,13 @@ def curve(
     """
     check_model(model)
     alpha_min = check_alpha(alpha_min, "alpha_min")
+    intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g} on"
     job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
-        found = explored(job, f"the curve from alpha {job.alpha:g} on")
-    return Curve(model, job.alpha, job.seconds, found, device)
+        nominal = explored(job, what)
+        if intervals is None:
+            return Curve(model, job.alpha, job.seconds, nominal, device)
+        found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)
+    if found.swept.stopped:
+        raise Stopped(found.swept.stopped, what)
+    return Curve(model, job.alpha, job.seconds, found, device, intervals)

@@ -11,15 +11,16 @@ from prudent.engine.values.worst_case import true_worst_case, worst_case_of
 from prudent.errors import PrudentError
 from prudent.methods.exact import explore
 from prudent.methods.exceedance import TINY, exceeding
+from prudent.methods.excess import least_excess
 from prudent.methods.mean_cvar import Weighing
-from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, Objective, ValueAtRisk
+from prudent.methods.objectives import Achieved, Exceedance, Excess, MeanPlusCVaR, Objective, ValueAtRisk
 from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case
-from prudent.planning.bounds import Bracket, bracket_below
+from prudent.planning.bounds import Bracket, bracket, bracket_below
 from prudent.planning.driver import Job
 from prudent.planning.plans import plan_of, stage_of
 from prudent.planning.refine import Stage, chance_step, fair_step
-from prudent.policies.chain import backward
+from prudent.policies.chain import backward, expected_steps
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
@@ -27,6 +28,9 @@ from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, Stopped
 
 __all__ = ["solution_of", "solve_for"]
+
+NEAR = 1e-9
+"""The part of a level within which a budget counts as a whole level."""
 
 
 def solve_for(job: Job, objective: Objective) -> Plan:
@@ -36,6 +40,8 @@ def solve_for(job: Job, objective: Objective) -> Plan:
         began = now()
         policy, achieved = _achieve(prepared, job.alpha, objective, job.limits)
         least = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
+        if isinstance(objective, Excess):
+            least = max(least, abs(objective.budget), objective.budget - prepared.scale.in_units(0))
         size = max(abs(achieved.lower), abs(achieved.upper), least)
         bracket = Bracket(achieved.lower, achieved.upper, size)
         return Stage(prepared, (policy, achieved), bracket, policy.level, now() - began)
@@ -78,6 +84,8 @@ def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Lim
     """Return the best policy for an objective, and what it achieves, in the user's units."""
     if isinstance(objective, Exceedance):
         return _exceedance(prepared, objective.budget, limits)
+    if isinstance(objective, Excess):
+        return _excess(prepared, objective.budget, limits)
     if isinstance(objective, ValueAtRisk):
         return _value_at_risk(prepared, alpha, limits)
     if isinstance(objective, MeanPlusCVaR):
@@ -100,6 +108,25 @@ def _exceedance(prepared: Prepared, budget: float, limits: Limits) -> tuple[Budg
     found = exceeding(prepared, w, limits)
     chance, low, high = (float(chances[w]) for chances in (found.chance, found.low, found.high))
     return found.policy(w), Achieved("exceedance", chance, low, high, budget)
+
+
+def _excess(prepared: Prepared, budget: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
+    scale, least, start = prepared.scale, least_expected_cost(prepared), prepared.start
+    w = scale.level_within(budget)
+    if w >= worst_case_of(prepared, least.choice)[start]:  # the policy of least expected cost never exceeds it
+        return BudgetPolicy.of_states(prepared, least.choice), Achieved("excess", 0.0, 0.0, 0.0, budget)
+    if w < 0:  # best luck exceeds it, so all further cost is excess
+        policy, low = BudgetPolicy.of_states(prepared, least.choice), float(least.lower[start])
+        high, above, value = float(least.upper[start]), budget, scale.in_units(float(least.value[start])) - budget
+    else:
+        part = scale.in_levels(budget) - w
+        found = least_excess(prepared, w, part if part > NEAR else 0.0, limits)
+        policy, low, above = found.policy, found.upto + found.low, scale.in_units(found.upto)
+        high, value = w + part + found.high, found.excess * scale.level_size
+    # A budget plus the excess over it is the mean of the larger of cost and budget: its bounds are those of a mean.
+    steps = float(expected_steps(policy)[-1]) if np.isinf(scale.relative) else 0.0
+    lower, upper = bracket_below(prepared, low) - above, bracket(prepared, 0.0, high, steps, 1.0).upper - budget
+    return policy, Achieved("excess", value, max(min(lower, value), 0.0), max(upper, value), budget)
 
 
 def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.methods.solution import Solution
+from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, bracket_below, bracket_of
 from prudent.planning.driver import Job
@@ -36,8 +37,9 @@ def plan_of(
     stage: Stage[Solution],
     target: Target | None = None,
     limits: Limits | None = None,
+    intervals: Intervals | None = None,
 ) -> Plan:
-    """Return a solution as a plan, in the user's units."""
+    """Return a solution as a plan, in the user's units; ``intervals`` are the set of models that it is for, if any."""
     prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
     cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
     status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
@@ -58,6 +60,8 @@ def plan_of(
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
         seconds=stage.seconds,
+        nominal=None if solution.nominal is None else solution.nominal.in_units(prepared.scale),
+        intervals=intervals,
         notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
         device="cpu" if limits is None or limits.device is None else "gpu",
     )

@@ -16,6 +16,7 @@ from prudent.methods.exact import exact
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
+from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
@@ -24,6 +25,7 @@ from prudent.planning.likeliest import check_goal, likeliest
 from prudent.planning.objective import solve_for
 from prudent.planning.plans import plan_of, stage_of, tell_so_far
 from prudent.planning.refine import Stage, fair_step, first_step, many_levels
+from prudent.planning.robust import solve_robust
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
@@ -51,6 +53,7 @@ def solve(
     objective: Objective | None = None,
     goal: str = "sure",
     dead_end_cost: float | None = None,
+    uncertainty: Intervals | float | str | None = None,
     step: float | None = None,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
@@ -93,7 +96,7 @@ def solve(
     randomise : bool
         Within such a limit: allow a plan that draws one of two policies at the start of a run, seeded.  That attains
         the bound, up to rounded costs.
-    objective : Exceedance, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
+    objective : Exceedance, Excess, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
         What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
         alpha says at which level ``cvar`` and ``var`` are reported.
     goal : str
@@ -102,6 +105,12 @@ def solve(
         chance; ``plan.model`` is the model with the actions of such plans alone.
     dead_end_cost : float, optional
         Under ``goal="likeliest"``: what a run costs from where it cannot reach a goal any more.
+    uncertainty : Intervals or float or "own", optional
+        Plan for a set of models: the least CVaR in the worst of them, the least worst-case mean second, where nature
+        chooses from the set anew at every visit.  Intervals for the probabilities, a confidence such as 0.95 for a
+        model with counts (:func:`from_episodes`), or ``"own"`` for a model with intervals of its own.  ``upper`` then
+        holds for every model in the set; ``cvar`` and ``expected`` are for the worst of them, and ``plan.nominal`` is
+        for the model itself.
     step : float, optional
         Round the costs to multiples of this, and do not refine it.
     memory : int or str, optional
@@ -118,7 +127,7 @@ def solve(
     comm : mpi4py communicator, optional
         Such as ``MPI.COMM_WORLD``: its ranks, which all call ``solve``, share the sweeps (extra ``mpi``).  The plan is
         rank 0's, the same to the last bit as without; on the others ``solve`` returns None.  What can be mended is
-        raised on all.
+        raised on all.  Against nature (``uncertainty``) rank 0 sweeps alone.
     checkpoint : path, optional
         A file in which a long solve keeps its place.  Called again with the same arguments after a kill or Ctrl-C,
         ``solve`` resumes from it and returns the same answer; once it is finished, the file is removed.
@@ -136,6 +145,13 @@ def solve(
         name, run = chosen(method)
         target = Target(gap, relative_gap)
         cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
+        intervals = intervals_of(model, uncertainty, device)
+        usual = name == "exact" and cap is None and objective is None and checkpoint is None and goal == "sure"
+        if intervals is not None and not usual:
+            raise PrudentError(
+                "uncertainty goes with the least CVaR under method exact; leave out other methods, limits on CVaR, "
+                "objectives, checkpoints and goal='likeliest'"
+            )
         if objective is not None:
             _check_objective(objective, name, limited=cap is not None)
         if checkpoint is not None and (cap is not None or objective is not None):
@@ -154,6 +170,8 @@ def solve(
             plan = solve_for(job, objective)
         elif cap is not None:
             plan = solve_within(job, cap)
+        elif intervals is not None:
+            plan = solve_robust(job, intervals, lambda: run_method(job, name, run))
         else:
             stage = run_method(job, name, run)
             plan = plan_of(job.model, name, job.alpha, replace(stage, seconds=job.seconds), target, job.limits)
@@ -198,7 +216,7 @@ def _for_the_mean(job: Job) -> Prepared:
 def _check_objective(objective: Objective, method: str, *, limited: bool) -> None:
     if not isinstance(objective, Objective):
         call = "; call it" if isinstance(objective, type) else ""
-        kinds = "Exceedance(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
+        kinds = "Exceedance(budget), Excess(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
         raise PrudentError(f"objective is {objective!r}; it must be {kinds}{call}")
     if limited:
         raise PrudentError("objective excludes slack, absolute_slack and max_cvar; give one of them")

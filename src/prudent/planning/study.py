@@ -3,7 +3,6 @@
 Combinations know nothing of each other: any executor may solve them, in any order, and the rows are the same.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -17,6 +16,7 @@ from prudent.planning.bounds import Target
 from prudent.planning.combinations import Combination, Make, combinations_of, maker
 from prudent.planning.solve import solve
 from prudent.results.study import FIELDS, Row, Study
+from prudent.runtime.clock import now
 from prudent.runtime.executors import check_executor, check_sendable, finished, process_pool
 from prudent.runtime.limits import Limits, available_memory, cores
 from prudent.runtime.progress import Progress, announce
@@ -89,7 +89,7 @@ def study(
     20 0.02 386.399
     20 0.2 360.171
     """
-    began = time.monotonic()
+    began = now()
     check_executor(executor)
     name, _ = chosen(method)
     target = Target(gap, relative_gap)
@@ -128,7 +128,7 @@ def study(
                 file.add(row)
             progress.at(len(rows))
     in_order = tuple(rows[number] for number in sorted(rows))
-    return Study(label, parameters, in_order, len(combinations), time.monotonic() - began)
+    return Study(label, parameters, in_order, len(combinations), now() - began)
 
 
 def solve_one(make: Make, values: dict[str, Any], alpha: float, options: dict[str, Any]) -> Row:

@@ -13,6 +13,7 @@ Colours are safe for the colour-blind, and colour is never the only sign: line s
 in black and white too.
 """
 
+from prudent.plot.fan import stress
 from prudent.plot.heat import heat_map
 from prudent.plot.maps import policy
 from prudent.plot.network import routes
@@ -32,5 +33,6 @@ __all__ = [
     "policy",
     "routes",
     "sea_map",
+    "stress",
     "study",
 ]

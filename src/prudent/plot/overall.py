@@ -48,18 +48,23 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
         bounds = [p.lower for p in points], [p.upper for p in points]
         ax.fill_between(x, *bounds, color=FAINT, alpha=0.6, linewidth=0, label="bounds on the optimal CVaR")
+    worst = "" if curve.intervals is None else "worst-case "
     for name, what, colour, style in (
-        ("CVaR", "cvar", BLACK, "-"),
-        ("VaR", "var", BLUE, "--"),
-        ("mean", "expected", ORANGE, "-."),
+        (f"{worst}CVaR", "cvar", BLACK, "-"),
+        ("budget" if worst else "VaR", "var", BLUE, "--"),
+        (f"{worst}mean", "expected", ORANGE, "-."),
     ):
         y = [getattr(point, what) for point in points]
-        how = "default" if what == "cvar" or curve.notes else "steps-post"
+        how = "default" if what == "cvar" or curve.notes or worst else "steps-post"
         ax.plot(x, y, color=colour, linestyle=style, linewidth=1.8, label=name, drawstyle=how)
         if marked is not None:
             ax.plot([marked.alpha], [getattr(marked, what)], "o", color=colour, markersize=6, zorder=4)
+    if worst:
+        own = [point.nominal.cvar if point.nominal else np.nan for point in points]
+        ax.plot(x, own, color=BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
     if marked is not None:
-        numbers = f"CVaR {short(marked.cvar)}, VaR {short(marked.var)}, mean {short(marked.expected)}"
+        begins = f"{'budget' if worst else 'VaR'} {short(marked.var)}"
+        numbers = f"{worst}CVaR {short(marked.cvar)}, {begins}, {worst}mean {short(marked.expected)}"
         ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":")
         ax.set_title(f"\N{GREEK SMALL LETTER ALPHA} = {marked.alpha:g}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:
@@ -73,11 +78,14 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
 def _points(curve: Curve) -> list[CurvePoint]:
     """Return the points that a curve is drawn through.
 
-    Where costs are rounded, breakpoints are left out: they are many and slow, and little changes between them.
+    Where costs are rounded, or for a set of models, breakpoints are left out: they are many and slow, and little
+    changes between them.
     """
     alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
     even = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
-    return even if curve.notes else sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
+    if curve.notes or curve.intervals is not None:
+        return even
+    return sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
 
 
 def _log_axis(ax: Any, least: float) -> None:

@@ -6,9 +6,9 @@ alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+
 the expected cost, ``alpha -> 0`` the worst case.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
-__all__ = ["GROUPED", "Distribution", "check_alpha", "mixture"]
+if TYPE_CHECKING:
+    from prudent.policies.at_worst import AtWorst
+
+__all__ = ["GROUPED", "Alphas", "Distribution", "alphas_of", "check_alpha", "mixture"]
 
 FORGIVEN = 1e-12
 
@@ -36,6 +39,10 @@ LEAST = 1e-300
 """The smallest alpha: dividing by less may overflow a float."""
 
 
+Alphas: TypeAlias = float | Iterable[float]
+"""One alpha, or several: what ``table`` takes of every result that has a tail."""
+
+
 def check_alpha(alpha: float, name: str = "alpha") -> float:
     """Return alpha as a float, or refuse it."""
     wanted = "the fraction of worst runs, above 0 and at most 1"
@@ -43,6 +50,12 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
     if value < LEAST:
         raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} ask for the worst case instead (method worst-case)")
     return value
+
+
+def alphas_of(alpha: Alphas) -> tuple[float, ...]:
+    """Return one alpha, or several, as floats, or refuse them."""
+    one = isinstance(alpha, str) or not isinstance(alpha, Iterable)
+    return tuple(map(check_alpha, [alpha] if one else alpha))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +107,7 @@ class Distribution(Shown):
     ones, all else is about right; the finer the step, the closer.  A function was then asked at the mean cost so far of
     runs that round alike, to multiples of ``asked_step``: all numbers are about right.  No run costs more than
     ``most``: the largest cost, or where it is ``grouped`` an upper bound; infinite if there is none, nan if unknown.
+    All of these are for the model itself; ``at_worst`` has CVaR and mean in the worst model of a set, if one was given.
 
     Examples
     --------
@@ -115,6 +129,7 @@ class Distribution(Shown):
     most: float = np.nan
     asked_step: float | None = None
     groups: Groups | None = None  # what is known of the runs in each value, where it is grouped
+    at_worst: "AtWorst | None" = None  # the numbers in the worst model of a set, if one was given
 
     @property
     def std(self) -> float:
@@ -217,6 +232,36 @@ class Distribution(Shown):
         """
         return np.asarray(np.clip(check_alpha(alpha) - self._above[1:], 0.0, self.probabilities))
 
+    def expect(self, function: Callable[[float], float]) -> float:
+        """Return the expected value of a function of the total cost.
+
+        Runs that are ``missing`` count at their mean cost, and where it is ``grouped`` so do runs whose costs round
+        alike: for a convex function, such as an excess, that is a lower bound.
+
+        Parameters
+        ----------
+        function : callable
+            It takes a cost and returns a number.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+        >>> result = prudent.evaluate(plan.model, plan)
+        >>> round(result.expect(lambda cost: max(cost - 9, 0)), 6), round(result.expect(lambda cost: cost**2), 6)
+        (0.1, 32.5)
+        """
+        if not callable(function):
+            raise PrudentError(f"function is {function!r}; it must be a function of a cost: lambda cost: cost**2")
+
+        def at(cost: float) -> float:
+            value = function(cost)
+            value = int(value) if isinstance(value, bool | np.bool_) else value  # an event, for its probability
+            return as_number(f"function({cost:g})", value, "a number", lambda x: not np.isnan(x))
+
+        found = float(self.probabilities @ np.array([at(cost) for cost in self.values.tolist()]))
+        return found + self.missing * at(self.missing_mean) if self.missing > 0 else found
+
     @property
     def _above(self) -> FloatArray:
         """P(C > z) for z below all values, then at each of them."""
@@ -239,6 +284,10 @@ class Distribution(Shown):
         >>> prudent.evaluate(plan.model, plan.policy).to_dict(alpha=0.1)["var"]
         9.0
         """
+        worst = {}
+        if self.at_worst is not None:
+            cvar = None if alpha is None else self.at_worst.cvar(alpha)
+            worst = {"at_worst": {"mean": self.at_worst.mean, "cvar": cvar}}
         return plain(
             {
                 "alpha": None if alpha is None else check_alpha(alpha),
@@ -252,6 +301,7 @@ class Distribution(Shown):
                 "asked_step": self.asked_step,
                 "values": self.values,
                 "probabilities": self.probabilities,
+                **worst,
             }
         )
 
@@ -273,8 +323,8 @@ class Distribution(Shown):
         """
         return frame({"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]})
 
-    def table(self, alpha: float | None = None) -> Table:
-        """Return what ``prudent evaluate`` prints; with an ``alpha``, CVaR and VaR at it too.
+    def table(self, alpha: Alphas | None = None) -> Table:
+        """Return what ``prudent evaluate`` prints; with one ``alpha`` or several, CVaR and VaR at each.
 
         Examples
         --------
@@ -287,15 +337,16 @@ class Distribution(Shown):
         CVaR 10.000000 mean of the worst 0.1 of runs
         VaR 9.000000 where that tail begins
         """
-        at_least, about = (", at least", ", about") if self.grouped else ("", "")
-        if self.asked_step is not None:
-            at_least = about
+        at_least, about = self._certainty
         rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}{at_least}")]
-        if alpha is not None:
-            rows += [
-                ("CVaR", number(self.cvar(alpha)), f"mean of the worst {alpha:g} of runs{at_least}"),
-                ("VaR", number(self.var(alpha)), f"where that tail begins{about}"),
-            ]
+        rows += () if alpha is None else self.tails(alpha)
+        if self.at_worst is not None:
+            worst = "in the worst model of the set, at most; all else is for the model itself"
+            rows.append(("worst-case mean", number(self.at_worst.mean), worst))
+            for each in () if alpha is None else alphas_of(alpha):
+                rows.append(
+                    ("worst-case CVaR", number(self.at_worst.cvar(each)), f"of the worst {each:g} of runs, likewise")
+                )
         for q in (0.05, 0.25, 0.5, 0.75, 0.95):
             rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
         rows.append(("least", number(float(self.values[0])), ""))
@@ -306,6 +357,21 @@ class Distribution(Shown):
         if self.missing:
             notes.append(f"{self.missing:.2g} of probability lies beyond {number(float(self.values[-1]))}")
         return Table("total cost", tuple(rows), "lrw", notes=tuple(notes))
+
+    def tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
+        """Return the rows of tables that show CVaR and VaR (internal)."""
+        (at_least, about), rows = self._certainty, []
+        for each in alphas_of(alpha):
+            rows.append(("CVaR", number(self.cvar(each)), f"mean of the worst {each:g} of runs{at_least}"))
+            rows.append(("VaR", number(self.var(each)), f"where that tail begins{about}"))
+        return rows
+
+    @property
+    def _certainty(self) -> tuple[str, str]:
+        """What is said of a CVaR, and of a VaR, where costs were rounded."""
+        if not self.grouped:
+            return "", ""
+        return ", at least" if self.asked_step is None else ", about", ", about"
 
     def __repr__(self) -> str:
         missing = f", {self.missing:.2g} missing" if self.missing else ""

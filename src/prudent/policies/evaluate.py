@@ -3,15 +3,17 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError, TooLarge
+from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.rows import offsets
 from prudent.models.ssp import SSP, check_model
+from prudent.policies.at_worst import AtWorst, Follower
 from prudent.policies.chain import backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.forwards import MISSING, most_spent
@@ -19,7 +21,10 @@ from prudent.policies.function import Function, follow_function, refuse_stuck
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, in_force
 
-__all__ = ["Policy", "evaluate", "restricted"]
+if TYPE_CHECKING:
+    from prudent.results.plan import Plan
+
+__all__ = ["Policy", "PolicyOrPlan", "evaluate", "evaluate_budget", "policy_of", "restricted"]
 
 TO_THE_END = 2**27
 """The most work, in states times levels, for the part of a distribution that is less likely than the tolerance."""
@@ -28,17 +33,19 @@ COARSER = 4
 """Each step tried for a table is so many times the one before."""
 
 Policy = BudgetPolicy | Mapping[Any, Hashable] | Function
+PolicyOrPlan: TypeAlias = "Policy | Plan"
 
 
 def evaluate(
     model: SSP,
-    policy: Policy,
+    policy: PolicyOrPlan,
     *,
     step: float | None = None,
     tolerance: float = MISSING,
     memory: int | float | str | None = None,
     time_limit: float | None = None,
     device: str = "cpu",
+    uncertainty: Intervals | float | str | None = None,
 ) -> Distribution:
     """Return the distribution of the total cost of a policy: exact, or grouped where costs are rounded.
 
@@ -46,8 +53,8 @@ def evaluate(
     ----------
     model : SSP
         The problem.
-    policy : policy, mapping or callable
-        A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    policy : plan, policy, mapping or callable
+        A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
     step : float, optional
         Round costs to multiples of this: runs whose costs round alike are taken together (``grouped``), and a function
         is asked at the mean of their true costs so far.  By default this is done only where costs have no common step,
@@ -63,6 +70,9 @@ def evaluate(
     device : str
         ``"gpu"`` follows runs on a GPU, in models with cycles that all cost something, unless costs are rounded; see
         :func:`prudent.solve`.
+    uncertainty : Intervals or float or "own", optional
+        A set of models, as in :func:`prudent.solve`, for a plan's policy or a table: ``at_worst`` then has the policy's
+        CVaR and mean in the worst of them; all else is for the model itself.
 
     Examples
     --------
@@ -71,35 +81,59 @@ def evaluate(
     >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
     >>> result.values.tolist(), result.probabilities.tolist()
     ([7.0, 10.0], [0.9, 0.1])
+    >>> prudent.evaluate(model, prudent.solve(model, alpha=0.1)).cvar(0.1)
+    10.0
     """
-    check_model_and_policy(model, policy)
+    policy = policy_of(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
     limits = Limits.of(memory, time_limit, device=device)
+    sets = intervals_of(model, uncertainty, device)
+    if sets is not None:
+        if not isinstance(policy, BudgetPolicy | Mapping):
+            raise PrudentError("uncertainty goes with a plan's policy or a table {state: action}, not with a function")
+        model = replace(model, intervals=sets)
     with in_force(limits):
         if isinstance(policy, BudgetPolicy):
             if step is None:
-                return mixture([(share, _evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
+                return _with_worst(_evaluate_parts(policy, tolerance, limits), policy, sets, limits)
             policy = _by_names(policy)
         if isinstance(policy, Mapping):
-            return _evaluate_table(restricted(model, policy), step, tolerance, limits)
+            alone = restricted(model, policy)
+            result, same = _evaluate_table(alone, step, tolerance, limits)
+            return _with_worst(result, same, None if sets is None else alone.intervals, limits)
         return follow_function(model, policy, step, tolerance, limits)
 
 
-def check_model_and_policy(model: SSP, policy: Policy) -> None:
-    """Refuse what is not a model, what is not a policy, and a plan's policy for another model."""
+def _evaluate_parts(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
+    return mixture([(share, evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
+
+
+def _with_worst(result: Distribution, policy: BudgetPolicy, sets: Intervals | None, limits: Limits) -> Distribution:
+    """Return a distribution with the policy's numbers in the worst model of a set, if there is one."""
+    if sets is None:
+        return result
+    return replace(result, at_worst=AtWorst([(share, Follower(part, sets, limits)) for share, part in policy.parts]))
+
+
+def policy_of(model: SSP, policy: PolicyOrPlan) -> Policy:
+    """Return a policy, or that of a plan; refuse what is not a model, what is neither, and one for another model."""
     check_model(model, "pass the model, then the policy")
-    if isinstance(policy, BudgetPolicy):
-        policy.check_model(model)
-    elif not isinstance(policy, Mapping) and not callable(policy):
+    if isinstance(policy, Mapping):
+        return policy
+    own: Any = policy if callable(policy) else getattr(policy, "policy", None)  # a plan has one
+    if isinstance(own, BudgetPolicy):
+        own.check_model(model)
+    elif not callable(policy):
         raise PrudentError(
-            f"policy is a {type(policy).__name__}; pass plan.policy, a table {{state: action}} or a function "
+            f"policy is a {type(policy).__name__}; pass a plan or its policy, a table {{state: action}} or a function "
             "(state, spent)"
         )
-    elif not isinstance(policy, Mapping) and not _takes_two(policy):
+    elif not _takes_two(own):
         raise PrudentError(
-            f"policy is a function of {signature(policy)}; it must take (state, spent), the state and the cost so far"
+            f"policy is a function of {signature(own)}; it must take (state, spent), the state and the cost so far"
         )
+    return cast(Policy, own)
 
 
 def _takes_two(function: Callable[..., object]) -> bool:
@@ -112,7 +146,8 @@ def _takes_two(function: Callable[..., object]) -> bool:
     return True
 
 
-def _evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
+def evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
+    """Return the distribution of the total cost of a policy that draws nothing."""
     prepared, most = policy.prepared, most_spent(policy, limits)
     if prepared.n_states * (most + 1) <= TO_THE_END:
         tolerance = 0.0
@@ -125,7 +160,9 @@ def _evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> 
     return replace(result, mean=scale.in_units(backward(policy, tail, limits).mean))
 
 
-def _evaluate_table(alone: SSP, step: float | None, tolerance: float, limits: Limits) -> Distribution:
+def _evaluate_table(
+    alone: SSP, step: float | None, tolerance: float, limits: Limits
+) -> tuple[Distribution, BudgetPolicy]:
     """Evaluate the only policy of a model, at the finest step that the limits allow if none is given."""
     prepared = prepare(alone, step)
     coarsest = float(np.abs(alone.cost).max(initial=0.0))
@@ -134,9 +171,9 @@ def _evaluate_table(alone: SSP, step: float | None, tolerance: float, limits: Li
         coarser = nice_step(COARSER * prepared.scale.level_size)
         last = step is not None or coarser > coarsest
         try:
-            result = _evaluate_budget(policy, tolerance, limits)
+            result = evaluate_budget(policy, tolerance, limits)
             if last or result.missing <= tolerance:
-                return result
+                return result, policy
         except TooLarge:
             if last:
                 raise
@@ -191,4 +228,5 @@ def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
         state_names=[model.state(s) for s in visited],
         action_names=[model.action(a) for a in acts if a >= 0],
         name=model.name,
+        **model.known_of(taken),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
-from prudent.policies.distribution import Distribution, check_alpha
+from prudent.policies.distribution import Alphas, Distribution, alphas_of, check_alpha
 from prudent.policies.tally import Tally
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from prudent.results.plan import Plan
 
 __all__ = ["KEPT", "Path", "Runs"]
+
+TAIL = 0.05
+"""The alpha of the tail that is shown where no plan says which."""
 
 KEPT = 10_000_000
 """The most runs whose costs are kept one by one."""
@@ -31,7 +34,7 @@ Path = tuple[tuple[Hashable, Hashable, float], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Runs(Shown):
-    """Total costs of simulated runs.
+    """Total costs of simulated runs, and their tail at ``alpha``: that of the plan that was simulated, else 0.05.
 
     Of more than ten million runs only the ``tally`` is kept: ``tally.values``, rising, and ``tally.counts``, how many
     runs had each.  Where there are more than 262,144 different costs, it has them rounded to 17 binary digits, which
@@ -41,7 +44,9 @@ class Runs(Shown):
     --------
     >>> import prudent
     >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> runs = prudent.simulate(plan.model, plan.policy, episodes=10_000, seed=0)
+    >>> runs = prudent.simulate(plan.model, plan, episodes=10_000, seed=0)
+    >>> runs
+    <Runs: 10,000 episodes, seed 0, mean 4.0464 ± 0.04, alpha 0.1: CVaR 9.992 ± 0.03, VaR 9>
     >>> abs(runs.mean - plan.expected) <= 4 * runs.mean_se, abs(runs.cvar(0.1) - plan.cvar) <= 4 * runs.cvar_se(0.1)
     (True, True)
     """
@@ -50,6 +55,7 @@ class Runs(Shown):
     seed: int
     paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as asked for
     kept: FloatArray | None = None  # (episodes,)
+    plan: "Plan | None" = None  # the plan that was simulated, if it was one
 
     @classmethod
     def of(cls, costs: FloatArray, seed: int = 0) -> "Runs":
@@ -65,7 +71,16 @@ class Runs(Shown):
         return cls(Tally.of(costs), seed, kept=costs)
 
     def __repr__(self) -> str:
-        return f"<Runs: {self.episodes:,} episodes, seed {self.seed}, mean {self.mean:.6g} ± {self.mean_se:.2g}>"
+        alpha, var = self.alpha, self.distribution.var(self.alpha)
+        return (
+            f"<Runs: {self.episodes:,} episodes, seed {self.seed}, mean {self.mean:.6g} ± {self.mean_se:.2g}, "
+            f"alpha {alpha:g}: CVaR {self.cvar(alpha):.6g} ± {self.cvar_se(alpha):.2g}, VaR {var:.6g}>"
+        )
+
+    @property
+    def alpha(self) -> float:
+        """The fraction of worst runs whose tail is shown: the plan's, or 0.05 where no plan was simulated."""
+        return TAIL if self.plan is None else self.plan.alpha
 
     @property
     def episodes(self) -> int:
@@ -127,7 +142,8 @@ class Runs(Shown):
     def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
         """Return the numbers as ``prudent simulate --json`` prints them: None where unknown or infinite.
 
-        ``cvar`` and ``cvar_se`` are those at ``alpha``, and None without one; the costs are in :meth:`to_frame`.
+        ``var``, ``cvar`` and ``cvar_se`` are those at ``alpha``, by default that of the runs; the costs are in
+        :meth:`to_frame`.
 
         Examples
         --------
@@ -136,15 +152,17 @@ class Runs(Shown):
         >>> prudent.simulate(plan.model, plan.policy, episodes=100, seed=3).to_dict()["episodes"]
         100
         """
+        alpha = self.alpha if alpha is None else check_alpha(alpha)
         return plain(
             {
-                "alpha": None if alpha is None else check_alpha(alpha),
+                "alpha": alpha,
                 "episodes": self.episodes,
                 "seed": self.seed,
                 "mean": self.mean,
                 "mean_se": self.mean_se,
-                "cvar": None if alpha is None else self.cvar(alpha),
-                "cvar_se": None if alpha is None else self.cvar_se(alpha),
+                "var": self.distribution.var(alpha),
+                "cvar": self.cvar(alpha),
+                "cvar_se": self.cvar_se(alpha),
                 "paths": [
                     [{"state": str(state), "action": str(action), "cost": cost} for state, action, cost in path]
                     for path in self.paths
@@ -165,28 +183,37 @@ class Runs(Shown):
         """
         return frame({"cost": self.costs})
 
-    def table(self, plan: "Plan | None" = None) -> Table:
-        """Return what ``prudent simulate`` prints; with the ``plan`` that was run, its exact numbers beside.
+    def table(self, alpha: Alphas | None = None) -> Table:
+        """Return what ``prudent simulate`` prints: the mean, and the tail at one ``alpha`` or several.
+
+        By default that is the alpha of the runs.  What is known exactly of the plan that was simulated stands beside.
 
         Examples
         --------
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
-        >>> print(runs.table(plan))
+        >>> runs = prudent.simulate(plan.model, plan, episodes=1000, seed=1)
+        >>> print(runs.table())
         figure-2, exact plan for alpha 0.1
         mean  4.039000  ± 0.1263, exactly 4.060000
-        CVaR  9.950000  ± 0.0928, exactly 10.000000
+        CVaR  9.950000  ± 0.0928, mean of the worst 0.1 of runs, exactly 10.000000
+        VaR   9.000000  where that tail begins
         1,000 runs, seed 1; ± one standard error
         """
-        title, mean, rows = "total cost", f"± {self.mean_se:.4f}", []
+        title, mean, plan = "total cost", f"± {self.mean_se:.4f}", self.plan
         if plan is not None:
-            alpha = plan.alpha
-            title = f"{plan.model.name}, {plan.method} plan for alpha {alpha:g}"
-            mean += ", unknown" if np.isnan(plan.expected) else f", exactly {number(plan.expected)}"
-            rows = [("CVaR", number(self.cvar(alpha)), f"± {self.cvar_se(alpha):.4f}, {plan.own_cvar}")]
+            title = f"{plan.model.name}, {plan.method} plan for alpha {plan.alpha:g}"
+            own = plan.own.expected
+            mean += ", unknown" if np.isnan(own) else f", exactly {number(own)}"
+        rows = [("mean", number(self.mean), mean)]
+        for each in alphas_of(self.alpha if alpha is None else alpha):
+            tail = f"± {self.cvar_se(each):.4f}, mean of the worst {each:g} of runs"
+            if plan is not None and each == plan.alpha:
+                tail += f", {plan.own_cvar}"
+            rows.append(("CVaR", number(self.cvar(each)), tail))
+            rows.append(("VaR", number(self.distribution.var(each)), "where that tail begins"))
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
-        return Table(title, (("mean", number(self.mean), mean), *rows), "lrw", notes=(note,))
+        return Table(title, tuple(rows), "lrw", notes=(note,))
 
     def _error(self, amount: FloatArray) -> float:
         """Return the standard error of the mean of an amount by cost, with an allowance for rounding."""

@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from prudent.errors import whole_number
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.episodes import SIMULATING, Episodes, OfFunction, OfTable, by_state, replayed, sent_with
-from prudent.policies.evaluate import Policy, check_model_and_policy, restricted
+from prudent.policies.evaluate import Policy, PolicyOrPlan, policy_of, restricted
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.runs import KEPT, Path, Runs
 from prudent.policies.tally import Tally, joined
@@ -28,6 +28,9 @@ from prudent.runtime.clock import now
 from prudent.runtime.executors import check_executor, check_sendable, finished
 from prudent.runtime.limits import Limits, cores, go_on
 from prudent.runtime.progress import Progress
+
+if TYPE_CHECKING:
+    from prudent.results.plan import Plan
 
 __all__ = ["simulate"]
 
@@ -50,7 +53,7 @@ COUNTED = 2**16
 
 def simulate(
     model: SSP,
-    policy: Policy,
+    policy: PolicyOrPlan,
     *,
     episodes: int = 20_000,
     seed: int = 0,
@@ -66,8 +69,8 @@ def simulate(
     ----------
     model : SSP
         The problem.
-    policy : policy, mapping or callable
-        A plan's policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    policy : plan, policy, mapping or callable
+        A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
     episodes : int
         How many runs.  Of more than ten million, only a tally of their costs is kept, so any number takes little
         memory.
@@ -90,7 +93,7 @@ def simulate(
     >>> import prudent
     >>> model = prudent.domains.betting_game()
     >>> plan = prudent.solve(model, alpha=0.2)
-    >>> runs = prudent.simulate(model, plan.policy, episodes=20_000, seed=0)
+    >>> runs = prudent.simulate(model, plan, episodes=20_000, seed=0)
     >>> abs(runs.mean - plan.expected) <= 4 * runs.mean_se
     True
     """
@@ -102,9 +105,17 @@ def simulate(
         ("threads", 1 if threads is None else threads, 1),
     ):
         whole_number(name, value, least)
-    check_model_and_policy(model, policy)
+    own = policy_of(model, policy)
     check_executor(executor)
     by = _Workers(executor, threads or cores(), Limits.of(None, time_limit))
+    runs = _simulated(model, own, episodes, seed, paths, max_steps, by)
+    return runs if own is policy else replace(runs, plan=cast("Plan", policy))
+
+
+def _simulated(
+    model: SSP, policy: Policy, episodes: int, seed: int, paths: int, max_steps: int, by: "_Workers"
+) -> Runs:
+    """Simulate runs of a plan's policy, of a table or of a function."""
     if isinstance(policy, BudgetPolicy):
         simulated = _drawn if len(policy.parts) > 1 else _by_table
         return simulated(policy, episodes, seed, paths, max_steps, by)
@@ -115,7 +126,7 @@ def simulate(
             same = BudgetPolicy.of_states(chain, chain.action_start[:-1])
             return _by_table(same, episodes, seed, paths, max_steps, by)
         policy = partial(by_state, policy)
-    if isinstance(executor, ProcessPoolExecutor):
+    if isinstance(by.executor, ProcessPoolExecutor):
         check_sendable("policy", policy, "none")
     tally, costs, shown = by.gathered(OfFunction(model, policy, seed, max_steps), episodes, paths)
     return Runs(tally, seed, tuple(shown), costs)

@@ -1,7 +1,7 @@
 """Why a plan plays an action: all actions of a state, compared as the method compares them."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,21 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import printable
 from prudent.kernels.sweep import Base
+from prudent.models.intervals import Intervals
 from prudent.models.rows import FloatArray, IntArray
+from prudent.policies.at_worst import Follower
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
 
-__all__ = ["Explainer", "Explanation", "Option"]
+__all__ = ["Explainer", "Explanation", "Option", "RobustExplainer"]
 
 
 @dataclass(frozen=True)
 class Option:
     """One action, valued as if it is played now and the plan is followed afterwards.
+
+    In a plan for a set of models ``excess`` and ``expected`` are for the worst of them.
 
     Examples
     --------
@@ -39,6 +43,8 @@ class Option:
     expected: float  # expected cost still to come
     allowed: bool  # whether it keeps the first objective at its optimum
     why: str
+    nominal_excess: float | None = None  # for a set of models, ``excess`` in the model itself
+    nominal_expected: float | None = None  # likewise
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,14 +108,20 @@ class Explanation(Shown):
         >>> [row[0] for row in plan.explain("s1").table().rows]
         ['  c', '> d', '  e']
         """
-        rows = []
+        rows, robust = [], any(option.nominal_expected is not None for option in self.options)
         for option in self.options:
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
-            excess = "" if np.isnan(option.excess) else f"{option.excess:.6g}"
-            numbers = (excess, f"{option.expected:.6g}", "yes" if option.allowed else "no")
-            rows.append((f"{'>' if self._plays(option) else ' '} {name}", *numbers, option.why))
+            numbers: list[float | None] = [option.excess, option.expected]
+            numbers += [option.nominal_excess, option.nominal_expected] if robust else []
+            shown = ("" if x is None or np.isnan(x) else f"{x:.6g}" for x in numbers)
+            allowed = "yes" if option.allowed else "no"
+            rows.append((f"{'>' if self._plays(option) else ' '} {name}", *shown, allowed, option.why))
         title = f"In {self.state!r}, having spent {self.spent:g}: {self.summary}"
-        return Table(title, tuple(rows), "wrrlw", head=("  action", "excess", "expected", "allowed", "why"))
+        if not robust:
+            return Table(title, tuple(rows), "wrrlw", head=("  action", "excess", "expected", "allowed", "why"))
+        head = ("  action", "worst excess", "worst mean", "excess", "expected", "allowed", "why")
+        notes = ("worst: in the worst model of the set, which decides; excess, expected: in the model itself",)
+        return Table(title, tuple(rows), "wrrrrlw", head=head, notes=notes)
 
     def _plays(self, option: Option) -> bool:
         return (option.action, option.at) == (self.action, self.state)
@@ -138,6 +150,15 @@ class Explainer:
         assert swept.tables is not None
         self.tables = swept.tables
 
+    def values(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
+        """Return the expected excess and the expected cost, in levels, after each action with that budget left."""
+        expected = self.policy.prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
+        return self._following(action, left, self.tables.excess, slope=1.0), expected
+
+    def nominal(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray] | None:
+        """Return the same in the model itself, where a plan is for a set of models."""
+        return None
+
     def explain(self, state: Hashable, spent: float) -> Explanation:
         """Compare all actions of a state, given what the run has spent."""
         policy, prepared, model = self.policy, self.policy.prepared, self.policy.prepared.model
@@ -147,8 +168,7 @@ class Explainer:
         left = policy.level - policy.used(index, spent)  # negative where the budget is overdrawn
         safe = int(self.worst.value[inside]) <= left and policy.budget is not None
         action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
-        excess = self._following(action, left, self.tables.excess, slope=1.0)
-        expected = prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
+        (excess, expected), own = self.values(action, left), self.nominal(action, left)
         if safe:
             allowed = self.worst.action_value[action] <= left
         else:
@@ -165,6 +185,8 @@ class Explainer:
                 expected=float(expected[i]) * unit + luck,
                 allowed=bool(allowed[i]),
                 why=_why(i == chosen, bool(allowed[i]), bool(expected[i] <= expected[chosen]), safe, left > 0),
+                nominal_excess=None if own is None or policy.budget is None else float(own[0][i]) * unit,
+                nominal_expected=None if own is None else float(own[1][i]) * unit + luck,
             )
             for i, a in enumerate(prepared.model_action[action].tolist())
         ]
@@ -202,10 +224,31 @@ class Explainer:
             names = model.action(a), model.state(state)
             if a in prepared.members.inner_action:
                 why = "a free move: leaves every choice open"
-                found.append(Option(*names, chosen.excess, chosen.expected, True, why))
+                found.append(replace(chosen, action=names[0], at=names[1], allowed=True, why=why))
             else:
                 found.append(Option(*names, np.inf, np.inf, False, "may lead to where no goal is reached"))
         return found
+
+
+class RobustExplainer(Explainer):
+    """Compares actions by the values of a plan for a set of models: in the worst of them, and in the model itself."""
+
+    def __init__(self, policy: BudgetPolicy, intervals: Intervals) -> None:
+        policy.refuse_as("cannot be explained")
+        self.policy, self.worst, limits = policy, least_worst_case(policy.prepared), Limits.of(None, None)
+        chance = policy.prepared.model.probability
+        both = Follower(policy, intervals, limits), Follower(policy, Intervals(chance, chance), limits)
+        self._worths = [(each.excesses(policy.level), each.means()) for each in both]
+
+    def values(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
+        """Return the worst-case expected excess and cost after each action with that budget left."""
+        excess, mean = self._worths[0]
+        return excess.after(action, left), mean.after(action, left)
+
+    def nominal(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
+        """Return the same in the model itself."""
+        excess, mean = self._worths[1]
+        return excess.after(action, left), mean.after(action, left)
 
 
 def _why(played: bool, allowed: bool, as_good: bool, safe: bool, budget_left: bool) -> str:

@@ -8,13 +8,15 @@ from typing import Any
 
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Achieved
+from prudent.methods.solution import UNKNOWN, Nominal
+from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
-from prudent.policies.distribution import Distribution
+from prudent.policies.distribution import Alphas, Distribution
 from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
 from prudent.results.decisions import Decision, Decisions, bands_of, decisions_of
-from prudent.results.explanation import Explainer, Explanation
+from prudent.results.explanation import Explainer, Explanation, RobustExplainer
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain, small
@@ -49,6 +51,15 @@ STATUS_OBJECTIVE = {
     "gap_not_reached": "the bounds hold but are wider than asked for: give a finer step= (--step), or ask for less",
 }
 """The same for a plan with another objective."""
+
+STATUS_ROBUST = {
+    **STATUS,
+    "optimal": "the least worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
+    "within_gap": "the bounds on the least worst-case CVaR are as close as was asked for",
+    "gap_not_reached": "the upper bound holds for every model in the set, but a plan with a lower one may exist, down "
+    "to the lower bound: ask for a larger gap (gap=, relative_gap=), or give narrower intervals",
+}
+"""The same for a plan for a set of models."""
 
 STATUS_SEARCHED = {
     **STATUS,
@@ -99,6 +110,10 @@ class Plan(Shown):
     estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
     ``expected_lower``; the returned one has the least if the status is ``optimal``.
 
+    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar`` and
+    ``expected`` are the policy's in the worst case, each in the worst model for it, ``var`` is the total cost that the
+    policy plans not to exceed, and ``nominal`` has all three for the model itself.
+
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.
 
@@ -130,6 +145,8 @@ class Plan(Shown):
     goal_probability: float = 1.0  # below 1 only if the likeliest goal was asked for
     explored: Exploration | None = None  # how much of the model was looked at, if it was searched
     objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
+    nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
+    intervals: Intervals | None = None  # the set of models that it is for, if any
     notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
     device: str = "cpu"  # what it was computed on
 
@@ -138,6 +155,8 @@ class Plan(Shown):
         """What the status means and what to change."""
         if self.objective is not None:
             return STATUS_OBJECTIVE[self.status]
+        if self.nominal is not None:
+            return STATUS_ROBUST[self.status]
         if self.explored is not None:
             return STATUS_SEARCHED[self.status]
         return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
@@ -145,23 +164,29 @@ class Plan(Shown):
     def __repr__(self) -> str:
         least, about = ("at least ", "about ") if self._from_below else ("", "")
         return (
-            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, CVaR "
+            f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, "
+            f"{'CVaR' if self.nominal is None else 'worst-case CVaR'} "
             f"{least}{_short(self.cvar)} (optimal {self.lower:.6g} to {self.upper:.6g}), "
             f"VaR {about}{_short(self.var)}, mean {_short(self.expected)}>"
         )
 
     @property
     def own_cvar(self) -> str:
-        """What is known of the policy's own CVaR, in words (internal)."""
+        """What is known of the policy's own CVaR in the model itself, in words (internal)."""
         most = self.upper if self.max_cvar == math.inf else self.max_cvar
-        if math.isnan(self.cvar):
+        if math.isnan(self.own.cvar):
             return f"at most {number(most)}" if math.isfinite(most) else "unknown"
-        return f"{'at least' if self._from_below else 'exactly'} {number(self.cvar)}"
+        return f"{'at least' if self.policy.prepared.scale.rounded else 'exactly'} {number(self.own.cvar)}"
+
+    @property
+    def own(self) -> Nominal:
+        """The policy's numbers in the model itself, also where others are for the worst of a set (internal)."""
+        return self.nominal or Nominal(self.cvar, self.var, self.expected)
 
     @property
     def _from_below(self) -> bool:
         """Whether ``cvar`` is a lower bound on the policy's own: costs were rounded."""
-        return self.policy.prepared.scale.rounded and not math.isnan(self.cvar)
+        return self.policy.prepared.scale.rounded and not math.isnan(self.cvar) and self.nominal is None
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
         """Compare all actions of a state, given what the run has spent.
@@ -250,13 +275,13 @@ class Plan(Shown):
 
     def total_cost(self) -> Distribution:
         """Return the distribution of the total cost: exact, or of simulated runs if VaR is unknown (internal)."""
-        if math.isnan(self.var):  # too large to be followed
+        if math.isnan(self.own.var):  # too large to be followed
             return simulate(self.model, self.policy).distribution
         return evaluate(self.model, self.policy)
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self.policy)
+        return Explainer(self.policy) if self.intervals is None else RobustExplainer(self.policy, self.intervals)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan's numbers as ``prudent solve --json`` prints them: None where unknown or infinite.
@@ -269,8 +294,9 @@ class Plan(Shown):
         ('optimal', 4.06, None)
         """
         achieved = None if self.objective is None else asdict(self.objective)
+        nominal = {} if self.nominal is None else {"nominal": asdict(self.nominal)}
         explored = {} if self.explored is None else {**asdict(self.explored), "certified": self.explored.certified}
-        return plain({**self.numbers(), **explored, "objective": achieved, "notes": self.notes})
+        return plain({**self.numbers(), **explored, "objective": achieved, **nominal, "notes": self.notes})
 
     def to_frame(self) -> DataFrame:
         """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
@@ -303,8 +329,8 @@ class Plan(Shown):
         sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}
         return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
 
-    def table(self) -> Table:
-        """Return what ``prudent solve`` prints.
+    def table(self, alpha: Alphas | None = None) -> Table:
+        """Return what ``prudent solve`` prints; with one ``alpha`` or several, the plan's CVaR and VaR at each, too.
 
         Examples
         --------
@@ -312,19 +338,26 @@ class Plan(Shown):
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> plan.table().rows[0]
         ('CVaR', '10.000000', 'mean of the worst 0.1 of runs')
+        >>> plan.table(alpha=0.5).rows[-2]
+        ('CVaR', '7.120000', 'mean of the worst 0.5 of runs')
         """
         tail, begins = f"mean of the worst {self.alpha:g} of runs", "where that tail begins"
         if self._from_below:
             tail, begins = f"{tail}, at least", f"{begins}, about"
         elif math.isnan(self.cvar):
             tail = f"{tail}; {self.own_cvar}"
-        rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
+        if self.nominal is not None:
+            rows = self._robust_rows(tail)
+        else:
+            rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
         if self.objective is None:  # else it was not sought
-            rows += [("optimal CVaR", number(self.lower), "at least"), ("", number(self.upper), "at most")]
+            best = "optimal CVaR" if self.nominal is None else "least worst-case CVaR"
+            rows += [(best, number(self.lower), "at least"), ("", number(self.upper), "at most")]
         known = "of all plans, not of this one" if self.explored is None else "of all plans, at least"
         rows.append(("least worst case", number(self.worst_case), known))
         if self.goal_probability < 1:
             rows.insert(0, ("chance of a goal", small(self.goal_probability), "the greatest there is"))
+        rows += () if alpha is None else self._tails(alpha)
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
             rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))
@@ -334,6 +367,23 @@ class Plan(Shown):
         if self.explored is not None:
             size = f"{self.explored.met:,} states met, {self.explored.expanded:,} expanded, {self.seconds:.3g} s"
         return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
+
+    def _robust_rows(self, tail: str) -> list[tuple[str, str, str]]:
+        """Return rows for a set of models: the worst of them, and the model itself."""
+        own = self.nominal or UNKNOWN
+        return [
+            ("worst-case CVaR", number(self.cvar), f"{tail}, in the worst model of the set, at most"),
+            ("worst-case mean", number(self.expected), "mean of all runs, in the worst model for that"),
+            ("CVaR", number(own.cvar), "in the model itself"),
+            ("VaR", number(own.var), "in the model itself"),
+            ("expected cost", number(own.expected), "in the model itself"),
+        ]
+
+    def _tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
+        """Return rows for the tail at other alphas, which the plan does not aim at."""
+        how = ", of simulated runs" if math.isnan(self.own.var) else ""
+        how += "" if self.nominal is None else ", in the model itself"
+        return [(name, shown, f"{what}{how}") for name, shown, what in self.total_cost().tails(alpha)]
 
     def _mean_rows(self) -> list[tuple[str, str, str]]:
         """Return rows for the second objective."""

@@ -185,7 +185,7 @@ class _Module:
 
     def __init__(self, cupy: Any, file: str, types: dict[str, str]) -> None:
         options = ("--std=c++17", *(f"-D{name}={kind}" for name, kind in types.items()))
-        with compiler.at_work():
+        with compiler.at_work("the GPU"):
             self._module = cupy.RawModule(code=(SOURCES / f"{file}.cu").read_text(encoding="ascii"), options=options)
             self._module.compile()
         self._functions: dict[str, Any] = {}

@@ -407,3 +407,26 @@ def test_a_step_too_small_to_divide_by(tmp_path):
     path = forged(tmp_path, prudent.solve(model, 0.5), field("step", 5e-324))
     with pytest.raises(prudent.PrudentError, match="floats have no room"):
         prudent.load_plan(path, model)
+
+
+def test_a_plan_for_a_set_of_models_keeps_it(tmp_path):
+    model = prudent.domains.figure_2()
+    p = model.probability
+    plan = prudent.solve(model, 0.1, uncertainty=prudent.Intervals(p - 0.1 * p * (1 - p), p + 0.1 * p * (1 - p)))
+    path = tmp_path / "plan.safetensors"
+    prudent.save(plan, path)
+    again = prudent.load_plan(path, model)
+    assert again.to_dict() == plan.to_dict()
+    assert again.nominal == plan.nominal
+    assert np.array_equal(again.intervals.low, plan.intervals.low)
+    content, tensors = unseal(plan_file.FORMAT, path.read_bytes())
+    for name, change, message in (
+        ("low", None, "lacks the bounds"),
+        ("low", np.full(8, 2.0), "they must rise within 0 and 1"),
+        ("high", np.ones(3), "low has 8 entries, high has 3"),
+    ):
+        forged = {key: value for key, value in tensors.items() if key != name}
+        forged |= {} if change is None else {name: change}
+        path.write_bytes(seal(plan_file.FORMAT, content, forged))
+        with pytest.raises(prudent.PrudentError, match=message):
+            prudent.load_plan(path, model)

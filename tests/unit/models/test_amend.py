@@ -94,3 +94,25 @@ def test_notes_stay(cliff):
 def test_what_is_wrong_is_said(cliff, options, message):
     with pytest.raises(prudent.PrudentError, match=message):
         prudent.amend(cliff, **options)
+
+
+def test_counts_and_bounds_are_kept_with_a_price_for_getting_stuck(cliff):
+    p = cliff.probability
+    count = 10 * p + 1
+    known = replace(cliff, count=count, intervals=prudent.Intervals(0.5 * p, p))
+    model = prudent.amend(known, dead_end_cost=50)
+    for o, (count, low) in enumerate(zip(model.count, model.intervals.low, strict=True)):
+        if model.action(model.outcome_start.searchsorted(o, side="right") - 1) == "give up":
+            assert (count, low) == (0, 1)
+        else:
+            assert (count, low) == pytest.approx((10 * model.probability[o] + 1, 0.5 * model.probability[o]))
+
+
+def test_a_horizon_keeps_bounds_and_says_that_counts_are_left_out(cliff):
+    p = cliff.probability
+    known = replace(cliff, count=10 * p, intervals=prudent.Intervals(0.5 * p, p))
+    model = prudent.amend(known, horizon=3, horizon_cost=5)
+    assert model.count is None
+    assert model.intervals.low.tolist() == pytest.approx((0.5 * model.probability).tolist())
+    assert any("its counts were left out" in note for note in model.notes)
+    assert not prudent.amend(cliff, horizon=3, horizon_cost=5).notes

@@ -65,6 +65,19 @@ def test_goals_are_checked():
     assert prudent.build("s", table.__getitem__, goals=["g", "t"]).n_states == 3
 
 
+def test_nothing_said_about_a_state_is_told_apart_from_no_actions():
+    table = {"s": {"a": [(0.5, "g", 1), (0.5, "t", 1)]}}
+    with pytest.raises(prudent.ModelError, match=r"actions\('t'\) returned None, and 't' is not among the goals"):
+        prudent.build("s", lambda s: table.get(s), goals=["g"])
+    with pytest.raises(prudent.ModelError, match="the table has no entry for 't', which is not among the goals"):
+        prudent.build("s", table, goals=["g"])
+    with pytest.raises(prudent.ModelError, match="state 't' has no actions and is not among the goals"):
+        prudent.build("s", lambda s: table.get(s, {}), goals=["g"])
+    with pytest.raises(prudent.ModelError, match=r"actions\('t'\) returned None"):
+        prudent.search("s", lambda s: table.get(s), 0.1, goals=["g"])
+    assert prudent.build("s", table).n_states == 3  # where no goals are named, both mean a goal
+
+
 def test_probabilities_are_checked_before_they_are_added_up():
     with pytest.raises(prudent.PrudentError, match=r"state 's', action 'a' is -0.5; it must lie between"):
         prudent.build("s", {"s": {"a": [(-0.5, "g", 1), (1.0, "g", 1), (0.5, "t", 0)]}, "g": {}, "t": {}})

@@ -92,3 +92,22 @@ def test_from_each_point_to_the_next_var_and_mean_stay(name):
         middle = found.at((point.alpha + after.alpha) / 2)
         assert (middle.var, middle.expected) == (point.var, point.expected)
         assert found.at(point.alpha).cvar == pytest.approx(point.cvar, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["figure_2", "betting_game"])
+def test_for_a_set_of_models_it_is_that_of_solves_too(name):
+    model = getattr(prudent.domains, name)()
+    p = model.probability
+    sets = prudent.Intervals(p - 0.3 * p * (1 - p), p + 0.3 * p * (1 - p))
+    found = prudent.curve(model, alpha_min=0.05, uncertainty=sets)
+    for alpha in (0.05, 0.1, 0.37, 1):
+        plan, point = prudent.solve(model, alpha, uncertainty=sets), found.at(alpha)
+        assert same(point, plan), alpha
+        assert vars(point.nominal) == pytest.approx(vars(plan.nominal))
+        assert same(found.plan(alpha), plan)
+        assert point.cvar >= prudent.solve(model, alpha).cvar - 1e-9
+    assert [point.cvar for point in found.points] == sorted((point.cvar for point in found.points), reverse=True)
+    assert list(found.to_frame([0.1]).columns[-3:]) == ["nominal_cvar", "nominal_var", "nominal_expected"]
+    assert found.to_dict([0.1])["points"][0]["nominal"]["cvar"] == found.at(0.1).nominal.cvar
+    assert "nominal" not in prudent.curve(model).to_dict([0.1])["points"][0]
+    assert "in the model itself" in str(found.table([0.1]))

@@ -24,12 +24,15 @@ def test_what_is_asked_is_checked():
             prudent.solve(model, 0.1, objective=prudent.ValueAtRisk(), **options)
     with pytest.raises(prudent.PrudentError, match="budget is inf; it must be a finite number"):
         prudent.Exceedance(float("inf"))
+    with pytest.raises(prudent.PrudentError, match="budget is 'all'; it must be a finite number"):
+        prudent.Excess("all")
     with pytest.raises(prudent.PrudentError, match="weight is 0; it must be a number above 0"):
         prudent.MeanPlusCVaR(0)
 
 
 @pytest.mark.parametrize(
-    "objective", [prudent.Exceedance(90), prudent.ValueAtRisk(), prudent.MeanPlusCVaR(2), prudent.WorstCase()]
+    "objective",
+    [prudent.Exceedance(90), prudent.Excess(90), prudent.ValueAtRisk(), prudent.MeanPlusCVaR(2), prudent.WorstCase()],
 )
 def test_plans_are_kept_and_say_what_they_are_for(objective, tmp_path):
     model = prudent.domains.betting_game()
@@ -61,13 +64,38 @@ def test_costs_without_a_common_step(seed):
     assert mixed.lower <= mixed.value <= mixed.upper
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_an_excess_where_costs_have_no_common_step(seed):
+    model = prudent.build(0, noisy_table(np.random.default_rng(seed)))
+    tail = prudent.solve(model, 0.2)
+    for budget in (tail.var, tail.expected, prudent.solve(model, 1.0).lower - 100):
+        plan = prudent.solve(model, 0.2, objective=prudent.Excess(budget))
+        assert plan.status in ("optimal", "within_gap")
+        assert plan.objective.lower <= plan.objective.value <= plan.objective.upper
+        excess = np.maximum(prudent.simulate(model, plan, episodes=20_000, seed=1).costs - budget, 0)
+        error = 4 * excess.std() / np.sqrt(len(excess)) + 1e-9
+        assert plan.objective.lower - error <= excess.mean() <= plan.objective.upper + error
+
+
+def test_an_excess_over_a_budget_between_levels_and_without_the_measures_of_a_sweep(monkeypatch):
+    for model in (prudent.domains.figure_2(), prudent.build("s", {"s": {"try": [(0.5, "s", 2), (0.5, "g", 4)]}})):
+        for budget in (4.5, 6.75, 8):
+            for measured in (True, False):
+                monkeypatch.setattr("prudent.engine.sweep.task.Swept.measured", measured)
+                plan = prudent.solve(model, 0.2, objective=prudent.Excess(budget))
+                own = prudent.evaluate(model, plan).expect(lambda cost, budget=budget: max(cost - budget, 0))
+                assert plan.objective.value == pytest.approx(own, rel=1e-9)
+                assert (plan.status, plan.objective.parameter) == ("optimal", budget)
+
+
 def test_budgets_that_no_run_needs():
     model = prudent.domains.figure_2()
-    for budget in (100, 1e12):
-        plan = prudent.solve(model, 0.1, objective=prudent.Exceedance(budget))
-        assert plan.objective.value == 0
-        assert plan.objective.parameter == budget
-        assert plan.expected == pytest.approx(1.9)
+    for kind in (prudent.Exceedance, prudent.Excess):
+        for budget in (100, 1e12):
+            plan = prudent.solve(model, 0.1, objective=kind(budget))
+            assert plan.objective.value == 0
+            assert plan.objective.parameter == budget
+            assert plan.expected == pytest.approx(1.9)
 
 
 def test_a_rounded_worst_case_is_one_that_the_plan_keeps():

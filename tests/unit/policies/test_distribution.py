@@ -47,6 +47,22 @@ def test_missing_mass_counts_with_its_mean():
     assert "0.2 missing" in repr(cut)
 
 
+def test_the_expected_value_of_a_function():
+    cut = Distribution(np.array([1.0, 2.0]), np.array([0.5, 0.3]), mean=3.1, missing=0.2, missing_mean=10.0)
+    for each in (COIN, cut):
+        assert each.expect(lambda cost: cost) == pytest.approx(3.1)
+        assert each.expect(lambda cost: cost > 1.5) == pytest.approx(each.exceeds(1.5))
+        assert each.expect(lambda cost: max(cost - 2, 0)) / 0.2 + 2 == pytest.approx(each.cvar(0.2))
+        assert each.expect(np.square) - each.mean**2 == pytest.approx(each.std**2)
+    for wrong, message in (
+        (2, "function is 2; it must be a function of a cost"),
+        (str, r"function\(1\) is '1.0'; it must be a number"),
+        (lambda cost: None, r"function\(1\) is None; it must be a number"),
+    ):
+        with pytest.raises(PrudentError, match=message):
+            COIN.expect(wrong)
+
+
 @pytest.mark.parametrize("alpha", [0, -0.1, 1.1, float("nan"), "much", None])
 def test_alpha_is_checked(alpha):
     with pytest.raises(PrudentError, match="must be the fraction of worst runs"):

@@ -114,13 +114,32 @@ STUCK = {
         (lambda s, spent: "wait", "from state 's' it never does"),
         (lambda s, spent: "fall", "it can get into state 'pit'"),
         (lambda s, spent: "fly", "state 's' has no action 'fly'"),
-        ("go", "policy is a str; pass plan.policy"),
+        ("go", "policy is a str; pass a plan or its policy"),
     ],
 )
 def test_improper_policies_are_refused_by_name(policy, message):
     with pytest.raises(prudent.PrudentError) as caught:
         prudent.evaluate(model_of(STUCK), policy)
     assert message in str(caught.value)
+
+
+def test_a_plan_stands_for_its_policy():
+    model = model_of(LOOP)
+    plan = prudent.solve(model, 0.1)
+    by_plan, by_policy = (prudent.evaluate(model, each) for each in (plan, plan.policy))
+    assert (by_plan.values.tolist(), by_plan.mean) == (by_policy.values.tolist(), by_policy.mean)
+    assert prudent.simulate(model, plan, episodes=100).mean == prudent.simulate(model, plan.policy, episodes=100).mean
+    for verb in (prudent.evaluate, prudent.simulate):
+        with pytest.raises(prudent.PrudentError, match="the policy was made for"):
+            verb(prudent.domains.figure_2(), plan)
+
+    class Function:  # of a user's own, which happens to keep a plan's policy
+        policy = plan.policy
+
+        def __call__(self, state, spent):
+            return "pay"
+
+    assert prudent.evaluate(model, Function()).values.tolist() == [5]
 
 
 def test_a_function_on_a_finite_horizon_is_followed_to_the_end(monkeypatch):

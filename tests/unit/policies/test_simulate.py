@@ -111,8 +111,8 @@ def test_what_is_wrong_is_said():
         prudent.simulate(model, {"s": "wait"})
     with pytest.raises(prudent.PrudentError, match="the policy was made for"):
         prudent.simulate(prudent.domains.figure_2(), plan.policy)
-    with pytest.raises(prudent.PrudentError, match="policy is a Plan"):
-        prudent.simulate(model, plan)
+    with pytest.raises(prudent.PrudentError, match="policy is a int; pass a plan or its policy"):
+        prudent.simulate(model, 7)
 
 
 def test_one_run_has_no_standard_error():

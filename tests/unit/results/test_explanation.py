@@ -97,3 +97,32 @@ def test_values_that_were_stopped_half_way_explain_nothing(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             plan.explain((0, 5))
     assert plan.explain((0, 5)).action == plan.policy((0, 5))
+
+
+def test_for_a_set_of_models_worst_and_nominal_numbers_stand_apart(tmp_path):
+    model = prudent.domains.figure_2()
+    p = model.probability
+    sets = prudent.Intervals(p - 0.1 * p * (1 - p), p + 0.1 * p * (1 - p))
+    plan = prudent.solve(model, 0.1, uncertainty=sets)
+    told = plan.explain("s1")
+    options = {option.action: option for option in told.options}
+    assert told.action == "d"
+    assert options["c"].expected == pytest.approx(20 * (0.05 + 0.1 * 0.05 * 0.95))
+    assert options["c"].nominal_expected == pytest.approx(1)
+    assert options["d"].expected == pytest.approx(1 + 8 * (0.3 + 0.1 * 0.3 * 0.7))
+    assert options["d"].nominal_expected == pytest.approx(3.4)
+    assert told.table().head[1:5] == ("worst excess", "worst mean", "excess", "expected")
+    prudent.save(plan, tmp_path / "plan.safetensors")
+    assert prudent.load_plan(tmp_path / "plan.safetensors", model).explain("s1") == told
+
+
+def test_numbers_of_a_robust_plan_are_those_of_its_start():
+    model = prudent.domains.inventory_control(stages=3, capacity=5, demand=3)
+    p = model.probability
+    plan = prudent.solve(model, 0.6, uncertainty=prudent.Intervals(p - 0.2 * p * (1 - p), p + 0.2 * p * (1 - p)))
+    told = plan.explain(model.state(int(model.initial_state[0])))
+    played = next(option for option in told.options if option.action == told.action)
+    assert plan.policy.budget + played.excess / 0.6 == pytest.approx(plan.cvar, rel=1e-9)
+    assert played.expected == pytest.approx(plan.expected, rel=1e-9)
+    assert played.nominal_expected == pytest.approx(plan.nominal.expected, rel=1e-9)
+    assert all(option.excess >= option.nominal_excess - 1e-9 for option in told.options)

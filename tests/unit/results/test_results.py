@@ -1,6 +1,7 @@
 """Everything a user gets back leaves as plain values, as a data frame and as a table, with the same numbers."""
 
 import csv
+import inspect
 import io
 import json
 import subprocess
@@ -28,7 +29,7 @@ def results():
     return {
         "plan": plan,
         "distribution": prudent.evaluate(model, plan.policy),
-        "runs": prudent.simulate(model, plan.policy, episodes=500, seed=1, paths=2),
+        "runs": prudent.simulate(model, plan, episodes=500, seed=1, paths=2),
         "curve": prudent.curve(model, alpha_min=0.1),
         "frontier": prudent.frontier(model, 0.4),
         "report": prudent.check(model),
@@ -108,7 +109,8 @@ def test_frames_of_runs_curve_and_frontier(results):
     runs, curve, frontier = results["runs"], results["curve"], results["frontier"]
     assert runs.to_frame()["cost"].mean() == pytest.approx(runs.mean, rel=1e-12)
     assert len(runs.to_frame()) == 500
-    assert curve.to_frame().to_dict("records") == [vars(point) for point in curve.points]
+    points = [{name: value for name, value in vars(point).items() if name != "nominal"} for point in curve.points]
+    assert curve.to_frame().to_dict("records") == points
     assert curve.to_frame([0.3, 0.2])["cvar"].tolist() == [curve.at(0.3).cvar, curve.at(0.2).cvar]
     assert [(p["expected"], p["cvar"]) for p in frontier.to_frame().to_dict("records")] == [
         (point.expected, point.cvar) for point in frontier.points
@@ -146,16 +148,42 @@ def test_frame_of_reports(tmp_path):
 
 def test_alpha_of_a_distribution_and_of_runs(results):
     result, runs, plan = results["distribution"], results["runs"], results["plan"]
-    assert result.to_dict()["cvar"] is result.to_dict()["alpha"] is runs.to_dict()["cvar_se"] is None
+    assert result.to_dict()["cvar"] is result.to_dict()["alpha"] is None
+    assert runs.to_dict() == runs.to_dict(0.4) != runs.to_dict(0.3)
     assert result.to_dict(0.4)["cvar"] == pytest.approx(plan.cvar, rel=1e-9)
     assert runs.to_dict(0.4)["cvar"] == runs.cvar(0.4)
     assert len(result.table(0.4).rows) == len(result.table().rows) + 2
     assert "exact" not in runs.distribution._repr_html_()
-    assert "exactly" in runs.table(plan).rows[0][2]
     steps = [(step["state"], step["action"], step["cost"]) for step in runs.to_dict()["paths"][1]]
     assert steps == [(str(state), str(action), cost) for state, action, cost in runs.paths[1]]
     with pytest.raises(prudent.PrudentError, match="alpha is 2"):
         result.to_dict(2)
+
+
+def test_runs_show_their_tail(results):
+    runs, plan = results["runs"], results["plan"]
+    assert repr(runs).endswith(f"alpha 0.4: CVaR {runs.cvar(0.4):.6g} ± {runs.cvar_se(0.4):.2g}, VaR {plan.var:g}>")
+    mean, cvar, var = runs.table().rows
+    assert mean[2].endswith(f", exactly {plan.expected:.6f}")
+    assert cvar[2].endswith(f", mean of the worst 0.4 of runs, exactly {plan.cvar:.6f}")
+    assert var == ("VaR", f"{runs.distribution.var(0.4):.6f}", "where that tail begins")
+    assert "exactly" not in runs.table(0.3).rows[1][2]  # the plan knows its own tail alone
+    other = prudent.Runs.of(runs.costs)
+    assert (other.alpha, other.table().title) == (0.05, "total cost")
+    assert other.table(0.4).rows[1][:2] == cvar[:2]
+
+
+def test_every_table_takes_the_same_argument(results):
+    """Results with a tail take one alpha or several; no table takes anything else."""
+    several = {"plan": 10, "distribution": 12, "runs": 5, "curve": 2}
+    for name, result in results.items():
+        assert set(inspect.signature(result.table).parameters) == ({"alpha"} if name in several else set())
+        if name in several:
+            assert len(result.table(alpha=[0.3, 0.2]).rows) == several[name]
+            assert len(result.table(alpha=0.3).rows) < several[name]
+            with pytest.raises(prudent.PrudentError, match="alpha is 2; it must be the fraction of worst runs"):
+                result.table(2)
+    assert results["plan"].table(0.3).rows[-2:] == results["distribution"].table(0.3).rows[1:3]
 
 
 def test_a_long_curve_is_thinned_and_says_so():
@@ -167,8 +195,7 @@ def test_a_long_curve_is_thinned_and_says_so():
     asked = np.linspace(0.1, 0.9, 40)
     assert len(curve.table(asked).rows) == 40
     assert len(curve.to_dict()["points"]) == len(curve.points)
-    with pytest.raises(prudent.PrudentError, match=r"alphas is 0.2; it must be a sequence"):
-        curve.to_dict(0.2)
+    assert curve.to_dict(0.2)["points"] == curve.to_dict([0.2])["points"]
 
 
 def test_long_decisions_are_cut_in_a_notebook_and_whole_as_text():

@@ -1,5 +1,6 @@
 """Compilation is announced once for each purpose and counted in no clock."""
 
+import threading
 import time
 
 import pytest
@@ -15,9 +16,10 @@ from prudent.runtime import clock
 
 @pytest.fixture
 def later(monkeypatch):
-    """Move the clock of the machine on."""
-    real, ahead = time.perf_counter, [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: real() + ahead[0])
+    """Move the clocks of the machine on."""
+    ahead = [0.0]
+    for name, clock_of in (("perf_counter", time.perf_counter), ("monotonic", time.monotonic)):
+        monkeypatch.setattr(time, name, lambda real=clock_of: real() + ahead[0])
 
     def move(seconds: float) -> None:
         ahead[0] += seconds
@@ -48,11 +50,12 @@ def test_a_plan_does_not_count_it_and_a_time_limit_neither(later, monkeypatch):
     assert plan.seconds < 100
     assert plan.status == "optimal"
     assert prudent.chances(prudent.domains.figure_2(), [3], time_limit=100).seconds < 100
+    assert prudent.study("figure-2", {}, [0.1], workers=1).seconds < 100
 
 
 def test_each_purpose_is_told_once(monkeypatch):
-    said = []
-    monkeypatch.setattr(compiler, "tell", said.append)
+    said, heard = [], threading.Event()
+    monkeypatch.setattr(compiler, "tell", lambda message: (said.append(message), heard.set()))
     monkeypatch.setattr(compiler, "_told", set())
 
     def compiled(module, inner="prudent.kernels.episodes"):
@@ -72,6 +75,15 @@ def test_each_purpose_is_told_once(monkeypatch):
     assert said == [about.format("the paper's methods"), about.format("models with cycles")]
     compiled("prudent.kernels.tiles")
     assert said[2:] == [about.format("planning")]
+    with compiler.at_work("the GPU"):  # it reads what it had compiled before
+        pass
+    assert len(said) == 3
+    heard.clear()
+    monkeypatch.setattr("prudent.kernels.READING", 0.0)
+    for _ in range(2):
+        with compiler.at_work("the GPU"):
+            assert heard.wait(10)
+    assert said[3:] == [about.format("the GPU")]
 
 
 def test_real_compilation_is_measured():

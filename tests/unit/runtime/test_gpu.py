@@ -55,6 +55,6 @@ def test_what_is_made_for_an_owner_is_made_once_until_others_come_between():
 
 def test_the_clock_stands_still_while_another_compiler_is_at_work():
     began = now()
-    with compiler.at_work():
+    with compiler.at_work("the GPU"):
         time.sleep(0.05)
     assert now() - began < 0.05

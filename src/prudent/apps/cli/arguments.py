@@ -27,6 +27,7 @@ __all__ = [
     "STEP",
     "THREADS",
     "TIME_LIMIT",
+    "UNCERTAINTY",
     "Make",
     "complete_model",
     "explorable",
@@ -53,6 +54,23 @@ THREADS = click.option(
     "--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]"
 )
 
+
+def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
+    if text is None or text == "own":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
+
+
+UNCERTAINTY = click.option(
+    "--uncertainty",
+    metavar="LEVEL",
+    callback=_uncertainty,
+    help="For the worst of a set of models: a confidence, such as 0.95, for a MODEL with counts; or own: the low and "
+    "high in its file.",
+)
 DEVICE = click.option(
     "--device",
     type=click.Choice(["cpu", "gpu"]),

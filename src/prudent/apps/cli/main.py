@@ -13,7 +13,7 @@ import click
 from click.shell_completion import get_completion_class
 
 import prudent
-from prudent.apps.cli import overviews
+from prudent.apps.cli import estimates, overviews
 from prudent.apps.cli.arguments import (
     ALPHA,
     DEVICE,
@@ -24,6 +24,7 @@ from prudent.apps.cli.arguments import (
     STEP,
     THREADS,
     TIME_LIMIT,
+    UNCERTAINTY,
     Make,
     complete_model,
     explorable,
@@ -106,8 +107,10 @@ def main() -> None:
 @click.option(
     "--objective",
     metavar="WHAT",
-    help="Plan for var, worst-case, exceed:BUDGET (cost more than that) or mean+cvar:WEIGHT instead of CVaR.",
+    help="Plan for var, worst-case, exceed:BUDGET (cost more than that), excess:BUDGET (how much more, on average) "
+    "or mean+cvar:WEIGHT instead of CVaR.",
 )
+@UNCERTAINTY
 @click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
 @click.option(
     "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
@@ -156,6 +159,7 @@ def solve(
       prudent solve betting-game --alpha 0.2 --slack 0.01
       prudent solve betting-game --alpha 0.2 --max-cvar 93 --randomise
       prudent solve betting-game --alpha 0.2 --objective exceed:90
+      prudent solve learned.json --alpha 0.2 --uncertainty 0.95
       mpiexec -n 4 prudent solve my-model.umb --alpha 0.05 --checkpoint place
     """
     from prudent.apps.cli.terminal import print_json, show
@@ -262,9 +266,12 @@ def search(
 @MEMORY
 @TIME_LIMIT
 @DEVICE
+@UNCERTAINTY
 @with_plot("the distribution")
-def evaluate(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any) -> None:
+def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json: bool, **asked: Any) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
+
+    A PLAN for a set of models is also evaluated in the worst of them, as any other is with --uncertainty.
 
     Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
     --horizon.
@@ -276,7 +283,8 @@ def evaluate(make: Make, plan: str, plot: str | None, as_json: bool, **asked: An
     from prudent.apps.cli.terminal import print_distribution, print_json
 
     loaded = prudent.load_plan(plan, make())
-    result = prudent.evaluate(loaded.model, loaded.policy, **asked)
+    sets = loaded.intervals if uncertainty is None else uncertainty
+    result = prudent.evaluate(loaded.model, loaded.policy, uncertainty=sets, **asked)
     keep_picture(plot, lambda: prudent.plot.distribution(result, alpha=loaded.alpha))
     if as_json:
         about = {"model": loaded.model.name, "method": loaded.method, "device": asked["device"]}
@@ -307,11 +315,11 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     from prudent.apps.cli.terminal import print_json, print_runs
 
     loaded = prudent.load_plan(plan, make())
-    runs = prudent.simulate(loaded.model, loaded.policy, **asked)
+    runs = prudent.simulate(loaded.model, loaded, **asked)
     if as_json:
-        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict(loaded.alpha)})
+        print_json({"model": loaded.model.name, "method": loaded.method, **runs.to_dict()})
     else:
-        print_runs(loaded, runs)
+        print_runs(runs)
 
 
 @main.command()
@@ -346,6 +354,22 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
     ctx.exit(0 if report.ok else 2)
 
 
+@main.command("warm-up")
+def warm_up() -> None:
+    """Compile all kernels now, which else happens when they are first used; they are kept.
+
+    That takes a minute or two, once for each installation: in an image, or before a talk.
+
+    \b
+    Example:
+      prudent warm-up
+    """
+    from prudent.apps.warm_up import warm_up
+
+    done = warm_up()
+    click.echo(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
+
+
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -368,6 +392,8 @@ def _objective(text: str | None) -> "Objective | None":
     try:
         if name == "exceed":
             return prudent.Exceedance(float(number))
+        if name == "excess":
+            return prudent.Excess(float(number))
         if name == "mean+cvar":
             return prudent.MeanPlusCVaR(float(number))
     except ValueError as error:
@@ -375,12 +401,15 @@ def _objective(text: str | None) -> "Objective | None":
             raise
         raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
     if text not in ("var", "worst-case"):
-        raise PrudentError(f"--objective {text}: must be var, worst-case, exceed:BUDGET or mean+cvar:WEIGHT")
+        raise PrudentError(
+            f"--objective {text}: must be var, worst-case, exceed:BUDGET, excess:BUDGET or mean+cvar:WEIGHT"
+        )
     return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
-for verb in overviews.__all__:
-    main.add_command(getattr(overviews, verb))
+for module in (overviews, estimates):
+    for verb in module.__all__:
+        main.add_command(getattr(module, verb))
 
 
 if __name__ == "__main__":

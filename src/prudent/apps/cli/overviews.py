@@ -15,6 +15,7 @@ from prudent.apps.cli.arguments import (
     STEP,
     THREADS,
     TIME_LIMIT,
+    UNCERTAINTY,
     Make,
     keep_picture,
     with_model,
@@ -73,6 +74,7 @@ def compare(
 @MEMORY
 @TIME_LIMIT
 @DEVICE
+@UNCERTAINTY
 @with_plot("the curve")
 def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
@@ -81,6 +83,7 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
     Examples:
       prudent curve betting-game --plot curve.pdf
       prudent curve betting-game --alphas 0.02,0.1,0.2 --json
+      prudent curve learned.json --uncertainty 0.95
     """
     from prudent.apps.cli.terminal import answer
 

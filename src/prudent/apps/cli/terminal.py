@@ -83,9 +83,9 @@ def print_distribution(plan: Plan, result: Distribution) -> None:
     print_histogram(result, result.var(plan.alpha))
 
 
-def print_runs(plan: Plan, runs: Runs) -> None:
+def print_runs(runs: Runs) -> None:
     """Print simulated runs of a plan beside its exact numbers."""
-    show(runs.table(plan))
+    show(runs.table())
     for i, path in enumerate(runs.paths, 1):
         print(f"run {i}, total {number(sum(cost for _, _, cost in path))}")
         for state, action, cost in path:

@@ -1,8 +1,8 @@
 """The routes: the page and its files, what can be asked about a model, and uploads.
 
 All state is in the query: ``model``, ``set`` (repeatable, as ``--set``) and ``alpha``, ``method``, ``relative_gap``,
-``left``, ``layer``, ``run``.  ``model`` is a domain, or the number of an upload.  That number is a digest of the
-content under a secret key of this process, so only the uploader knows it.
+``uncertainty``, ``left``, ``layer``, ``run``.  ``model`` is a domain, or the number of an upload.  That number is a
+digest of the content under a secret key of this process, so only the uploader knows it.
 """
 
 import asyncio
@@ -45,12 +45,12 @@ KINDS = {
 }
 ASKED = {
     "check": (),
-    "solve": ("alpha", "method", "relative_gap", "sure"),
-    "curve": (),
+    "solve": ("alpha", "method", "relative_gap", "uncertainty", "sure"),
+    "curve": ("uncertainty",),
     "frontier": ("alpha",),
-    "policy": ("alpha", "relative_gap", "left", "layer"),
-    "play": ("alpha", "relative_gap", "run"),
-    **{name: ("alpha", "method", "relative_gap") for name in KINDS},
+    "policy": ("alpha", "relative_gap", "uncertainty", "left", "layer"),
+    "play": ("alpha", "relative_gap", "uncertainty", "run"),
+    **{name: ("alpha", "method", "relative_gap", "uncertainty") for name in KINDS},
 }
 """The values of the query that each task uses; questions that differ only in others are the same."""
 

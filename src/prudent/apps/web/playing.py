@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.results.explanation import Explanation
+from prudent.results.explanation import Explanation, Option
 from prudent.results.plan import Plan
 
 __all__ = ["played"]
@@ -69,12 +69,16 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
         "end": str(model.state(state)),
         "safe_from": safe_from,
         "budget": plan.policy.budget,
-        "bad": spent > plan.var,
-        "expected": plan.expected,
+        "bad": spent > plan.own.var,
+        "expected": plan.own.expected,
     }
 
 
 def _expected(told: Explanation) -> float:
-    """Return the expected cost still to come."""
-    by_name = [o.expected for o in told.options if o.action == told.action and o.at == told.state]
-    return by_name[0] if by_name else min(o.expected for o in told.options if o.allowed)
+    """Return the expected cost still to come, in the model itself."""
+    by_name = [_own(o) for o in told.options if o.action == told.action and o.at == told.state]
+    return by_name[0] if by_name else min(_own(o) for o in told.options if o.allowed)
+
+
+def _own(option: Option) -> float:
+    return option.expected if option.nominal_expected is None else option.nominal_expected

@@ -73,15 +73,30 @@ class Session:
         """Whether costs have no common step, or too fine a one."""
         return find_lattice(self.model.cost) is None or bool(self.curve.notes)
 
-    def plan(self, alpha: float, method: str, relative_gap: float | None = None, *, sure: bool = True) -> Plan:
-        """Return the plan for an alpha; only the yardstick is refined, so others do not depend on the gap.
+    def robust_curve(self, uncertainty: float | str) -> Curve:
+        """Every alpha, for the worst of a set of models."""
+        return self.kept.get_or_make(
+            ("curve", uncertainty),
+            lambda: prudent.curve(self.model, alpha_min=ALPHA_MIN, uncertainty=uncertainty, **self.options),
+        )
+
+    def plan(
+        self,
+        alpha: float,
+        method: str,
+        relative_gap: float | None = None,
+        uncertainty: float | str | None = None,
+        *,
+        sure: bool = True,
+    ) -> Plan:
+        """Return the plan for an alpha; only the yardstick depends on the gap, and on the set of models it is for.
 
         With ``sure`` it is what :func:`prudent.solve` returns, digit for digit.  Else, if solving takes a while, it
         comes from the sweep that serves every alpha: the same policy and numbers, except for the last digits of the
         bounds, which allow for the rounding errors of a longer sweep.
         """
-        key = (method, alpha, relative_gap if method == YARDSTICK else None)
-        usual = method == YARDSTICK and relative_gap is None and alpha >= ALPHA_MIN
+        key = (method, alpha, *((relative_gap, uncertainty) if method == YARDSTICK else (None, None)))
+        usual = method == YARDSTICK and relative_gap is None and uncertainty is None and alpha >= ALPHA_MIN
         if usual and not sure and key not in self.plans and self.seconds > WHILE and not self.rounded:
             return self.swept.get_or_make(alpha, lambda: self.curve.plan(alpha))
         return self.plans.get_or_make(key, lambda: self._solve(*key))
@@ -90,11 +105,12 @@ class Session:
         """Return whether a plan comes from a solve of its own."""
         return any(each is plan for each in self.plans.values())
 
-    def _solve(self, method: str, alpha: float, relative_gap: float | None) -> Plan:
-        plan = prudent.solve(self.model, alpha, method=method, relative_gap=relative_gap, **self.options)
+    def _solve(self, method: str, alpha: float, relative_gap: float | None, uncertainty: float | str | None) -> Plan:
+        asked: dict[str, Any] = {"method": method, "relative_gap": relative_gap, "uncertainty": uncertainty}
+        plan = prudent.solve(self.model, alpha, **asked, **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
-        if method == YARDSTICK:
+        if method == YARDSTICK and uncertainty is None:
             self.seconds = 0.0 if plan.policy.prepared.scale.rounded else plan.seconds
         return plan
 
@@ -103,9 +119,10 @@ class Session:
         prepared = plan.policy.prepared
         return plan.method == YARDSTICK and (prepared.scale.rounded or not modest(prepared, ALPHA_MIN))
 
-    def distribution(self, plan: Plan) -> Distribution:
+    def distribution(self, plan: Plan, uncertainty: float | str | None = None) -> Distribution:
         """Return the distribution of a plan's total cost; that of least mean is the same for every alpha."""
-        key = ("distribution", plan.method, plan.alpha if METHODS[plan.method].for_alpha else None, plan.step)
+        alpha = plan.alpha if METHODS[plan.method].for_alpha else None
+        key = ("distribution", plan.method, alpha, plan.step, uncertainty if plan.method == YARDSTICK else None)
         return self.kept.get_or_make(key, plan.total_cost)
 
 

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -64,34 +65,44 @@ def _read(text: str) -> Any:
         return text
 
 
+def _asked(values: dict[str, str], name: str) -> Any:
+    """Return a value of a request that may be left out."""
+    return _read(values[name]) if name in values else None
+
+
 def _plan(session: Session, values: dict[str, str], *, sure: bool = True) -> Plan:
-    gap = _read(values["relative_gap"]) if "relative_gap" in values else None
-    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], gap, sure=sure)
+    gap, uncertainty = _asked(values, "relative_gap"), _asked(values, "uncertainty")
+    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], gap, uncertainty, sure=sure)
+
+
+def _total_cost(session: Session, values: dict[str, str], plan: Plan) -> Distribution:
+    return session.distribution(plan, _asked(values, "uncertainty"))
 
 
 def _solve(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values, sure=values.get("sure") == "1")
     told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
-    return _json({**_answer(plan, lambda: session.distribution(plan)), **told})
+    return _json({**_answer(plan, lambda: _total_cost(session, values, plan)), **told})
 
 
 def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
     """Return what a card shows; the distribution is that of simulated runs where all of them take long to follow."""
     prepared = plan.policy.prepared
-    long = bool(prepared.n_states * prepared.scale.in_levels(plan.var) > LONG)
+    long = bool(prepared.n_states * prepared.scale.in_levels(plan.own.var) > LONG)
     result = prudent.simulate(plan.model, plan.policy).distribution if long else follow()
     shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
     shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
-    shown["cvar"] = (
-        plan.own_cvar.removeprefix("exactly ").replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
-    )
+    if plan.nominal is None:
+        own = plan.own_cvar.removeprefix("exactly ")
+        shown["cvar"] = own.replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
     return {
         "plan": plan.to_dict(),
         "shown": shown,
+        "own": asdict(plan.own),
         "message": plan.message,
         "rounded": prepared.scale.rounded,
         "std": result.std,
-        "bars": {**_bars(plan, result), "simulated": long or math.isnan(plan.var)},
+        "bars": {**_bars(plan, result), "simulated": long or math.isnan(plan.own.var)},
     }
 
 
@@ -103,7 +114,7 @@ def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
     width = span / BARS or 1.0
     if step:
         width = step * max(math.ceil(span / step / BARS), 1)
-    end = plan.var if math.isfinite(plan.var) else float(values[-1])
+    end = plan.own.var if math.isfinite(plan.own.var) else float(values[-1])
     place = np.ceil((values - end) / width - 1e-9).astype(np.int64)  # bar i ends at VaR plus i widths
     bar, which = np.unique(place, return_inverse=True)
     heights = np.bincount(which, weights=result.probabilities)
@@ -111,9 +122,11 @@ def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
 
 
 def _curve(session: Session, values: dict[str, str]) -> bytes:
-    found = session.curve
-    asked = np.geomspace(ALPHA_MIN, 1, SAMPLED).tolist() if session.rounded else None
-    return _json({**found.to_dict(asked), "sampled": session.rounded})
+    uncertainty = _asked(values, "uncertainty")
+    found = session.curve if uncertainty is None else session.robust_curve(uncertainty)
+    sampled = session.rounded or uncertainty is not None  # each point is a policy of its own to evaluate
+    asked = np.geomspace(ALPHA_MIN, 1, SAMPLED).tolist() if sampled else None
+    return _json({**found.to_dict(asked), "sampled": sampled})
 
 
 def _frontier(session: Session, values: dict[str, str]) -> bytes:
@@ -150,15 +163,14 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _distribution(session: Session, values: dict[str, str]) -> bytes:
-    plan = _plan(session, values)
-    result = session.distribution(plan)
+    result = _total_cost(session, values, _plan(session, values))
     rows = zip(result.values.tolist(), result.probabilities.tolist(), strict=True)
     return csv_text(("value", "probability"), rows).encode()
 
 
 def _data(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
-    result = session.distribution(plan)
+    result = _total_cost(session, values, plan)
     return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 from typing import Any, BinaryIO
 
@@ -149,6 +150,10 @@ def warm_up() -> None:
         session = Session(model, {}, 10**9)
         for method in (name for name, about in METHODS.items() if about.shown):
             perform(session, "solve", {"alpha": "0.1", "method": method})
+        p = model.probability
+        session.model = replace(model, intervals=prudent.Intervals(0.9 * p, 0.9 * p + 0.1))
+        for task in ("solve", "play"):
+            perform(session, task, {"alpha": "0.1", "uncertainty": "own"})
     for task in ("curve", "frontier", "policy", "play", "decisions.csv"):
         perform(session, task, {"alpha": "0.1"})
 

@@ -3,6 +3,9 @@
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
 
+An outcome may have a ``count``, how often it was seen, and bounds on its probability, ``low`` and ``high``.  All
+outcomes of a file have counts, or none; those without bounds are certain.
+
 ``initial`` may be an object of probabilities; ``states`` may list all states, to say in which order they are
 numbered.  Names are strings: others are written with ``str``, and stay strings when read.  Numbers keep all
 their digits both ways.
@@ -31,6 +34,7 @@ from prudent.errors import ModelError, PrudentError, naming, printable
 from prudent.io.inflate import gunzipped
 from prudent.io.json.document import checked, document, shown, utf8
 from prudent.io.json.write import FORMAT, VERSION
+from prudent.models.intervals import Intervals
 from prudent.models.rows import offsets, starts
 from prudent.models.ssp import SSP, SUM_TOLERANCE
 
@@ -46,6 +50,9 @@ DOCUMENT = ("format", "version", "initial", "goals", "transitions")
 TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
 OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 """The fields of the document, and those of its rows, each with its kind."""
+
+MORE = ("count", "low", "high")
+"""The fields that an outcome may have besides."""
 
 
 def parse(raw: bytes, path: Path) -> SSP:
@@ -144,7 +151,9 @@ def _model(content: Any, name: str) -> SSP:
         transitions = {name: [column[i] for i in order] for name, column in transitions.items()}
     if (outcomes := _outcomes(transitions["outcomes"], states)) is None:
         _mend(transitions, line, states, problems)
-        outcomes = _outcomes(transitions["outcomes"], states)
+        outcomes = _outcomes(
+            [[{name: row[name] for name in OUTCOME} for row in rows] for rows in transitions["outcomes"]], states
+        )
     initial = {0: 1.0}
     with problems.noted():
         initial = _initial(content["initial"], states)
@@ -200,7 +209,11 @@ def _right(transitions: list[Any], problems: _Problems) -> list[int]:
 
 def _outcomes(rows: list[list[Any]], states: _States) -> Any:
     """Return the arrays of all outcomes; None if one is malformed."""
-    table = _table(list(chain.from_iterable(rows)), OUTCOME)
+    flat = list(chain.from_iterable(rows))
+    more = _extras(flat)
+    if more is None:
+        return None
+    table = _table([{name: row[name] for name in OUTCOME} for row in flat] if more else flat, OUTCOME)
     if table is None:
         return None
     try:
@@ -210,7 +223,43 @@ def _outcomes(rows: list[list[Any]], states: _States) -> Any:
         return None
     if not ((probability >= 0) & (probability <= 1 + SUM_TOLERANCE) & np.isfinite(cost)).all():
         return None
-    return {"probability": probability, "successor": successor, "cost": cost}
+    found = {"probability": probability, "successor": successor, "cost": cost}
+    if "count" in more:
+        found["count"] = np.array(more["count"], dtype=np.float64)
+    if "low" in more:
+        low, high = (np.array(more[name], dtype=np.float64) for name in ("low", "high"))
+        found["intervals"] = Intervals(
+            np.where(np.isnan(low), probability, low), np.where(np.isnan(high), probability, high)
+        )
+    return found
+
+
+def _extras(rows: list[Any]) -> dict[str, list[float]] | None:
+    """Return the counts and the bounds of all outcomes, nan where there are none; None if one is malformed."""
+    if set(map(type, rows)) <= {dict} and set(map(len, rows)) <= {len(OUTCOME)}:
+        return {}
+    more: dict[str, list[float]] = {}
+    try:
+        for name in MORE:
+            column = [row.get(name) for row in rows]
+            if not set(map(type, column)) <= {float, int, type(None)}:
+                return None
+            if any(value is not None for value in column):
+                more[name] = [math.nan if value is None else float(value) for value in column]
+        alike = all(row.keys() <= {*OUTCOME, *MORE} and row.keys() >= OUTCOME.keys() for row in rows)
+    except (AttributeError, OverflowError):
+        return None
+    if not alike or ("low" in more) != ("high" in more):
+        return None
+    if "count" in more and any(map(math.isnan, more["count"])):
+        return None
+    if "count" in more and not all(0 <= value < math.inf for value in more["count"]):
+        return None
+    if "low" in more:
+        for low, high in zip(more["low"], more["high"], strict=True):
+            if math.isnan(low) != math.isnan(high) or low < 0 or high > 1 + SUM_TOLERANCE or low > high:
+                return None
+    return more
 
 
 def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _States, problems: _Problems) -> None:
@@ -224,10 +273,13 @@ def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _State
                 _check_outcome(outcome, f"transitions[{line[a]}].outcomes[{j}]", who, states)
         if problems.count > before:
             transitions["outcomes"][a] = stands_in
+    if problems.count == 0:
+        with problems.noted():
+            raise PrudentError("some outcomes have a count and some have none; give all of them one, or none")
 
 
 def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
-    _check_fields(outcome, at, tuple(OUTCOME))
+    _check_fields(outcome, at, tuple(OUTCOME), optional=MORE)
     p = checked(outcome["p"], float, f"{at}.p")
     if not 0 <= p <= 1 + SUM_TOLERANCE:
         raise PrudentError(f"{at}: {who} has an outcome of probability {p}; probabilities lie between 0 and 1")
@@ -235,6 +287,18 @@ def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
     if not math.isfinite(price):
         raise PrudentError(f"{at}: {who} has an outcome of cost {price}; costs are finite numbers")
     states.number(outcome["to"], f"{at}.to")
+    _check_extras(outcome, at, who)
+
+
+def _check_extras(outcome: Any, at: str, who: str) -> None:
+    count = checked(outcome.get("count", 0), float, f"{at}.count")
+    if not 0 <= count < math.inf:
+        raise PrudentError(f"{at}: {who} has an outcome of count {count}; counts are finite numbers, at least 0")
+    if ("low" in outcome) != ("high" in outcome):
+        raise PrudentError(f"{at}: {who} has an outcome with only one of low and high; give both, or neither")
+    low, high = (checked(outcome.get(name, 0), float, f"{at}.{name}") for name in ("low", "high"))
+    if not 0 <= low <= high <= 1 + SUM_TOLERANCE:
+        raise PrudentError(f"{at}: {who} has an outcome of low {low}, high {high}; they must rise within 0 and 1")
 
 
 def _initial(initial: Any, states: _States) -> dict[int, float]:

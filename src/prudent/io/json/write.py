@@ -5,10 +5,10 @@ import json
 from itertools import pairwise
 
 from prudent.io.names import written_names
-from prudent.models.rows import owner
+from prudent.models.rows import FloatArray, owner
 from prudent.models.ssp import SSP
 
-__all__ = ["FORMAT", "VERSION", "content_of", "gzipped", "text_of"]
+__all__ = ["FORMAT", "VERSION", "content_of", "extras_of", "gzipped", "text_of"]
 
 FORMAT, VERSION = "prudent-ssp", 1
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -43,10 +43,20 @@ def text_of(model: SSP) -> str:
     return "".join([*parts, "\n}"])
 
 
+def extras_of(model: SSP) -> dict[str, FloatArray]:
+    """Return what else a file says of each outcome: counts, and bounds on probabilities, if the model has them."""
+    found = {} if model.count is None else {"count": model.count}
+    return found if model.intervals is None else found | {"low": model.intervals.low, "high": model.intervals.high}
+
+
 def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
+    more = [""] * model.n_outcomes
+    for name, values in extras_of(model).items():
+        more = [f'{text},\n     "{name}": {value!r}' for text, value in zip(more, values.tolist(), strict=True)]
+    columns = model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), more
     outcomes = [
-        f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}\n    }}'
-        for p, t, c in zip(model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), strict=True)
+        f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}{extra}\n    }}'
+        for p, t, c, extra in zip(*columns, strict=True)
     ]
     states, rows, found = owner(model.action_start).tolist(), pairwise(model.outcome_start.tolist()), []
     for s, name, (first, last) in zip(states, action, rows, strict=True):

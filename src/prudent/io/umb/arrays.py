@@ -20,6 +20,9 @@ SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "strin
 NUMBERS = ("double", "rational", "int", "uint")
 """The types of UMB, each with its size in bits unless another is given, and those of numbers."""
 
+INTERVAL = "-interval"
+"""What ends the name of a type whose entries are two numbers of another."""
+
 BITS = 2**16
 """The most bits of a fraction."""
 
@@ -79,9 +82,8 @@ class Arrays:
         """Return n numbers of a type that the index gives, as the nearest doubles; None where they are left out."""
         given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
         if given not in NUMBERS:
-            known = f"it must be {' or '.join(NUMBERS)}"
-            hint = "intervals are not supported" if given.endswith("-interval") else known
-            raise PrudentError(f"{at}.type is {shown(given)}; {hint}")
+            hint = ": only probabilities may be intervals" if given.endswith(INTERVAL) else ""
+            raise PrudentError(f"{at}.type is {shown(given)}; it must be {' or '.join(NUMBERS)}{hint}")
         size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
         if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):
             wanted = f"{SIZES[given]} bits" if given != "rational" else f"a multiple of 128 bits, up to {BITS:,}"
@@ -91,6 +93,20 @@ class Arrays:
             return None if plain is None else plain.astype(np.float64)
         words = self._plain(name, n * (size // 64), "<u8")
         return None if words is None else _quotients(words.reshape(n, size // 64), name)
+
+    def intervals(self, name: str, n: int, kind: Any, at: str) -> tuple[FloatArray, FloatArray] | None:
+        """Return the lower and upper ends of n intervals; None if they are left out, or their type is of numbers."""
+        given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
+        if given.removesuffix(INTERVAL) not in NUMBERS or given in NUMBERS:
+            return None
+        ends = {"type": given.removesuffix(INTERVAL)}
+        if "size" in kind:
+            size = checked(kind["size"], int, f"{at}.size")
+            if size % 2:
+                raise PrudentError(f"{at}.size is {shown(size)}; an interval has two ends of equal size")
+            ends["size"] = size // 2
+        found = self.numbers(name, 2 * n, ends, at)
+        return None if found is None else (found[::2].copy(), found[1::2].copy())
 
     def strings(self, folder: str, n: int) -> list[str] | None:
         """Return the n strings of a folder; None where they are left out."""

@@ -3,7 +3,9 @@
 It reads a discrete-time Markov chain or decision process, plain, gzipped or packed with xz.  The goals are the states
 with the label "goal", the costs are the reward "cost", or the only reward there is; others are named by a property like
 ``R{"time"}min=? [F "done"]``.  Rewards of states, choices and branches add up; a run ends at a goal, and what
-would follow there is left out.  Fractions become the nearest doubles; intervals are refused.
+would follow there is left out.  Fractions become the nearest doubles.  Where probabilities are intervals, these are the
+model's own, for ``uncertainty="own"``; the model itself takes, in each choice, the same share of the way from every
+lower end to the upper one.
 
 A model that is written is read again as the same, to the last bit.  Goals get a free loop, as Storm requires.  Costs
 belong to choices if all outcomes of each action cost the same, so that Storm can bound them, else to branches.  Storm
@@ -29,13 +31,20 @@ from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY
+from prudent.models.intervals import Intervals
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
-from prudent.models.ssp import SHOWN, SSP
+from prudent.models.ssp import SHOWN, SSP, SUM_TOLERANCE
 
 __all__ = ["Graph", "parse"]
 
 VERSIONS = (0, 1)
 """Versions of the format that are read; 0 is what one library writes for 1."""
+
+BETWEEN = (
+    "its probabilities are intervals: uncertainty='own' (--uncertainty own) plans for all of them; else each action's "
+    "are the same share of the way from the lower to the upper ends"
+)
+"""The note on a model whose probabilities are intervals."""
 
 
 def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial | None = None) -> SSP:
@@ -66,13 +75,32 @@ class Graph(Rows):
         sizes = (arrays.count(self.system, f"#{what}") for what in ("states", "choices", "branches"))
         n_states, n_choices, n_branches = sizes
         member, at = "branch-to-probability.bin", "index.json: branch-probability-type"
-        probability = arrays.numbers(member, n_branches, self.system.get("branch-probability-type"), at)
+        kind = self.system.get("branch-probability-type")
+        bounds = arrays.intervals(member, n_branches, kind, at)
+        probability = arrays.numbers(member, n_branches, kind, at) if bounds is None else bounds[0]
         if probability is None:  # read first: its size bounds the arrays made for members that are left out
             raise PrudentError(f"{member}: is missing")
-        self.probability = probability
+        self.probability, self.bounds = probability, bounds
         self.outcome_start = arrays.starts("choice-to-branches.bin", n_choices, n_branches)
         self.action_start = arrays.starts("state-to-choices.bin", n_states, n_choices)
         self.successor = arrays.numbers_below("branch-to-target.bin", n_branches, n_states)
+        if bounds is not None:
+            self.probability = self._between(member, *bounds)
+
+    def _between(self, member: str, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return probabilities within intervals: in each choice, the same share of the way from low to high."""
+        if not ((low >= 0) & (low <= high) & (high <= 1)).all():
+            o = int(np.argmin((low >= 0) & (low <= high) & (high <= 1)))
+            raise PrudentError(f"{member}: entry {o:,} is from {low[o]:g} to {high[o]:g}; it must rise within 0 and 1")
+        choice = self.outcome_action
+        least, most = (np.bincount(choice, ends, self.n_actions) for ends in (low, high))
+        if not ((least <= 1 + SUM_TOLERANCE) & (most >= 1 - SUM_TOLERANCE)).all():
+            c = int(np.argmin((least <= 1 + SUM_TOLERANCE) & (most >= 1 - SUM_TOLERANCE)))
+            ends = f"from {least[c]:g} to {most[c]:g}"
+            raise PrudentError(f"{member}: the intervals of choice {c:,} allow sums {ends}; 1 must be among them")
+        width = most - least
+        share = np.divide(1 - least, width, out=np.zeros_like(width), where=width > 0).clip(0, 1)
+        return np.asarray(low + share[choice] * (high - low))
 
     def model(
         self,
@@ -100,6 +128,7 @@ class Graph(Rows):
             action_names=None if actions is None else [actions[c] for c in np.flatnonzero(kept).tolist()],
             name=name,
             notes=notes,
+            intervals=None if self.bounds is None else Intervals(*(ends[taken] for ends in self.bounds)),
         )
 
 
@@ -115,6 +144,8 @@ def _model(
         raise PrudentError(f"state-to-choices.bin: state {s} has {n_choices[s]} choices; #players is 0")
     goal, cost = _labelled(arrays, label, n_states), _costs(arrays, reward, graph)
     start, notes = drawn(_initial(arrays, graph.system, n_states), initial)
+    if graph.bounds is not None:
+        notes = (*notes, BETWEEN)
     if AUXILIARY in arrays.index["annotations"]["aps"]:
         auxiliary = _labelled(arrays, AUXILIARY, n_states)
         if (auxiliary & goal).any() or cost[auxiliary[graph.outcome_state]].any():

@@ -304,3 +304,44 @@ def test_memory_and_time_are_in_proportion_to_the_file(tmp_path, kind, usual):
     peak, took = peak_and_time(tmp_path / "greedy.json", raw, kind)
     assert peak <= 64 * len(raw) + 2**20
     assert took <= 500 * seconds * max(len(raw) / length, 1)
+
+
+def bounded(**changes):
+    outcomes = [
+        {"p": 0.5, "to": "g", "cost": 1, "low": 0.4, "high": 0.6, "count": 5},
+        {"p": 0.5, "to": "g", "cost": 2, "low": 0.4, "high": 0.6, "count": 5} | changes,
+    ]
+    outcomes = [{name: value for name, value in outcome.items() if value is not None} for outcome in outcomes]
+    transitions = [{"state": "s", "action": "a", "outcomes": outcomes}]
+    return {"format": "prudent-ssp", "version": 1, "initial": "s", "goals": ["g"], "transitions": transitions}
+
+
+def test_counts_and_bounds_come_back(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(bounded()), encoding="utf-8")
+    model = prudent.load(path)
+    assert (model.count.tolist(), model.intervals.low.tolist()) == ([5, 5], [0.4, 0.4])
+    assert prudent.solve(model, 0.3, uncertainty="own").upper == pytest.approx(2)
+    assert prudent.solve(model, 1.0, uncertainty="own").upper == pytest.approx(1.6)
+    prudent.save(model, tmp_path / "again.json")
+    again = prudent.load(tmp_path / "again.json")
+    assert (again.count.tolist(), again.intervals.high.tolist()) == ([5, 5], [0.6, 0.6])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"count": -1}, "an outcome of count -1.0; counts are finite numbers, at least 0"),
+        ({"count": "many"}, "count"),
+        ({"count": None}, "some outcomes have a count and some have none"),
+        ({"low": 0.7}, r"an outcome of low 0.7, high 0.6; they must rise within 0 and 1"),
+        ({"high": None}, "only one of low and high"),
+        ({"high": 1.5}, "they must rise within 0 and 1"),
+        ({"wide": 1}, "wide"),
+    ],
+)
+def test_bad_counts_and_bounds_are_refused(tmp_path, changes, message):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(bounded(**changes)), encoding="utf-8")
+    with pytest.raises(prudent.PrudentError, match=message):
+        prudent.load(path)

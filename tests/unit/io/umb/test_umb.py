@@ -273,3 +273,21 @@ def test_every_way_of_packing(tmp_path):
     for raw in (plain, gzip.compress(plain), lzma.compress(plain), long.getvalue()):
         (tmp_path / "m.umb").write_bytes(raw)
         assert_same(prudent.load(tmp_path / "m.umb"), model)
+
+
+@pytest.mark.parametrize("kind", ["double", "rational"])
+def test_probabilities_that_are_intervals_are_the_models_own(tmp_path, kind):
+    index, members = by_hand()
+    index["transition-system"]["branch-probability-type"] = {"type": f"{kind}-interval"}
+    ends = (0.125, 0.5, 0.5, 0.75, 1, 1, 1, 1, 1, 1)
+    members["branch-to-probability.bin"] = (
+        real(*ends) if kind == "double" else whole(*(x for end in ends for x in (int(8 * end), 8)))
+    )
+    model = load(tmp_path, index, members, property='R{"time"}min=? [F "goal"]')
+    assert model.intervals.low.tolist() == [0.125, 0.5, 1, 1]
+    assert model.intervals.high.tolist() == [0.5, 0.75, 1, 1]
+    assert model.probability.tolist() == pytest.approx([0.35, 0.65, 1, 1])  # three fifths of the way in both
+    assert any("its probabilities are intervals" in note for note in model.notes)
+    plan = prudent.solve(model, 1.0, uncertainty="own")
+    assert plan.upper >= prudent.solve(model, 1.0).upper
+    assert plan.nominal.expected <= plan.expected

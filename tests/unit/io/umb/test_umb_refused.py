@@ -53,6 +53,16 @@ def no_branches(index, members):
     put("branch-to-probability.bin", b"")(index, members)
 
 
+def between(*ends):
+    """Make the probabilities intervals."""
+
+    def change_both(index, members):
+        index[TS]["branch-probability-type"] = {"type": "double-interval", "size": 128}
+        members["branch-to-probability.bin"] = real(*ends)
+
+    return change_both
+
+
 BAD = [
     *((valued(type=kind, size=32000), rf"variables\[0\]: a {kind} cannot have 32000 bits; 4,096 are the most")
       for kind in ("uint", "int", "rational")),
@@ -71,7 +81,13 @@ BAD = [
     (change([TS, "#choices"], -1), "#choices is -1"),
     (change([TS, "#choices"], 2.5), "#choices is 2.5; it must be a whole number"),
     (change([TS, "#initial-states"], 2), "1 states are initial, and #initial-states is 2"),
-    (change([TS, "branch-probability-type"], {"type": "double-interval"}), "intervals are not supported"),
+    (change([TS, "branch-probability-type"], {"type": "double-interval"}), "has 40 bytes; 10 entries of 8"),
+    (change([TS, "branch-probability-type"], {"type": "double-interval", "size": 127}), "two ends of equal size"),
+    (change([TS, "branch-probability-type"], {"type": "bool-interval"}), "only probabilities may be intervals"),
+    (change([*REWARD, "type"], {"type": "double-interval"}), "only probabilities may be intervals"),
+    (between(0.2, 0.3, 0.7, 0.6, 1, 1, 1, 1, 1, 1), "entry 1 is from 0.7 to 0.6; it must rise within 0 and 1"),
+    (between(0.2, 0.3, np.nan, 0.6, 1, 1, 1, 1, 1, 1), "entry 1 is from nan to 0.6"),
+    (between(0.2, 0.3, 0.5, 0.6, 1, 1, 1, 1, 1, 1), "intervals of choice 0 allow sums from 0.7 to 0.9; 1 must be"),
     (change([TS, "branch-probability-type"], {"type": "string"}), "it must be double or rational"),
     (change([TS, "branch-probability-type"], {"type": "double", "size": 32}), "double numbers have 64 bits"),
     (change([TS, "branch-probability-type"], None), "no branch-probability-type"),

@@ -2,7 +2,7 @@
 
 import { waiting } from "./charts.js";
 import { tableOf } from "./maps.js";
-import { known, methodNamed, state } from "./state.js";
+import { known, methodNamed, setNamed, state } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -70,6 +70,8 @@ export function showNumbers(method, answers) {
     value.title = value.dataset.value;
   }
   place.dataset.alpha = plan.alpha;
+  const worst = plan.nominal ? { CVaR: "CVaR at worst", VaR: "budget", mean: "mean at worst", "optimal CVaR ≥": "least CVaR at worst ≥", "optimal CVaR ≤": "least CVaR at worst ≤" } : {};
+  place.querySelectorAll("dt").forEach((term, i) => { term.textContent = worst[FIELDS[i][0]] ?? FIELDS[i][0]; });
   const badge = place.querySelector(".badge");
   badge.textContent = answer.refining ? "refining…" : plan.status.replaceAll("_", " ");
   badge.className = `badge ${answer.refining ? "refining" : plan.status}`;
@@ -80,7 +82,7 @@ export function showNumbers(method, answers) {
   const exact = answers[known.yardstick]?.plan;
   for (const each of method === known.yardstick ? Object.keys(answers) : [method]) {
     const other = answers[each]?.plan;
-    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === known.yardstick ? "the yardstick for the others" : against(other, exact);
+    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === known.yardstick ? yardstick(exact) : exact.nominal ? "for the model itself" : against(other, exact);
   }
   if (method === known.yardstick) showPrecision(answer);
   showHeadline(answers);
@@ -94,6 +96,12 @@ function showPrecision({ plan, rounded, refining, refines }) {
   const apart = plan.upper === null ? null : (plan.upper - plan.lower) / Math.max(Math.abs(plan.lower), Math.abs(plan.upper));
   const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap between the bounds" : `bounds ${Number((100 * apart).toPrecision(2))} % apart`;
   $("have").textContent = `${refining ? "refining, so far" : plan.status.replaceAll("_", " ")}: ${gap}, costs ${rounded ? "rounded to" : "in"} steps of ${Number(plan.step.toPrecision(6))}`;
+}
+
+function yardstick({ nominal }) {
+  if (!nominal) return "the yardstick for the others";
+  const short = (value) => (value === null ? "unknown" : Number(value.toPrecision(6)));
+  return `in the model itself: CVaR ${short(nominal.cvar)}, mean ${short(nominal.expected)}`;
 }
 
 function against(plan, exact) {
@@ -116,7 +124,9 @@ function showHeadline(answers) {
   const part = `${Number((100 * exact.plan.alpha).toPrecision(3))} %`;
   const parts = exact.plan.alpha === 1 ? ["Over all runs the plan costs ", strong(tail(exact)), " on average: at 100 % the tail is everything, and prudence is the mean."]
     : ["In the worst ", strong(part), " of runs, the prudent plan costs ", strong(tail(exact)), exact.plan.status === "optimal" ? " on average; no plan does better. " : ` on average; no plan gets below ${short(exact.plan.lower)}. `];
-  if (mean && mean.plan.alpha === exact.plan.alpha && exact.plan.alpha < 1) {
+  if (exact.plan.nominal) {
+    parts.push("That holds for ", strong(setNamed(state.uncertainty)), `; in the model itself it is ${short(exact.plan.nominal.cvar)}.`);
+  } else if (mean && mean.plan.alpha === exact.plan.alpha && exact.plan.alpha < 1) {
     const same = exact.plan.cvar !== null && mean.plan.cvar !== null && Math.abs(mean.plan.cvar - exact.plan.cvar) <= 1e-9 * Math.max(1, Math.abs(exact.plan.cvar));
     if (same) parts.push("So does the plan that looks at the mean alone.");
     else parts.push("The plan that looks at the mean alone costs ", strong(tail(mean)), " there. The price of prudence: a mean of ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
@@ -129,10 +139,12 @@ function gapOption() {
   return [Number(state.gap) === 0 ? "--gap 0" : `--relative-gap ${state.gap}`];
 }
 
+function setOption() { return state.uncertainty === null ? [] : [`--uncertainty ${state.uncertainty}`]; }
+
 function showDigits(answers) {
   const methods = Object.keys(answers), keys = ["status", "cvar", "var", "expected", "expected_lower", "lower", "upper", "worst_case", "step", "states", "actions", "outcomes"];
   const table = tableOf(["", ...methods], keys.map((key) => [key, ...methods.map((method) => String(answers[method].plan[key]))]));
   $("digits").replaceChildren(...table.children);
   const model = state.model.startsWith("upload-") ? state.name ?? "MODEL" : state.model;
-  $("command").textContent = ["prudent solve", model, ...state.set.map((item) => `--set ${item}`), `--alpha ${state.alpha}`, ...gapOption(), "--json"].join(" ");
+  $("command").textContent = ["prudent solve", model, ...state.set.map((item) => `--set ${item}`), `--alpha ${state.alpha}`, ...gapOption(), ...setOption(), "--json"].join(" ");
 }

@@ -51,16 +51,16 @@ export function range(answers) {
     while (i > 0 && beyond + bars.p[i] < 1e-3) beyond += bars.p[i--];
     high = Math.max(high, bars.x[i] + bars.width / 2);
   }
-  for (const { plan } of answers) if (plan.cvar !== null) high = Math.max(high, plan.cvar);
+  for (const { own } of answers) if (own.cvar !== null) high = Math.max(high, own.cvar);
   const room = (high - low || 1) * 0.04;
   return [low - room, high + room];
 }
 
 export function distribution(place, answer, xrange) {
-  const { plan, bars } = answer;
-  const tail = bars.x.map((x) => plan.var !== null && x > plan.var + 1e-9 * Math.abs(plan.var));
+  const { plan, bars, own } = answer; // the picture is of the model itself, also where the plan is for a set of models
+  const tail = bars.x.map((x) => own.var !== null && x > own.var + 1e-9 * Math.abs(own.var));
   const shapes = [], annotations = [];
-  const marks = [["mean", plan.expected, "solid"], ["VaR", plan.var, "dot"], ["CVaR", plan.cvar, "dash"]].filter(([, x]) => x !== null);
+  const marks = [["mean", own.expected, "solid"], ["VaR", own.var, "dot"], ["CVaR", own.cvar, "dash"]].filter(([, x]) => x !== null);
   marks.sort((a, b) => a[1] - b[1]);
   marks.forEach(([name, x, dash], i) => {
     shapes.push({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1.04 - 0.1 * i, line: { color: colour("ink"), width: 1.6, dash } });
@@ -86,10 +86,11 @@ export function curve(place, content, point) {
   const line = (name, key, shape, dash, tint) => ({
     type: "scatter", mode: "lines", name, x, y: points.map((p) => p[key]), line: { color: tint, dash, width: 2.4, shape }, hovertemplate: `alpha %{x:.3g}<br>${name} %{y:.6g}<extra></extra>`,
   });
+  const [tail, begins, mean] = points[0].nominal ? ["CVaR at worst", "budget", "mean at worst"] : ["CVaR", "VaR", "mean"];
   const traces = [
-    line("CVaR", "cvar", "linear", "solid", colour("exact")),
-    line("VaR", "var", steps, "dot", colour("tail")),
-    line("mean", "expected", steps, "dash", colour("cvar-ev")),
+    line(tail, "cvar", "linear", "solid", colour("exact")),
+    line(begins, "var", steps, "dot", colour("tail")),
+    line(mean, "expected", steps, "dash", colour("cvar-ev")),
   ];
   if (point) {
     traces.push({ type: "scatter", mode: "markers", x: [point.alpha, point.alpha, point.alpha], y: [point.cvar, point.var, point.expected], marker: { symbol: ["star", "circle", "square"], size: [15, 9, 9], color: [colour("exact"), colour("tail"), colour("cvar-ev")], line: { color: colour("ink"), width: 1.5 } }, hovertemplate: "now: alpha %{x:.3g}, %{y:.6g}<extra></extra>", showlegend: false });
@@ -115,9 +116,9 @@ export function frontier(place, content, answers) {
   }];
   for (const { name: method, title, symbol } of known.methods) {
     const answer = answers[method];
-    if (!answer || answer.plan.cvar === null || answer.plan.alpha !== content.alpha) continue;
+    if (!answer || answer.own.cvar === null || answer.plan.alpha !== content.alpha) continue;
     traces.push({
-      type: "scatter", mode: "markers", name: title, x: [answer.plan.expected], y: [answer.plan.cvar],
+      type: "scatter", mode: "markers", name: title, x: [answer.own.expected], y: [answer.own.cvar],
       marker: { symbol, size: method === known.yardstick ? 17 : 11, color: colour(method), line: { color: colour("ink"), width: 1.5 } }, hovertemplate: `${title}<br>mean %{x:.6g}<br>CVaR %{y:.6g}<extra></extra>`,
     });
   }

@@ -5,13 +5,13 @@ import { card, emptyCard, failedCard, showNumbers } from "./cards.js";
 import * as charts from "./charts.js";
 import * as maps from "./maps.js";
 import * as play from "./play.js";
-import { alphaAt, domainChosen, known, learn, methodNamed, positionOf, readAddress, state, writeAddress } from "./state.js";
+import { alphaAt, domainChosen, known, learn, methodNamed, positionOf, readAddress, setNamed, setsOf, state, writeAddress } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 const SETTLE = 200; // milliseconds without a move before what takes long is asked for
 const LOOK = 600; // milliseconds between two looks at what a solve has so far
 const answers = {};
-let points = null, trade = null, map = null, turn = 0;
+let points = null, trade = null, map = null, turn = 0, sets = [];
 const stage = { story: $("story"), now: $("now"), log: $("log"), step: $("step"), all: $("all"), again: $("again") };
 
 // ---- choosing a model
@@ -96,6 +96,7 @@ function newModel() {
   $("headline").textContent = "Solving…";
   $("about").textContent = "";
   $("precision").hidden = true;
+  showSets([]);
   problem(null);
   turn += 1;
   newAlpha(true).then(() => { if (answers[known.yardstick]) { askCurve(); askAbout(); } });
@@ -105,7 +106,7 @@ async function upload(file) {
   problem(null);
   try {
     const found = await patiently(`api/models?${new URLSearchParams({ name: file.name })}`, { method: "POST", body: file });
-    Object.assign(state, { model: found.model, name: found.check.model, set: [], gap: null, left: null, layer: null });
+    Object.assign(state, { model: found.model, name: found.check.model, set: [], gap: null, uncertainty: null, left: null, layer: null });
     showControls();
     newModel();
   } catch (error) { problem(error); }
@@ -121,6 +122,24 @@ function showAlpha() {
   if (document.activeElement !== $("alpha-number")) $("alpha-number").value = state.alpha;
 }
 
+// The slider beside alpha: which models the plan is for; where only one is known, there is nothing to choose.
+function showSets(found) {
+  sets = found;
+  const input = $("confidence"), name = setNamed(state.uncertainty);
+  $("confidence-box").hidden = sets.length === 0;
+  input.max = Math.max(sets.length - 1, 0);
+  input.value = Math.max(sets.indexOf(state.uncertainty), 0);
+  input.setAttribute("aria-valuetext", name);
+  $("confidence-value").textContent = name;
+}
+
+function chooseSet(uncertainty) {
+  Object.assign(state, { uncertainty, left: null });
+  showSets(sets);
+  const mine = turn + 1; // that of the question that follows
+  newAlpha().then(() => { if (turn === mine && answers[known.yardstick]) askCurve(); });
+}
+
 async function newAlpha(fresh = false) {
   const mine = ++turn, others = known.methods.filter(({ name }) => name !== known.yardstick);
   writeAddress();
@@ -129,7 +148,7 @@ async function newAlpha(fresh = false) {
   for (const channel of ["frontier", "map", "play"]) giveUp(channel);
   for (const name of ["frontier", "have"]) $(name).classList.add("stale"); // until it is that of the new alpha
   for (const button of ["step", "all"]) $(button).disabled = true; // until there is a run of the new plan
-  const asked = { alpha: state.alpha, method: known.yardstick, relative_gap: state.gap }, solving = new AbortController();
+  const asked = { alpha: state.alpha, method: known.yardstick, relative_gap: state.gap, uncertainty: state.uncertainty }, solving = new AbortController();
   look(asked, mine, solving.signal);
   try {
     const exact = await ask(known.yardstick, "solve", asked);
@@ -172,8 +191,8 @@ async function look(asked, mine, signal) {
 
 async function askMethod(method, mine, more = {}) {
   try {
-    const gap = method === known.yardstick ? { relative_gap: state.gap } : {};
-    const answer = await ask(method, "solve", { alpha: state.alpha, method, ...gap, ...more });
+    const own = method === known.yardstick ? { relative_gap: state.gap, uncertainty: state.uncertainty } : {};
+    const answer = await ask(method, "solve", { alpha: state.alpha, method, ...own, ...more });
     if (answer && mine === turn) took(method, answer);
   } catch (error) {
     if (mine !== turn) return;
@@ -209,9 +228,10 @@ function drawPlan(answer, xrange) { charts.distribution($(`plan-${answer.plan.me
 
 async function askCurve() {
   try {
-    const found = await ask("curve", "curve");
+    const found = await ask("curve", "curve", { uncertainty: state.uncertainty });
     if (!found) return;
     points = found;
+    $("curve-what").textContent = found.points[0].nominal ? "Least CVaR at worst, its budget and the mean at worst" : "Optimal CVaR, its VaR and the least mean";
     await charts.curve($("curve"), points, answers[known.yardstick]?.plan);
     if (!$("curve").dataset.heard) {
       $("curve").dataset.heard = "yes";
@@ -245,11 +265,12 @@ async function askAbout() {
   const count = (n, word) => `${n.toLocaleString("en")} ${word}`;
   const parts = [count(found.states, "states"), count(found.actions, "actions"), count(found.outcomes, "outcomes"), found.acyclic ? "no cycles" : "with cycles", found.step === null ? "costs without a common step: rounded, with bounds" : `costs in steps of ${found.step}${$("precision").hidden ? ": exact" : ""}`];
   $("about").textContent = `${state.name ?? state.model}: ${parts.join(", ")}.`;
+  showSets(setsOf(found));
 }
 
 async function askMap() {
   try {
-    const found = await ask("map", "policy", { alpha: state.alpha, relative_gap: state.gap, left: state.left, layer: state.layer });
+    const found = await ask("map", "policy", { alpha: state.alpha, relative_gap: state.gap, uncertainty: state.uncertainty, left: state.left, layer: state.layer });
     if (!found) return;
     map = found;
     const { positions, left, start } = map.budget;
@@ -272,7 +293,7 @@ function slide(input, output, positions, value, text) {
 
 async function askRun() {
   try {
-    const found = await ask("play", "play", { alpha: state.alpha, relative_gap: state.gap, run: state.run });
+    const found = await ask("play", "play", { alpha: state.alpha, relative_gap: state.gap, uncertainty: state.uncertainty, run: state.run });
     if (!found) return;
     $("story").dataset.alpha = state.alpha;
     play.begin(found, stage);
@@ -297,7 +318,7 @@ function tools(place, figure) {
 }
 
 function showDownloads() {
-  const method = $("take-method").value, values = { alpha: state.alpha, method, relative_gap: method === known.yardstick ? state.gap : null };
+  const method = $("take-method").value, own = method === known.yardstick, values = { alpha: state.alpha, method, relative_gap: own ? state.gap : null, uncertainty: own ? state.uncertainty : null };
   const offers = [["plan.safetensors", "Plan (.safetensors)"], ["decisions.csv", "Decisions (.csv)"], ["distribution.csv", "Distribution (.csv)"], ["data.json", "All numbers (.json)"]];
   $("downloads").replaceChildren(...offers.filter(([task]) => task !== "decisions.csv" || methodNamed(method).table).map(([task, text]) => {
     const link = document.createElement("a");
@@ -325,13 +346,14 @@ function chooseAlpha(alpha) {
 }
 
 $("alpha").addEventListener("input", () => chooseAlpha(alphaAt(Number($("alpha").value))));
+$("confidence").addEventListener("input", () => chooseSet(sets[$("confidence").value]));
 $("relative-gap").addEventListener("change", () => {
   Object.assign(state, { gap: $("relative-gap").value || null, left: null });
   newAlpha(true);
 });
 $("alpha-number").addEventListener("change", () => { if ($("alpha-number").value !== "") chooseAlpha($("alpha-number").value); });
 $("model").addEventListener("change", () => {
-  Object.assign(state, { model: $("model").value, set: [], gap: null, left: null, layer: null });
+  Object.assign(state, { model: $("model").value, set: [], gap: null, uncertainty: null, left: null, layer: null });
   if (!state.model.startsWith("upload-")) state.name = null;
   showControls();
   newModel();

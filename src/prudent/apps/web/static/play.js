@@ -88,7 +88,8 @@ function present(one) {
   const chosen = element("p");
   chosen.append("It plays ", element("span", one.action, "chosen"), `: ${one.summary}.`);
   parts.push(chosen);
-  const table = tableOf(["action", "excess over the budget", "cost to come", "why"], one.options.map((o) => [o.action, amountOr(o.excess), amountOr(o.expected), o.why]), [1, 2]);
+  const worst = one.options.some((o) => o.nominal_expected !== null) ? " at worst" : "";
+  const table = tableOf(["action", `excess over the budget${worst}`, `cost to come${worst}`, "why"], one.options.map((o) => [o.action, amountOr(o.excess), amountOr(o.expected), o.why]), [1, 2]);
   one.options.forEach((o, i) => { if (o.action === one.action && o.at === one.state) table.tBodies[0].rows[i].className = "played"; });
   const box = element("div", undefined, "scroll");
   box.append(table);

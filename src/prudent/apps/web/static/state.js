@@ -10,7 +10,7 @@ export function methodNamed(name) { return known.methods.find((method) => method
 
 export function domainChosen() { return known.domains.find(({ name }) => name === state.model); }
 
-export const state = { model: null, set: [], alpha: 0.2, gap: null, left: null, layer: null, run: 1, name: null };
+export const state = { model: null, set: [], alpha: 0.2, gap: null, uncertainty: null, left: null, layer: null, run: 1, name: null };
 
 // Takes what api/domains told.
 export function learn(about) {
@@ -24,6 +24,22 @@ export function alphaAt(position) {
   return Number(alpha.toPrecision(3));
 }
 
+// What the second slider can be set to: the model itself, then sets of models.
+const CONFIDENCES = [null, "0.5", "0.6", "0.7", "0.8", "0.9", "0.95", "0.99", "0.999"];
+
+export function setsOf({ counts, intervals }) {
+  const sets = counts ? [...CONFIDENCES] : intervals ? [null] : [];
+  if (intervals) sets.push("own");
+  if (sets.length && !sets.includes(state.uncertainty)) sets.push(state.uncertainty);
+  return sets;
+}
+
+export function setNamed(uncertainty) {
+  if (uncertainty === null) return "the model itself";
+  if (uncertainty === "own") return "every model within the file's bounds";
+  return `every model that fits the counts: ${Number((100 * uncertainty).toPrecision(4))} % confidence`;
+}
+
 export function positionOf(alpha) {
   return Math.round(POSITIONS * (1 - Math.log(Math.max(alpha, least)) / Math.log(least)));
 }
@@ -34,6 +50,7 @@ export function readAddress() {
   state.set = query.getAll("set");
   if (query.has("alpha")) state.alpha = query.get("alpha");
   if (query.has("relative_gap")) state.gap = query.get("relative_gap");
+  if (query.has("uncertainty")) state.uncertainty = query.get("uncertainty");
   if (query.has("left")) state.left = query.get("left");
   if (query.has("layer")) state.layer = query.get("layer");
   if (/^\d{1,9}$/.test(query.get("run") ?? "")) state.run = Number(query.get("run"));
@@ -44,6 +61,7 @@ export function writeAddress() {
   const query = modelQuery();
   query.set("alpha", state.alpha);
   if (state.gap !== null) query.set("relative_gap", state.gap);
+  if (state.uncertainty !== null) query.set("uncertainty", state.uncertainty);
   for (const name of ["left", "layer", "run"]) if (state[name] !== null) query.set(name, state[name]);
   if (state.name !== null) query.set("name", state.name);
   history.replaceState(null, "", `?${query}`);

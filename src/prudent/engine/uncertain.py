@@ -1,0 +1,116 @@
+"""A prepared model with a set of probabilities for each action: nature chooses from it anew at every visit.
+
+What preparation prunes, normalises and collapses is the same for all models of the set: it looks at which outcomes may
+happen, not how likely they are.  An outcome may lose its chance as long as nature cannot keep a run from its goal for
+good, whatever is played.  Intervals of outcomes that preparation merges are added up: nature treats them alike.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.errors import Defect, PrudentError
+from prudent.kernels.nature import Sets, align
+from prudent.models.graph import Order, ordered_blocks
+from prudent.models.intervals import NEAR, Intervals
+from prudent.models.rows import IntArray
+
+__all__ = ["Uncertain", "uncertain", "with_spare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertain:
+    """A prepared model and what nature may choose from."""
+
+    prepared: Prepared
+    sets: Sets  # of the model's states, then of the lists that actions share
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of states and shared lists."""
+        return len(self.sets.action_start) - 1
+
+    @property
+    def fresh_order(self) -> IntArray:
+        """The outcomes of each action in any order, to be sorted."""
+        return np.arange(len(self.sets.cost))
+
+    @property
+    def rounding(self) -> float:
+        """The largest relative error of one backup: rounding, and values that count as alike."""
+        most = int(np.diff(self.sets.outcome_start).max(initial=1))
+        return float((most + 6) * np.finfo(float).eps + 1e-13)
+
+    @cached_property
+    def order(self) -> Order:
+        """The nodes of a model without cycles, successors first."""
+        if self.n_nodes == self.prepared.n_states:
+            return self.prepared.order
+        return ordered_blocks(self.sets.outcome_start[self.sets.action_start], self.sets.successor)
+
+    @cached_property
+    def least_spent(self) -> IntArray:
+        """The fewest levels that a run in each node can have used."""
+        prepared, sets, n = self.prepared, self.sets, self.prepared.n_states
+        least = np.append(prepared.least_spent, np.full(self.n_nodes - n, np.iinfo(np.int64).max))
+        step = sets.outcome_start[: prepared.n_actions][sets.successor[sets.outcome_start[: prepared.n_actions]] >= n]
+        state = prepared.action_state[np.searchsorted(sets.outcome_start, step)]
+        np.minimum.at(least, sets.successor[step], least[state] + sets.cost[step])
+        return least
+
+
+def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
+    """Return a prepared model with the intervals of its model's outcomes."""
+    model, scale, state_of = prepared.model, prepared.scale, prepared.members.state_of
+    n, first = len(prepared.cost), prepared.model_action < 0
+    sets = Sets(
+        prepared.action_start,
+        prepared.outcome_start,
+        prepared.successor,
+        prepared.cost,
+        scale.unrounded(prepared.fine),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(prepared.n_actions),
+        np.zeros(prepared.n_actions),
+        np.zeros(0),
+    )
+    known = (state_of[model.outcome_state] >= 0) & (state_of[model.successor] >= 0)
+    cost = np.full(model.n_outcomes, -1)
+    cost[known] = scale.normalised(model.cost[known], model.outcome_state[known], model.successor[known])
+    rows = state_of[model.successor], cost, intervals.low, intervals.high, model.probability
+    misfit = align(prepared.model_action, model.outcome_start, *rows, prepared.action_state, prepared.fine, sets)
+    if misfit >= 0:
+        raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not fit")
+    chance = first[prepared.outcome_action]  # where a run starts is not uncertain
+    sets.low[chance] = sets.high[chance] = prepared.probability[chance]
+    refuse_endless(prepared, sets)
+    return Uncertain(prepared, with_spare(sets))
+
+
+def refuse_endless(prepared: Prepared, sets: Sets) -> None:
+    """Refuse sets from which nature can choose so that some runs never end: their worst case has no bound."""
+    if (sets.low > 0).all():
+        return
+    kept, start, stays = ~prepared.is_goal, sets.outcome_start[:-1], np.zeros(0, dtype=bool)
+    before = -1
+    while before != (before := int(kept.sum())):  # the states that nature can keep a run in, fewer in each round
+        inside = kept[sets.successor]
+        leave = np.add.reduceat(np.where(inside, 0.0, sets.low), start)
+        most = sets.loop_high + np.add.reduceat(np.where(inside, sets.high, 0.0), start)
+        stays = kept[prepared.action_state] & (leave <= 0) & (most >= 1 - NEAR)
+        kept = np.bincount(prepared.action_state[stays], minlength=len(kept)) > 0
+    if kept.any():
+        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(stays)[0]]))
+        raise PrudentError(
+            f"uncertainty: {place}: every outcome that leads on to a goal may lose its chance, so runs may never end "
+            "and their worst case has no bound: give these outcomes a low above 0, or leave out the action"
+        )
+
+
+def with_spare(sets: Sets) -> Sets:
+    """Return the sets with what each leaves nature to choose."""
+    least = sets.loop_low + np.add.reduceat(sets.low, sets.outcome_start[:-1])
+    return sets._replace(spare=np.maximum(1 - least, 0.0))

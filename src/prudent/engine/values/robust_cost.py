@@ -1,0 +1,104 @@
+"""Least worst-case expected cost: nature chooses the probabilities of each action from intervals.
+
+    V(s) = min over a of  max over p of  sum over outcomes of  p (c + V(s'))          V(goal) = 0
+
+Without cycles one backward pass finds it.  With cycles nature's choices are improved in rounds: against fixed ones
+:mod:`prudent.engine.values.expected_cost` finds the least expected cost, a lower bound on V; then nature chooses the
+worst for these values, which can only raise them.
+
+*Upper bound.*  Let e be the most by which one more backup, of the chosen actions and with the worst of nature, raises a
+value, and N >= 1 + max over p of  sum p N(s')  a bound on the number of actions under these choices.  Then V + e N is
+at least its own backup, so it is at least the cost of the choices against any nature.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.uncertain import Uncertain
+from prudent.engine.values.bellman import evaluate_policy
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.errors import PrudentError
+from prudent.kernels.nature import Sets, worst_backwards, worst_means
+from prudent.kernels.robust import Base
+from prudent.models.rows import FloatArray, IntArray
+
+__all__ = ["WorstMean", "worst_expected_cost"]
+
+ROUNDS, CLOSE = 200, 1e-12
+"""The most rounds of improving nature's choices, and the relative gain at which they end."""
+
+COUNTED, MORE = 0.05, 1.1
+"""How exactly actions are counted, and what the count is multiplied by to be a bound."""
+
+
+@dataclass(frozen=True)
+class WorstMean:
+    """The least worst-case expected cost from every node, in levels."""
+
+    value: FloatArray  # (n_nodes,)
+    lower: FloatArray  # (n_nodes,)
+    upper: FloatArray  # (n_nodes,)  bound on that of the choice
+    choice: IntArray  # (n_nodes,)  the action played
+    steps: float  # a bound on the expected number of actions under the choice
+
+    @property
+    def base(self) -> Base:
+        """The values without budget, from which a sweep begins."""
+        return Base(self.upper, self.lower + 1, self.value)
+
+
+def worst_expected_cost(model: Uncertain) -> WorstMean:
+    """Return the least worst-case expected cost from every state, bounded below and above."""
+    prepared, order = model.prepared, model.fresh_order
+    if not prepared.acyclic:
+        return _in_rounds(model)
+    value, choice = np.zeros(model.n_nodes), model.sets.action_start[:-1].copy()
+    worst_backwards(model.order.blocks[1], model.sets, order, value, choice)
+    error = 2 * (prepared.longest + 1) * model.rounding
+    return WorstMean(value, value * (1 - error), value * (1 + error), choice, float(prepared.longest))
+
+
+def _in_rounds(model: Uncertain) -> WorstMean:
+    prepared, sets, order = model.prepared, model.sets, model.fresh_order
+    acting = ~prepared.is_goal
+    worst, nature = np.empty(prepared.n_actions), prepared.probability.copy()
+    for _ in range(ROUNDS):
+        found = least_expected_cost(_against(prepared, nature))
+        worst_means(sets, found.value, order, worst, nature)
+        least = np.minimum.reduceat(worst, prepared.action_start[:-1][acting])
+        if (least - found.value[acting] <= CLOSE * least).all():
+            break
+    choice = prepared.action_start[:-1].copy()
+    for s in np.flatnonzero(acting).tolist():
+        choice[s] += int(np.argmin(worst[prepared.action_start[s] : prepared.action_start[s + 1]]))
+    played = choice[acting]
+    gain = (worst[played] * (1 + model.rounding) - found.value[acting]).max(initial=0.0)
+    steps = _most_actions(model, choice)
+    upper = np.maximum(found.value + max(gain, 0.0) * steps, found.upper)
+    return WorstMean(found.value, found.lower, upper, choice, float(steps.max(initial=0.0)))
+
+
+def _against(prepared: Prepared, nature: FloatArray) -> Prepared:
+    """Return the prepared model with nature's choices; free loops are dropped in both."""
+    fixed = replace(prepared, probability=nature.copy())
+    fixed.__dict__["order"] = prepared.order
+    return fixed
+
+
+def _most_actions(model: Uncertain, choice: IntArray) -> FloatArray:
+    """Return a bound on the expected number of actions under the choices, whatever nature does."""
+    prepared, order = model.prepared, model.fresh_order
+    sets: Sets = model.sets._replace(paid=np.ones(len(prepared.cost)))
+    acting, one = ~prepared.is_goal, np.ones(prepared.n_actions)
+    worst, nature = np.empty(prepared.n_actions), prepared.probability.copy()
+    for _ in range(ROUNDS):
+        count = evaluate_policy(_against(prepared, nature), one, choice)
+        worst_means(sets, count, order, worst, nature)
+        if (worst[choice[acting]] <= count[acting] + COUNTED).all():
+            return np.asarray(MORE * count)
+    raise PrudentError(
+        f"uncertainty: runs of {prepared.model.name} may take too many actions to count them: narrow the intervals, or "
+        "end runs after so many actions (horizon=) with prudent.amend, or --horizon"
+    )

@@ -1,0 +1,224 @@
+"""Logged runs: from a table of steps to an estimated model.
+
+A row is one step: in this episode, in this state, this action led to that state at this cost.  The steps of an episode
+stand in order, each beginning where the last one led.  Nothing is guessed: a log with holes is refused, and so is an
+episode that does not end in a goal.
+"""
+
+import math
+from collections.abc import Hashable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prudent.errors import PrudentError, naming, whole_number
+from prudent.io.log import columns_of, numbers
+from prudent.models.estimate import Estimate
+from prudent.models.partial import goal_set
+from prudent.models.rows import offsets
+from prudent.models.ssp import SSP
+from prudent.runtime.atomic_files import read_bytes
+
+__all__ = ["from_episodes"]
+
+NAMED = 3
+"""The most actions that a note names."""
+
+UNSEEN = 0.5
+"""What is added to the counts of outcomes that are known to be possible, so that each has a chance."""
+
+Counts = dict[tuple[Hashable, Hashable], dict[tuple[Hashable, float], float]]
+"""How often (state, action) led to (next state, cost)."""
+
+
+def from_episodes(
+    table: Any,
+    *,
+    episode: str = "episode",
+    state: str = "state",
+    action: str = "action",
+    next_state: str = "next_state",
+    cost: str = "cost",
+    count: str | None = None,
+    initial: Hashable | None = None,
+    goals: Iterable[Hashable] | None = None,
+    possible: SSP | None = None,
+    seldom: int = 10,
+    name: str | None = None,
+) -> Estimate:
+    """Estimate a model from logged runs.
+
+    Parameters
+    ----------
+    table : path, data frame, mapping of columns or list of rows
+        The log, a row for each step: a CSV file, or columns by name.  The steps of an episode stand in order.
+    episode, state, action, next_state, cost : str
+        The names of its columns; others are left alone.
+    count : str, optional
+        A column that says how often each row was seen.  Then rows are not a run, and there is no episode.
+    initial : state, optional
+        Where runs start; by default where the episodes do, with the frequencies seen.
+    goals : iterable of states, optional
+        Where runs end; by default the states in which no action was ever taken.
+    possible : SSP, optional
+        A model whose outcomes are known to be possible, whether or not they were seen: every step of the log must be
+        one of them.  Half an observation is added to each, so that none is without a chance.
+    seldom : int
+        Actions seen fewer times than this are named.
+    name : str, optional
+        What to call the model; by default the name of the file.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> log = [
+    ...     {"episode": 1, "state": "shop", "action": "order", "next_state": "done", "cost": 3},
+    ...     {"episode": 2, "state": "shop", "action": "order", "next_state": "done", "cost": 8},
+    ... ]
+    >>> data = prudent.from_episodes(log)
+    >>> data.model, data.counts.tolist(), data.seldom_seen
+    (<SSP log: 2 states, 1 actions, 2 outcomes>, [1.0, 1.0], (('shop', 'order', 2.0),))
+    """
+    seldom = whole_number("seldom", seldom, 0)
+    wanted = {"state": state, "action": action, "next_state": next_state, "cost": cost}
+    wanted |= {"episode": episode} if count is None else {"count": count}
+    source = table if isinstance(table, str | PathLike) else None
+    if not isinstance(possible, SSP | None):
+        raise PrudentError(f"possible is a {type(possible).__name__}; it must be a model, from prudent.build or load")
+    if source is not None:
+        table = read_bytes(Path(source))
+    with naming(source if source is not None else "the log"):
+        columns = columns_of(table, wanted)
+        columns["cost"] = numbers(columns["cost"], cost, -math.inf)
+        if count is None:
+            starts, ends, episodes = _runs(columns)
+            often = [1.0] * len(columns["cost"])
+        else:
+            starts, ends, episodes = {}, {}, 0
+            often = numbers(columns["count"], count, 0.0)
+        counts = _counted(columns, often, possible)
+        start = _initial(initial, starts)
+        _check_goals(counts, ends, goals)
+        model = _model(counts, start, possible, name or (Path(source).name.split(".")[0] if source else "log"), seldom)
+    return Estimate(model, episodes, seldom)
+
+
+def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hashable, Hashable], int]:
+    """Return how many episodes start in each state, which episode ends in each state, and how many there are.
+
+    Refuse an episode in which a step does not begin where the last one led.
+    """
+    last: dict[Hashable, tuple[int, Hashable]] = {}
+    starts: dict[Hashable, int] = {}
+    rows = zip(columns["episode"], columns["state"], columns["next_state"], strict=True)
+    for i, (episode, state, after) in enumerate(rows, 1):
+        if episode not in last:
+            starts[state] = starts.get(state, 0) + 1
+        elif last[episode][1] != state:
+            before, led = last[episode]
+            raise PrudentError(
+                f"episode {episode!r} has a hole: row {before} led to state {led!r}, and its next step, row {i}, "
+                f"begins in state {state!r}; put its rows in order, add the steps between, or leave out the episode"
+            )
+        last[episode] = i, after
+    return starts, {state: episode for episode, (_, state) in last.items()}, len(last)
+
+
+def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | None) -> Counts:
+    counts: Counts = {}
+    if possible is not None:
+        for a in range(possible.n_actions):
+            outcomes = range(possible.outcome_start[a], possible.outcome_start[a + 1])
+            place = possible.state(possible.state_of_action(a)), possible.action(a)
+            counts[place] = {
+                (possible.state(int(possible.successor[o])), float(possible.cost[o])): 0.0 for o in outcomes
+            }
+    rows = zip(columns["state"], columns["action"], columns["next_state"], columns["cost"], often, strict=True)
+    for i, (state, action, after, cost, times) in enumerate(rows, 1):
+        if possible is not None and (after, cost) not in counts.get((state, action), {}):
+            raise PrudentError(
+                f"row {i}: state {state!r}, action {action!r} led to state {after!r} at cost {cost:.12g}, which is not "
+                f"among the possible outcomes of {possible.name}; add it there, or mend the row"
+            )
+        outcomes_seen = counts.setdefault((state, action), {})
+        outcomes_seen[after, cost] = outcomes_seen.get((after, cost), 0.0) + times
+    for (state, action), outcomes_seen in counts.items():
+        if possible is None and sum(outcomes_seen.values()) <= 0:
+            raise PrudentError(f"state {state!r}, action {action!r} was never seen: its counts are 0; leave it out")
+    return counts
+
+
+def _initial(initial: Hashable | None, starts: dict[Hashable, int]) -> dict[Hashable, float]:
+    if initial is not None:
+        try:
+            return {initial: 1.0}
+        except TypeError:
+            raise PrudentError(f"initial is {initial!r}; it must be a state, and hashable") from None
+    if not starts:
+        raise PrudentError("initial is not given; counts do not say where runs start: give initial=")
+    total = sum(starts.values())
+    return {state: times / total for state, times in starts.items()}
+
+
+def _check_goals(counts: Counts, ends: dict[Hashable, Hashable], goals: Iterable[Hashable] | None) -> None:
+    acting = {state for state, _ in counts}
+    listed = goal_set(goals)
+    for state in listed or ():
+        if state in acting:
+            raise PrudentError(f"goals: actions are taken in state {state!r}; a goal ends the run")
+    for state, episode in ends.items():
+        if state in acting or (listed is not None and state not in listed):
+            why = "in which other steps begin" if state in acting else "which is not among goals"
+            raise PrudentError(
+                f"episode {episode!r} ends in state {state!r}, {why}: it was cut short; leave it out, or finish it"
+            )
+    if listed is not None:
+        for (state, action), outcomes in counts.items():
+            for after, _ in outcomes:
+                if after not in acting and after not in listed:
+                    raise PrudentError(
+                        f"state {state!r}, action {action!r} led to state {after!r}, in which no action was taken and "
+                        "which is not among goals"
+                    )
+
+
+def _model(counts: Counts, start: dict[Hashable, float], possible: SSP | None, name: str, seldom: int) -> SSP:
+    """Return the model in which each outcome has the share of times that it was seen."""
+    rows: dict[Hashable, dict[Hashable, dict[tuple[Hashable, float], float]]] = {}
+    for (state, action), outcomes in counts.items():
+        rows.setdefault(state, {})[action] = {to: n for to, n in outcomes.items() if n > 0 or possible is not None}
+    for state in start:
+        if state not in rows and not any(to == state for each in counts.values() for to, _ in each):
+            raise PrudentError(f"initial is {state!r}; the log has no such state")
+    states = dict.fromkeys([*start, *rows, *(to for each in counts.values() for to, _ in each)])
+    index = {state: i for i, state in enumerate(states)}
+    actions = [(action, outcomes) for state in states for action, outcomes in rows.get(state, {}).items()]
+    seen = np.array([n for _, outcomes in actions for n in outcomes.values()])
+    weight = seen + (UNSEEN if possible is not None else 0.0)
+    size = [len(outcomes) for _, outcomes in actions]
+    total = np.add.reduceat(weight, offsets(size)[:-1])
+    few = [(state, action, sum(each.values())) for state in rows for action, each in rows[state].items()]
+    few = sorted((each for each in few if each[2] < seldom), key=lambda each: each[2])
+    notes = []
+    if few:
+        some = ", ".join(f"{action!r} in {state!r} ({times:g})" for state, action, times in few[:NAMED])
+        more = f" and {len(few) - NAMED:,} more" if len(few) > NAMED else ""
+        notes.append(f"seen fewer than {seldom} times: {some}{more}; their probabilities are hardly known")
+    if len(start) > 1:
+        notes.append("where runs start is taken from the log as it is: no interval allows for that")
+    return SSP(
+        action_start=offsets([len(rows.get(state, {})) for state in states]),
+        outcome_start=offsets(size),
+        probability=weight / np.repeat(total, size),
+        successor=np.array([index[to] for _, outcomes in actions for to, _ in outcomes], dtype=np.int64),
+        cost=np.array([cost for _, outcomes in actions for _, cost in outcomes]),
+        initial_state=np.array([index[state] for state in start]),
+        initial_probability=np.array(list(start.values())),
+        state_names=tuple(states),
+        action_names=tuple(action for action, _ in actions),
+        name=name,
+        notes=tuple(notes),
+        count=seen,
+    )

@@ -1,0 +1,162 @@
+"""Nature, which chooses the probabilities of an action's outcomes from intervals, anew at every visit.
+
+    max over p of  sum over outcomes of  p x        low <= p <= high,  sum p = 1
+
+The maximum fills the worst outcomes first: each gets its ``low``, and what is left of 1 goes to the outcomes of largest
+value x, up to their ``high``.  So outcomes are of three kinds: those at ``high``, the *pivot*, which takes the rest,
+and those at ``low``.
+
+A free loop, back to the same state at no cost, makes the action be played again.  Its value is the value sought, u, so
+u is the largest of  sum p x / (1 - loop)  over all choices of nature: each round fills with the last u and finds a
+larger one, until it stays.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+ROUNDS = 64
+"""The most rounds for a free loop: each changes the kind of an outcome."""
+
+
+class Sets(NamedTuple):
+    """The actions of a prepared model with what nature may choose from."""
+
+    action_start: np.ndarray  # (n_states + 1,)
+    outcome_start: np.ndarray  # (n_actions + 1,)
+    successor: np.ndarray  # (n_outcomes,)
+    cost: np.ndarray  # (n_outcomes,)  in levels, as charged
+    paid: np.ndarray  # (n_outcomes,)  in levels, not rounded
+    low: np.ndarray  # (n_outcomes,)
+    high: np.ndarray  # (n_outcomes,)
+    loop_low: np.ndarray  # (n_actions,)  of the free loop, 0 if there is none
+    loop_high: np.ndarray  # (n_actions,)
+    spare: np.ndarray  # (n_actions,)  what is left of 1 after all that is low
+
+
+@njit(cache=True)
+def align(model_action, first, target, cost, low, high, probability, own, rows, sets):
+    """Add up the intervals of the model's outcomes in the prepared ones; return an action that does not fit, or -1.
+
+    ``first`` is where the outcomes of each model action begin; ``target`` and ``cost`` are their prepared successors
+    and costs.  ``own`` is the prepared state of each prepared action, ``rows`` the prepared costs.
+    """
+    for a in range(len(model_action)):
+        m = model_action[a]
+        if m < 0:
+            continue
+        begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
+        for o in range(first[m], first[m + 1]):
+            if probability[o] <= 0:
+                continue
+            if target[o] == own[a] and cost[o] == 0:
+                sets.loop_low[a] += low[o]
+                sets.loop_high[a] += high[o]
+                continue
+            found = False
+            for k in range(begin, end):
+                if sets.successor[k] == target[o] and rows[k] == cost[o]:
+                    sets.low[k] += low[o]
+                    sets.high[k] += high[o]
+                    found = True
+                    break
+            if not found:
+                return a
+    return -1
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def spread(begin, end, order, sets, a, value, weight):
+    """Fill ``weight`` with nature's worst probabilities for the values of an action's outcomes.
+
+    Return the worst expectation, and the pivot's place in the order, -1 if nature has no choice.
+    """
+    for i in range(begin + 1, end):
+        k = order[i]
+        x = value[k - begin]
+        j = i
+        while j > begin and value[order[j - 1] - begin] < x:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = k
+    low, high, spare = sets.low, sets.high, sets.spare[a]
+    loop_low, loop_high = sets.loop_low[a], sets.loop_high[a]
+    if loop_high == 0.0:
+        total, left, pivot = 0.0, spare, -1
+        for i in range(begin, end):
+            k = order[i]
+            more = min(high[k] - low[k], left)
+            share = low[k] + more
+            left -= more
+            if more > 0.0:
+                pivot = i
+            weight[k - begin] = share
+            total += share * value[k - begin]
+        return total, pivot
+    best = -1.0
+    for _ in range(ROUNDS):
+        left, loop, placed = spare, loop_low, False
+        for i in range(begin, end):
+            k = order[i]
+            if not placed and value[k - begin] < best:
+                more = min(loop_high - loop_low, left)
+                loop, left, placed = loop + more, left - more, True
+            more = min(high[k] - low[k], left)
+            weight[k - begin] = low[k] + more
+            left -= more
+        if not placed:
+            loop += min(loop_high - loop_low, left)
+        total = 0.0
+        for k in range(begin, end):
+            total += weight[k - begin] * value[k - begin]
+        total /= 1.0 - loop
+        for k in range(end - begin):
+            weight[k] /= 1.0 - loop
+        if total <= best * (1 + 1e-15):
+            break
+        best = total
+    return total, -1
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def value_at(table, stride, base, slope, s, level):
+    """Return a state's value at a level, also where the budget is gone."""
+    return table[np.uint64(s * stride + level)] if level > 0 else base[s] - slope * level
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def worst_at(a, level, sets, order, table, stride, base, slope, paid, value, weight):
+    """Return the worst expectation of an action at a level, and the pivot; fill ``weight`` with nature's choice."""
+    begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
+    for k in range(begin, end):
+        more = sets.paid[k] if paid else 0.0
+        value[k - begin] = value_at(table, stride, base, slope, sets.successor[k], level - sets.cost[k]) + more
+    return spread(begin, end, order, sets, a, value, weight)
+
+
+@njit(cache=True)
+def worst_means(sets, value, order, found, probability):
+    """Fill in the worst expected cost of each action, given the values of the states, and nature's probabilities."""
+    x = np.empty(max(1, np.max(np.diff(sets.outcome_start))))
+    for a in range(len(sets.outcome_start) - 1):
+        begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
+        for k in range(begin, end):
+            x[k - begin] = sets.paid[k] + value[sets.successor[k]]
+        found[a], _ = spread(begin, end, order, sets, a, x, probability[begin:end])
+
+
+@njit(cache=True)
+def worst_backwards(backwards, sets, order, value, choice):
+    """Fill in the least worst-case expected cost of each state of a model without cycles, and its action."""
+    most = max(1, np.max(np.diff(sets.outcome_start)))
+    x, weight = np.empty(most), np.empty(most)
+    for s in backwards:
+        value[s] = 0.0
+        for a in range(sets.action_start[s], sets.action_start[s + 1]):
+            begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
+            for k in range(begin, end):
+                x[k - begin] = sets.paid[k] + value[sets.successor[k]]
+            found, _ = spread(begin, end, order, sets, a, x, weight)
+            if a == sets.action_start[s] or found < value[s]:
+                value[s], choice[s] = found, a

@@ -1,0 +1,142 @@
+"""The exact method against nature: the least CVaR in the worst model of a set, the least worst-case mean second.
+
+Nature chooses the probabilities of each action from their intervals, anew at every visit and knowing the history.  With
+b the budget left, U(s, b) the least worst-case expected excess and V the least worst-case expected cost:
+
+    U(s, b)    = V(s) - b                                                              for b <= 0
+    U(s, b)    = min over a of  max over p of  sum over outcomes of  p U(s', b - c)    for b > 0
+    f(w)       = w + U(start, w) / alpha,      least worst-case CVaR = min over w of f(w).
+
+For a fixed policy the laws of the cost that nature can bring about form a convex set, and w + E[(C - w)+] / alpha is
+convex in w and linear in the law: so the maximum over nature and the minimum over w change places.
+
+*Upper bound.*  The least f at a level, which the returned policy attains, holds for every model in the set.
+
+*Lower bound.*  Between levels f is no longer concave, because of the maximum.  But against fixed choices of nature it
+is, so there it is at least the smaller of the values at both ends.  For budgets between w - 1 and w fix nature's worst
+choices at w, wherever that many levels are left: at w the value is U itself, and at w - 1 a second table, swept beside
+U, has it.  The least of these over all w is a lower bound; the two meet where nature's choices do not change from one
+level to the next, and always for intervals of width 0.
+
+*Rounded costs.*  The policy is planned on costs rounded up, so the upper bound holds; the lower one is then that of the
+model itself, since its probabilities are among nature's choices.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.robust import RobustSweep, robust_sweep
+from prudent.engine.sweep.robust_layout import shared
+from prudent.engine.sweep.task import TIE
+from prudent.engine.uncertain import Uncertain, uncertain
+from prudent.engine.values.bellman import UNIT
+from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost
+from prudent.engine.values.worst_case import true_worst_case
+from prudent.methods.exact import Explored
+from prudent.methods.solution import Nominal, Solution
+from prudent.models.intervals import Intervals
+from prudent.models.rows import BoolArray
+from prudent.policies.chain import spent_budget
+from prudent.policies.own_tail import own_tail
+from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits
+
+__all__ = ["RobustExplored", "explore_against", "robust"]
+
+
+@dataclass(frozen=True)
+class RobustExplored:
+    """The result of the sweep against nature: enough for one alpha and every larger one."""
+
+    model: Uncertain
+    worst: WorstMean
+    swept: RobustSweep
+    nominal: Explored | None = None  # of the model itself, if that was explored, too
+
+    @property
+    def prepared(self) -> Prepared:
+        """The prepared model."""
+        return self.model.prepared
+
+    def budgets(self, alpha: float) -> tuple[int, BoolArray]:
+        """Return the budget of least worst-case mean among those that attain the least f, and a mask of all that do."""
+        excess = self.swept.excess / alpha
+        f = np.arange(len(excess)) + excess
+        best = int(np.argmin(f))
+        attains = f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best]
+        mean = np.where(attains, self.swept.mean, np.inf)
+        return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
+
+    def lower(self, alpha: float) -> float:
+        """Return a lower bound on the least worst-case CVaR."""
+        known = 0.0 if self.nominal is None else self.nominal.lower(alpha)
+        if self.prepared.scale.rounded:
+            return known
+        below = self.swept.below[1:] * (1 - self.swept.error)
+        f = float((np.arange(len(below)) + below / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
+        return max(known, min(f, len(below)) if self.swept.stopped else f, float(self.worst.lower[self.prepared.start]))
+
+    def upper(self, w: int, alpha: float) -> float:
+        """Return an upper bound on the worst-case CVaR of the policy that starts with a budget."""
+        return (w + float(self.swept.excess[w]) * (1 + self.swept.error) / alpha) * (1 + 4 * UNIT)
+
+    def policy(self, budget: int) -> BudgetPolicy:
+        """Return the policy that starts with a budget."""
+        return BudgetPolicy.of_rows(self.prepared, self.swept.choice[: budget + 1].copy())
+
+    def steps(self, w: int) -> float:
+        """Return a bound on the expected number of actions: with budget left, and after."""
+        prepared, sets = self.prepared, self.model.sets
+        away = np.maximum(1 - sets.loop_high, np.add.reduceat(sets.low, sets.outcome_start[:-1]))
+        plays = float((1 / away).max(initial=1.0))
+        if prepared.finite:
+            return prepared.longest * plays
+        return float((w + 1) * (prepared.free_depth.max(initial=0) + 1) * plays + self.worst.steps * plays)
+
+    def own(self, policy: BudgetPolicy, alpha: float, limits: Limits | None = None) -> tuple[Nominal, tuple[str, ...]]:
+        """Return a policy's numbers in the model itself, in levels but for VaR, and notes on what is unknown."""
+        own = own_tail(policy, spent_budget(policy), self.upper(policy.level, alpha), alpha, limits=limits)
+        return Nominal(own.cvar if not own.notes else np.nan, own.var, own.mean), own.notes
+
+    def solution(self, alpha: float, lower: float = 0.0, limits: Limits | None = None) -> Solution:
+        """Return the best policy for an alpha; ``lower`` is a lower bound that is known already, in levels."""
+        prepared, swept = self.prepared, self.swept
+        w, attains = self.budgets(alpha)
+        policy, upper, least = self.policy(w), self.upper(w, alpha), float(self.worst.lower[prepared.start])
+        lower = max(lower, self.lower(alpha))
+        nominal, notes = self.own(policy, alpha, limits)
+        complete = not (swept.stopped or prepared.scale.rounded)
+        return Solution(
+            policy=policy,
+            var=prepared.scale.total(w),
+            cvar=min(max(w + float(swept.excess[w]) / alpha, lower), upper),
+            expected=float(swept.mean[w]),
+            expected_lower=float(swept.mean[attains].min()) * (1 - swept.error) if complete else min(least, upper),
+            lower=min(lower, upper),
+            upper=upper,
+            worst=true_worst_case(prepared),
+            steps=self.steps(w),
+            stopped=swept.stopped,
+            notes=notes,
+            nominal=nominal,
+        )
+
+
+def explore_against(
+    prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits, nominal: Explored | None = None
+) -> RobustExplored:
+    """Sweep the budgets against nature as far as alpha requires."""
+    model = shared(uncertain(prepared, intervals))
+    worst = worst_expected_cost(model)
+    return RobustExplored(model, worst, robust_sweep(model, worst, alpha, limits), nominal)
+
+
+def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits, lower: float = 0.0) -> Solution:
+    """Return a policy of least worst-case CVaR and, among those, least worst-case mean.
+
+    ``lower`` is a lower bound on the optimal CVaR of the model itself, in levels, if one is known.
+    """
+    with limits:  # after Ctrl-C, evaluate what was swept
+        return explore_against(prepared, intervals, alpha, limits).solution(alpha, lower, limits.for_the_rest)

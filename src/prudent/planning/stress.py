@@ -1,0 +1,201 @@
+"""``stress``: a plan on models drawn from the posterior of what was seen.
+
+The probabilities of each action are drawn from a Dirichlet distribution: its counts, with half an observation more for
+each outcome.  A sample depends on the seed and its own number alone, so the answer does not depend on the executor.
+
+How much an action's counts matter is the share of the variance of CVaR that is linear in its probabilities: rows are
+drawn independently, so the shares add up to at most 1, up to the noise of the samples.  Seen as often again, an
+action's probabilities vary half as much.
+"""
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.uncertain import uncertain
+from prudent.errors import PrudentError, whole_number
+from prudent.models.estimate import Estimate, counts_of
+from prudent.models.intervals import Intervals
+from prudent.models.rows import BoolArray, FloatArray
+from prudent.models.ssp import SSP
+from prudent.policies.distribution import Distribution, mixture
+from prudent.policies.evaluate import evaluate, evaluate_budget
+from prudent.policies.forwards import MISSING
+from prudent.policies.policy import BudgetPolicy
+from prudent.results.plan import Plan
+from prudent.results.stress import QUANTILES, Matter, Stress
+from prudent.runtime.executors import check_executor, finished
+from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.progress import Progress
+
+__all__ = ["stress"]
+
+PRIOR = 0.5
+"""What is added to each count."""
+
+LEVELS = 200
+"""How many total costs the fan of tails has."""
+
+CHUNK = 25
+"""Samples that a worker does at once."""
+
+NOISE = 3
+"""How many standard deviations of what chance explains are too few to matter."""
+
+STRESSING = "evaluating the plan on models drawn"
+
+STRUCTURE = ("order", "entering", "distance", "free_blocks", "free_depth", "least_spent")
+"""What a prepared model knows that does not depend on its probabilities."""
+
+
+def stress(
+    plan: Plan, data: Estimate | SSP, *, samples: int = 1000, seed: int = 0, executor: Executor | None = None
+) -> Stress:
+    """Evaluate a plan on models drawn from what the counts of an estimated model allow.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan, made for the estimated model.
+    data : Estimate or SSP
+        What :func:`from_episodes` returned, or a learned model with its counts.
+    samples : int
+        How many models to draw.
+    seed : int
+        Where the random numbers start.
+    executor : Executor, optional
+        Workers that do it, some samples at a time: a pool of ``concurrent.futures``, that of a Dask client
+        (``client.get_executor()``), or one of ``mpi4py.futures``.  The answer does not depend on it.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> row = {"state": "s", "action": "a", "next_state": "g"}
+    >>> data = prudent.from_episodes([{**row, "cost": 1, "n": 9}, {**row, "cost": 5, "n": 1}], count="n", initial="s")
+    >>> plan = prudent.solve(data.model, alpha=0.2)
+    >>> result = prudent.stress(plan, data, samples=50)
+    >>> result.quantiles()[0.05] < plan.cvar < result.quantiles()[0.95]
+    True
+    """
+    if not isinstance(plan, Plan):
+        raise PrudentError(f"plan is a {type(plan).__name__}; stress takes the plan, then the data it was made from")
+    model = data.model if isinstance(data, Estimate) else data
+    if not isinstance(model, SSP):
+        raise PrudentError(f"data is a {type(data).__name__}; give what prudent.from_episodes returned, or its model")
+    plan.policy.check_model(model)
+    count = counts_of(model)
+    if plan.policy.remembers:
+        raise PrudentError("stress takes plans that look at state and budget left, not those of the paper's methods")
+    n, seed = whole_number("samples", samples, 2), whole_number("seed", seed, 0)
+    check_executor(executor)
+    own = evaluate(model, plan.policy)
+    levels = np.linspace(own.values[0], own.quantile(0.999), LEVELS)
+    draws = Draws(_bare(plan.policy), count, plan.alpha, seed, levels)
+    drawn, found = _gathered(draws, n, executor, Limits.of(None, None))
+    matters = _matters(model, count, plan.visits().played > 0, drawn, found[:, 0])
+    cvar, var, expected = found[:, :3].T.copy()
+    return Stress(model.name, plan.alpha, own.cvar(plan.alpha), cvar, var, expected, levels, found[:, 3:], matters)
+
+
+def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities drawn, and the numbers on each model, by the samples' numbers."""
+    limits.check(16 * n * len(draws.count), "the models drawn", "ask for fewer samples")
+    calls = [(draws, first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
+    each: dict[int, tuple[FloatArray, FloatArray]] = {}
+    with limits, Progress(STRESSING, total=n, unit="models") as progress:
+        for number, future in finished(executor, run_draws, calls, lambda: limits.stop):
+            each[number] = future.result()
+            progress.at(min(len(each) * CHUNK, n))
+    if len(each) < len(calls):
+        go_on(limits, STRESSING)
+    drawn, found = zip(*(each[number] for number in sorted(each)), strict=True)
+    return np.concatenate(drawn), np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What a worker is sent: the policy, and what its model is drawn from."""
+
+    policy: BudgetPolicy
+    count: FloatArray
+    alpha: float
+    seed: int
+    levels: FloatArray  # (n_levels,)  total costs
+
+    def numbers(self, probability: FloatArray) -> list[float]:
+        """Return CVaR, VaR and mean on a model with these probabilities, and the chances to exceed the levels."""
+        found = _on_another(self.policy, probability)
+        tail = [found.exceeds(float(level)) for level in self.levels]
+        return [found.cvar(self.alpha), found.var(self.alpha), found.mean, *tail]
+
+
+def run_draws(draws: Draws, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities and the numbers of some samples (internal)."""
+    model = draws.policy.prepared.model
+    drawn = np.array([_draw(model, draws.count, draws.seed, i) for i in range(first, last)])
+    return drawn, np.array([draws.numbers(probability) for probability in drawn])
+
+
+def _bare(policy: BudgetPolicy) -> BudgetPolicy:
+    """Return a policy whose prepared model knows only what does not depend on probabilities: it is sent to workers."""
+    return replace(policy, prepared=_same_structure(policy.prepared, replace(policy.prepared)))
+
+
+def _draw(model: SSP, count: FloatArray, seed: int, i: int) -> FloatArray:
+    """Return the probabilities of one model drawn from the posterior."""
+    weight = np.random.default_rng([seed, i]).standard_gamma(count + PRIOR)
+    weight = np.maximum(weight, np.finfo(float).tiny)
+    total = np.add.reduceat(weight, model.outcome_start[:-1])
+    return np.asarray(weight / np.repeat(total, np.diff(model.outcome_start)))
+
+
+def _on_another(policy: BudgetPolicy, probability: FloatArray) -> Distribution:
+    """Return the distribution of a policy's cost if its model's outcomes had other probabilities."""
+    limits = Limits.of(None, None)
+    parts = [(share, replace(part, prepared=_with(part.prepared, probability))) for share, part in policy.parts]
+    return mixture([(share, evaluate_budget(part, MISSING, limits)) for share, part in parts])
+
+
+def _with(prepared: Prepared, probability: FloatArray) -> Prepared:
+    """Return a prepared model with other probabilities of its model's outcomes, none of them 0."""
+    sets = uncertain(prepared, Intervals(probability, probability)).sets
+    away = 1 - sets.loop_low
+    other = replace(prepared, probability=sets.low / away[prepared.outcome_action], plays=1 / away)
+    return _same_structure(prepared, other)
+
+
+def _same_structure(prepared: Prepared, other: Prepared) -> Prepared:
+    """Let a prepared model know what another one knows that has the same outcomes."""
+    for name in STRUCTURE:
+        if name in prepared.__dict__:
+            other.__dict__[name] = prepared.__dict__[name]
+    return other
+
+
+def _matters(
+    model: SSP, count: FloatArray, played: BoolArray, drawn: FloatArray, cvar: FloatArray
+) -> tuple[Matter, ...]:
+    """Return the actions that are played whose counts explain part of the variance of CVaR, most first."""
+    if not np.isfinite(cvar).all():  # of some, too much is unknown
+        return ()
+    spread = cvar - cvar.mean()
+    total = float(spread @ spread)
+    if total <= 1e-18 * max(float(cvar @ cvar), 1e-300):
+        return ()
+    middle = float(np.subtract(*np.quantile(cvar, (QUANTILES[-1], QUANTILES[0]))))
+    found = []
+    for a in np.flatnonzero(played & (np.diff(model.outcome_start) > 1)).tolist():
+        here = slice(model.outcome_start[a], model.outcome_start[a + 1] - 1)  # the last follows from the others
+        x = drawn[:, here] - drawn[:, here].mean(axis=0)
+        fit, *_ = np.linalg.lstsq(x, spread, rcond=None)
+        free, n = x.shape[1], len(cvar)
+        explained = float(np.sum((x @ fit) ** 2)) / total
+        share = 1 - (1 - explained) * (n - 1) / max(n - free - 1, 1)  # what chance would explain is left out
+        if share > NOISE * (2 * free) ** 0.5 / n + 0.01:
+            seen = float(count[model.outcome_start[a] : model.outcome_start[a + 1]].sum())
+            share = min(share, 1.0)
+            narrower = middle * (1 - (1 - share / 2) ** 0.5)
+            found.append(Matter(model.state(model.state_of_action(a)), model.action(a), seen, share, narrower))
+    return tuple(sorted(found, key=lambda each: -each.share))

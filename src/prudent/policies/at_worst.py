@@ -1,0 +1,136 @@
+"""A policy's numbers in the worst model of a set: nature chooses from intervals, anew at every visit.
+
+Let a policy begin with a budget B.  Its worst-case expected excess over w, given the budget b left, is
+
+    X(s, b) = max over p of  sum over outcomes of  p X(s', b - c)
+
+for the action that it plays, and the worst-case CVaR is at most w + X(start, B) / alpha for every w.  That is convex in
+w, since each choice of nature gives a convex function, so halving finds the best level w; nature attains the least over
+all w, which may lie between two levels.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from prudent.engine.prepared import restrict
+from prudent.engine.sweep.worth import EVALUATING, Worth, worth
+from prudent.engine.uncertain import Uncertain, uncertain
+from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost
+from prudent.errors import PrudentError
+from prudent.models.intervals import Intervals
+from prudent.models.rows import FloatArray
+from prudent.policies.distribution import check_alpha
+from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits, go_on
+
+__all__ = ["AtWorst", "Follower"]
+
+
+class Follower:
+    """Follows one policy against nature."""
+
+    def __init__(self, policy: BudgetPolicy, intervals: Intervals, limits: Limits) -> None:
+        if policy.remembers:
+            raise PrudentError("uncertainty goes with policies that look at state and budget left, not the paper's")
+        self.policy, self.intervals, self.limits = policy, intervals, limits
+        self._excess: dict[int, float] = {}
+
+    @cached_property
+    def model(self) -> Uncertain:
+        """What nature may choose from."""
+        return uncertain(self.policy.prepared, self.intervals)
+
+    @cached_property
+    def spent(self) -> WorstMean:
+        """What the policy costs at worst once its budget is gone."""
+        alone = restrict(self.policy.prepared, self.policy.without_budget)
+        return worst_expected_cost(uncertain(alone, self.intervals))
+
+    def means(self) -> Worth:
+        """Return the worst-case expected cost still to come, by state and budget left."""
+        return self._followed(self.spent.upper, 0, self.policy.level, paid=True)
+
+    def excesses(self, w: int) -> Worth:
+        """Return the worst-case expected excess over a total of ``w``, by state and level: at the top, of a run."""
+        level = self.policy.level
+        return self._followed(self.spent.upper + max(level - w, 0), max(w - level, 0), max(w, level), paid=False)
+
+    def excess(self, w: int) -> float:
+        """Return the worst-case expected excess of a run over a total of ``w``, in levels."""
+        if w not in self._excess:
+            found = self.excesses(w)
+            self._excess[w] = found.at(self.policy.prepared.start, max(w, self.policy.level)) * (1 + found.error)
+        return self._excess[w]
+
+    def _followed(self, base: FloatArray, behind: int, top: int, *, paid: bool) -> Worth:
+        go_on(self.limits, EVALUATING)
+        return worth(self.model, self.policy.choices, base, behind, top, self.limits, paid=paid)
+
+
+class AtWorst:
+    """A policy's numbers in the worst model of a set, whatever nature chooses at each visit; at most these.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.figure_2()
+    >>> spare = 0.1 * (model.probability < 1)
+    >>> sets = prudent.Intervals(model.probability - spare / 2, model.probability + spare / 2)
+    >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"}, uncertainty=sets)
+    >>> round(result.mean, 6), round(result.at_worst.mean, 6), round(result.at_worst.cvar(0.2), 6)
+    (7.3, 7.45, 9.25)
+    """
+
+    def __init__(self, parts: Sequence[tuple[float, Follower]]) -> None:
+        self._parts = parts
+
+    @cached_property
+    def mean(self) -> float:
+        """The worst-case expected cost."""
+        total = 0.0
+        for share, part in self._parts:
+            found = part.means()
+            total += share * found.at(part.policy.prepared.start, part.policy.level) * (1 + found.error)
+        return self._in_units(total)
+
+    def cvar(self, alpha: float) -> float:
+        """Return the worst-case CVaR.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> model = prudent.domains.figure_2()
+        >>> certain = prudent.Intervals(model.probability, model.probability)
+        >>> plan = prudent.solve(model, alpha=0.1)
+        >>> round(prudent.evaluate(model, plan.policy, uncertainty=certain).at_worst.cvar(0.1), 6)
+        10.0
+        """
+        alpha = check_alpha(alpha)
+        if alpha == 1:
+            return self.mean
+
+        def bound(w: int) -> float:
+            return w + sum(share * part.excess(w) for share, part in self._parts) / alpha
+
+        return self._in_units(_least(bound, max(part.policy.level for _, part in self._parts)))
+
+    def _in_units(self, levels: float) -> float:
+        return self._parts[0][1].policy.prepared.scale.in_units(levels)
+
+    def __repr__(self) -> str:
+        return f"<AtWorst: mean {self.mean:.6g}>"
+
+
+def _least(value: Callable[[int], float], near: int) -> float:
+    """Return the least value of a convex function at the whole numbers from 0 on, looking around ``near`` first."""
+    low = high = near
+    step = 1
+    while value(high + 1) < value(high):
+        low, high, step = high, high + step, 2 * step
+    step = 1
+    while low > 0 and value(low - 1) < value(low):
+        low, high, step = max(low - step, 0), low, 2 * step
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if value(middle + 1) < value(middle) else (low, middle)
+    return value(low)

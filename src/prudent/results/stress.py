@@ -1,0 +1,129 @@
+"""Stress: a plan's numbers on models drawn from what the counts allow."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prudent.errors import printable
+from prudent.models.rows import FloatArray
+from prudent.runtime.tables import Shown, Table, number, plain
+
+__all__ = ["QUANTILES", "Matter", "Stress"]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The quantiles that are shown."""
+
+SHOWN = 10
+"""The most actions that a table lists."""
+
+
+class Matter(NamedTuple):
+    """How much the counts of one action matter.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> row = {"state": "s", "action": "a", "next_state": "g"}
+    >>> data = prudent.from_episodes([{**row, "cost": 1, "n": 9}, {**row, "cost": 5, "n": 1}], count="n", initial="s")
+    >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=50)
+    >>> result.matters[0].share > 0.5 and result.matters[0].doubled > 0
+    True
+    """
+
+    state: Hashable
+    action: Hashable
+    seen: float  # how often it was seen
+    share: float  # of the variance of CVaR over the models drawn, about
+    doubled: float  # by how much the middle 90% of CVaR would narrow, about, if it were seen as often again
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stress(Shown):
+    """What :func:`prudent.stress` returns; arrays are by model drawn.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> row = {"state": "s", "action": "a", "next_state": "g"}
+    >>> data = prudent.from_episodes([{**row, "cost": 1, "n": 9}, {**row, "cost": 5, "n": 1}], count="n", initial="s")
+    >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=50)
+    >>> result
+    <Stress of log, alpha 0.2, 50 models: CVaR 1.49 to 5, 3 in the model itself>
+    >>> result.matters[0].state, result.matters[0].seen
+    ('s', 10.0)
+    """
+
+    model: str
+    alpha: float
+    nominal: float  # CVaR in the model itself
+    cvar: FloatArray  # (samples,)
+    var: FloatArray  # (samples,)
+    expected: FloatArray  # (samples,)
+    levels: FloatArray  # (n_levels,)  total costs
+    exceeds: FloatArray  # (samples, n_levels)  the chance of a higher one
+    matters: tuple[Matter, ...]  # the actions whose counts matter, most first
+
+    def quantiles(self, what: str = "cvar") -> dict[float, float]:
+        """Return quantiles over the models drawn of ``"cvar"``, ``"var"`` or ``"expected"``.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> data = prudent.from_episodes(
+        ...     [{"state": "s", "action": "a", "next_state": "g", "cost": 2, "n": 9}], count="n", initial="s"
+        ... )
+        >>> prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=5).quantiles()[0.95]
+        2.0
+        """
+        values = np.quantile(getattr(self, what), QUANTILES)
+        return dict(zip(QUANTILES, map(float, values), strict=True))
+
+    def table(self) -> Table:
+        """Return what ``prudent stress`` prints: quantiles, then the actions that matter.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> log = [{"state": "s", "action": "a", "next_state": "g", "cost": 2, "n": 9}]
+        >>> data = prudent.from_episodes(log, count="n", initial="s")
+        >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=5)
+        >>> result.table().title
+        'log, alpha 0.2: 5 models drawn'
+        """
+        head = ("", *(f"{q:.0%}" for q in QUANTILES))
+        names = {"cvar": "CVaR", "var": "VaR", "expected": "expected cost"}
+        rows = tuple((name, *map(number, self.quantiles(what).values())) for what, name in names.items())
+        notes = [f"CVaR in the model itself: {number(self.nominal)}"]
+        for each in self.matters[:SHOWN]:
+            notes.append(
+                f"{each.share:.0%} of the variance of CVaR: {printable(each.action, 40)} in "
+                f"{printable(each.state, 40)}, seen {each.seen:g} times; as many again would narrow the middle 90% by "
+                f"{number(each.doubled)}"
+            )
+        title = f"{self.model}, alpha {self.alpha:g}: {len(self.cvar):,} models drawn"
+        return Table(title, rows, "l" + "r" * len(QUANTILES), head, notes=tuple(notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``prudent stress --json`` prints.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> log = [{"state": "s", "action": "a", "next_state": "g", "cost": 2, "n": 9}]
+        >>> data = prudent.from_episodes(log, count="n", initial="s")
+        >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=5)
+        >>> result.to_dict()["samples"], result.to_dict()["cvar"]["0.5"]
+        (5, 2.0)
+        """
+        shown = {what: {f"{q:g}": x for q, x in self.quantiles(what).items()} for what in ("cvar", "var", "expected")}
+        about = {"model": self.model, "alpha": self.alpha, "samples": len(self.cvar), "nominal": self.nominal}
+        return plain({**about, **shown, "matters": [each._asdict() for each in self.matters]})
+
+    def __repr__(self) -> str:
+        low, high = self.quantiles()[0.05], self.quantiles()[0.95]
+        return (
+            f"<Stress of {self.model}, alpha {self.alpha:g}, {len(self.cvar):,} models: CVaR {low:.3g} to {high:.3g}, "
+            f"{self.nominal:.3g} in the model itself>"
+        )
