@@ -30,6 +30,9 @@ PLACES = "*.md", "docs/*.md", "src/**/*.py", "src/**/*.html", "src/**/*.js", "ex
 CODE = re.compile(r"^(?P<fence>`{3,})(?!\{(note|tip|admonition)).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 """What is code in a page."""
 
+LITERAL = re.compile(r"([\"`'])((?:(?!\1).)+ (?:(?!\1).)+)\1")
+"""What is text in a script: a literal with a space."""
+
 
 class Passage(NamedTuple):
     """A piece of prose."""
@@ -50,6 +53,9 @@ def passages(path: Path) -> Iterator[Passage]:
                 yield Passage(node.lineno, "".join(map(str, parts)))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield Passage(node.lineno, node.value)
+    elif path.suffix == ".js":
+        for found in LITERAL.finditer(text):
+            yield Passage(text.count("\n", 0, found.start()) + 1, found[2])
     else:
         yield Passage(1, text)
 
@@ -64,7 +70,8 @@ def checks() -> dict[str, bool]:
         pattern = r"\s+".join(map(re.escape, bad.split()))
         about = types.ExistenceSimple(pattern=rf"\b{pattern}\b")
         registry.register(Check(check_type=about, path="words.instead", message=f"write {good!r} instead of {bad!r}"))
-    return {"words": True} | DEFAULT["checks"] | dict.fromkeys(words["off"], False)
+    off = dict.fromkeys(words["off"], False)  # these come first: the first that fits decides
+    return {"words": True, **off, **{name: on for name, on in DEFAULT["checks"].items() if name not in off}}
 
 
 def findings(path: Path, on: dict[str, bool]) -> Iterator[str]:
@@ -73,7 +80,7 @@ def findings(path: Path, on: dict[str, bool]) -> Iterator[str]:
         if " " not in text.strip():
             continue
         for found in LintFile(str(path), text).lint({"max_errors": 1000, "checks": on}):
-            yield f"{path.relative_to(PROJECT)}:{line + found.pos[0] - 2}: {found.check_result.message}"
+            yield f"{path.relative_to(PROJECT)}:{line + found.pos[0] - 1}: {found.check_result.message}"
 
 
 def main(given: list[str]) -> int:
