@@ -40,6 +40,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python docs/prose.py
 
 # Other packages to measure against; what cannot be installed here is a row of the table that says so.
 $(VENV)/.peers: $(VENV)/.dev

@@ -9,6 +9,7 @@ Vale was tried: its package from PyPI fetches a program from elsewhere when it i
 """
 
 import ast
+import os
 import re
 import sys
 import tomllib
@@ -47,11 +48,13 @@ def passages(path: Path) -> Iterator[Passage]:
     if path.suffix == ".md":
         yield Passage(1, CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text))
     elif path.suffix == ".py":
+        seen: set[ast.AST] = set()  # parts of f-strings, which come after the whole
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.JoinedStr):
+                seen.update(node.values)
                 parts = [part.value if isinstance(part, ast.Constant) else "1" for part in node.values]
                 yield Passage(node.lineno, "".join(map(str, parts)))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in seen:
                 yield Passage(node.lineno, node.value)
     elif path.suffix == ".js":
         for found in LITERAL.finditer(text):
@@ -80,15 +83,17 @@ def findings(path: Path, on: dict[str, bool]) -> Iterator[str]:
         if " " not in text.strip():
             continue
         for found in LintFile(str(path), text).lint({"max_errors": 1000, "checks": on}):
-            yield f"{path.relative_to(PROJECT)}:{line + found.pos[0] - 1}: {found.check_result.message}"
+            yield f"{os.path.relpath(path, PROJECT)}:{line + found.pos[0] - 1}: {found.check_result.message}"
 
 
 def main(given: list[str]) -> int:
     """Check some files, or all."""
-    paths = [Path(each).resolve() for each in given] or sorted({each for place in PLACES for each in PROJECT.glob(place)})
+    paths = [Path(each).resolve() for each in given] or sorted(
+        {each for place in PLACES for each in PROJECT.glob(place)}
+    )
     on = checks()
     found = [each for path in paths for each in findings(path, on)]
-    print("\n".join(found) or f"{len(paths)} files: nothing to mend")
+    print("\n".join(found) or f"nothing to mend in {len(paths)} files")
     return 1 if found else 0
 
 

@@ -199,7 +199,7 @@ def test_frontier():
         pytest.approx((1.9, 14.5)),
         pytest.approx((4.06, 10)),
     ]
-    assert "mean paid for one less of CVaR" in run("frontier", "figure-2", "--alpha", 0.1)
+    assert "extra expected cost per unit of CVaR saved" in run("frontier", "figure-2", "--alpha", 0.1)
 
 
 def test_chances():

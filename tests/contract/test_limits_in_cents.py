@@ -67,7 +67,7 @@ def test_memory_is_kept_and_the_amount_that_is_advised_will_do(kind, memory, gap
     assert peak <= in_bytes(memory) + OTHER
     if not reached(plan):
         assert plan.status == "gap_not_reached"
-        assert f"stopped where {memory[:-2]} {memory[-2:]} of memory would not do: allow more" in plan.notes[-1]
+        assert f"stopped at the {memory[:-2]} {memory[-2:]} limit; raise memory=" in plan.notes[-1]
         amount = re.search(r"about ([\d.]+ [kMG]B)", plan.notes[-1])
         assert amount or gap == "no gap at all"  # how much the optimum takes is known once bounds are close
         allowed = amount[1] if amount else "1GB"

@@ -35,7 +35,7 @@ def test_the_cvar_of_a_stopped_plan_that_cannot_be_followed_is_unknown(game, too
     assert "CVaR unknown (optimal" in repr(plan)
     rows = plan.table().rows
     assert rows[0] == ("CVaR", "unknown", f"mean of the worst 0.2 of runs; at most {plan.upper:,.6f}")
-    assert "simulate it" in plan.notes[0]
+    assert "estimate it with prudent.simulate" in plan.notes[0]
     runs = prudent.simulate(game, plan, episodes=20_000, seed=1)
     assert runs.table().rows[1][2].endswith(f", at most {plan.upper:,.6f}")
     prudent.save(plan, tmp_path / "p.safetensors")
@@ -165,4 +165,4 @@ def test_a_least_worst_case_is_kept_by_a_plan_that_cannot_be_followed(game, too_
     assert plan.worst_case == 95
     assert plan.upper == pytest.approx(95, rel=1e-14)
     assert plan.lower <= 91.337584 <= plan.upper
-    assert "simulate it" in plan.notes[0]
+    assert "estimate it with prudent.simulate" in plan.notes[0]

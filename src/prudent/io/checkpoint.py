@@ -2,7 +2,7 @@
 
 It names the solve it belongs to (model, alpha, method, step); another solve refuses it and never overwrites it.  It
 holds the sweep under way, and what finished sweeps of the same solve found.  Another number of ranks may go on from
-it, and says so.
+it, and prints a note.
 """
 
 import tempfile

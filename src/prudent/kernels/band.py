@@ -1,4 +1,4 @@
-"""Elimination of the rows of one policy inside a band of short arcs, with a border for hubs, which have very many."""
+"""Elimination of the rows of one policy inside a band of short arcs, with a border for hubs, which have many."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ def surely_wide(rows, most):
 
 @njit(cache=True)
 def hubs_of(rows):
-    """Return which states have very many arcs, and the length of the longest arc between others."""
+    """Return which states have many arcs, and the length of the longest arc between others."""
     size = len(rows.leave)
     degree = np.diff(rows.start)
     for j in rows.column:

@@ -54,7 +54,7 @@ def relax_rows(counters, cut, component, constant, chosen, x, new, sums, begin, 
     """Take the values of the chosen actions, in passes ``begin`` to ``stop``, to and fro; and better actions in some.
 
     After a pass all values are shifted.  Without that, a block that is hardly ever left would reach the level of its
-    values only after very many passes.
+    values only after many passes.
     """
     phases = len(cut.phase_start) - 1
     stages = 2 * phases + 1

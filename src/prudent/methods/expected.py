@@ -5,7 +5,7 @@ along its runs are too long to be certain, the exact method computes it on the m
 bounds on the optimal CVaR of the full model are V(start), since no CVaR is below that, and the policy's own CVaR.
 
 Only the mean was asked for.  So where its distribution takes more memory than is allowed, or more work than
-``AFFORDED``, CVaR and VaR are nan, a note says so, and the upper bound is the mean divided by alpha: costs are counted
+``AFFORDED``, CVaR and VaR are nan, a note says why, and the upper bound is the mean divided by alpha: costs are counted
 from best luck, so they are at least 0, and no fraction alpha of the runs has a larger mean.
 """
 

@@ -7,7 +7,7 @@ probability of reaching a goal from s at a cost of at most b:
     Q(goal, b) = 1                                                    for b >= 0
     Q(s, b)    = min over a of  sum over outcomes of  p Q(s', b - c)   for b >= 0
 
-In an *end component* a policy can stay for ever, at whatever cost, and never reaches a goal; nothing less than 0 is
+In an *end component* a policy can stay forever, at whatever cost, and never reaches a goal; nothing less than 0 is
 possible, so such states end a run.  Without them every policy ends every run, at a goal or not, and the equations have
 one solution.  A goal becomes a state with one action, which counts one *arrival* and costs one level: Q is the least
 expected number of arrivals while there is budget left, hence the sweep of the exact method with row b + 1 for budget b.

@@ -235,7 +235,7 @@ def end_components(
 ) -> tuple[IntArray, BoolArray]:
     """Return the maximal end components made of candidate actions.
 
-    An end component is a set of states and actions inside which one can stay for ever and go from any
+    An end component is a set of states and actions inside which one can stay forever and go from any
     member to any other.  Returns the component of each state (-1: none) and whether an action is inside one.
     """
     inside, action_of = candidate.copy(), owner(outcome_start)

@@ -4,7 +4,7 @@ Model checkers ask for them one budget at a time, as ``Pmax=? [F{"cost"}<=k "goa
 sweep answers for all budgets.
 
 *Greatest* (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count: where risking a
-trap does better, a model checker's number is larger, and a note says so.  Each budget has a best plan of its own:
+trap does better, a model checker's number is larger, and a note tells.  Each budget has a best plan of its own:
 ``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
 
 *Least* (:mod:`prudent.methods.least_chance`).  Whatever one does, the chance is no smaller.  All policies count, those
@@ -140,7 +140,7 @@ def chances(
     Of the greatest chance, only plans that reach a goal with probability 1 count, as everywhere here.  If every state
     can reach a goal, it is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``; else ``notes`` say that actions
     were left out.  The least chance, ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all policies count.  It is 0
-    where one can avoid the goals for ever, since a run that never finishes stays within no budget.
+    where one can avoid the goals forever, since a run that never finishes stays within no budget.
 
     Parameters
     ----------
@@ -250,9 +250,9 @@ def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:
 
 
 def _who_never_ends(model: SSP, prepared: Prepared, endless: BoolArray) -> tuple[str, ...]:
-    """Say that runs may go on for ever, if they may."""
+    """Say that runs may go on forever, if they may."""
     there = np.flatnonzero(endless & (prepared.members.state_of[:-1] >= 0))
     if len(there) == 0:
         return ()
     where = f"{len(there):,} states, for example {model.state(int(there[0]))!r}"
-    return (f"a run can stay for ever in {where}: as in a model checker's Pmin, it is within no budget then",)
+    return (f"a run can stay forever in {where}: as in a model checker's Pmin, it is within no budget then",)

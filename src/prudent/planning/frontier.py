@@ -167,7 +167,7 @@ class Frontier(Shown):
         >>> import prudent
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
         >>> frontier.table().head
-        ('mean', 'CVaR', 'mean paid for one less of CVaR')
+        ('mean', 'CVaR', 'extra expected cost per unit of CVaR saved')
         >>> frontier.table().rows
         (('1.900000', '14.500000', ''), ('4.060000', '10.000000', '0.48'))
         """
@@ -177,7 +177,7 @@ class Frontier(Shown):
             f"{self.model.name}, alpha {self.alpha:g}, {self.seconds:.3g} s",
             tuple((number(p.expected), number(p.cvar), price) for p, price in zip(self.points, paid, strict=True)),
             "rrr",
-            head=("mean", "CVaR", "mean paid for one less of CVaR"),
+            head=("mean", "CVaR", "extra expected cost per unit of CVaR saved"),
             notes=(
                 f"no plan's mean is below these, or the lines between them, by more than {self.gap:.3g}",
                 f"no plan's CVaR is below {at_least(self.lower)}",

@@ -6,7 +6,7 @@ With F(s) the least probability that a run from s fails, that is, never reaches 
 
 a policy attains F(start) if and only if it plays only actions that attain F, where runs can be, and surely comes to a
 goal or to a state from which none can be reached.  (Under such actions F of the state is a martingale; where a run goes
-on for ever with F below 1, the chance of a goal tends to 0 though F does not tend to 1: some policy does better.)  So
+on forever with F below 1, the chance of a goal tends to 0 though F does not tend to 1: some policy does better.)  So
 the plans in question are the proper policies of a model with these actions alone, in which a run that cannot reach a
 goal any more pays a price and ends.  F is itself a least expected cost: no move costs anything, failing costs 1.
 """

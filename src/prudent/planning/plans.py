@@ -100,10 +100,8 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     if limits is not None and limits.device is not None and len(prepared.free_blocks[0]) <= prepared.n_states:
         notes.append("cycles at no cost were swept on the CPU: the GPU sweeps models without them")
     if stopped == "memory" and limits is not None:
-        would = "" if math.isnan(stage.needs) else f", about {shown_bytes(stage.needs)}"
-        notes.append(
-            f"stopped where {shown_bytes(limits.memory)} of memory would not do: allow more{would} (memory=, --memory)"
-        )
+        would = "" if math.isnan(stage.needs) else f" to about {shown_bytes(stage.needs)}"
+        notes.append(f"stopped at the {shown_bytes(limits.memory)} limit; raise memory={would} or set step=")
     if stopped == "digits":
         notes.append("a finer step would have no digits left in the costs")
     if stopped == "time" and limits is not None:

@@ -187,7 +187,7 @@ def _share(executor: Executor | None, n: int, memory: int | float | str | None, 
 
 
 def _stop(limits: Limits) -> Callable[[], str]:
-    """Return a function that tells whether to stop, and says so to the user the first time."""
+    """Return a function that tells whether to stop, and tells the user the first time."""
     told = False
 
     def stop() -> str:

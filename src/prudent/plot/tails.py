@@ -27,7 +27,7 @@ BEYOND = 1e-4
 """The most probability gathered in the last bar, if the picture would be mostly empty otherwise."""
 
 SIMULATED = " (simulated)"
-"""What is added to the name of a plan that is too large to be followed."""
+"""What is added to the name of a plan that is too large to evaluate exactly."""
 
 Result = Plan | Distribution | Runs
 

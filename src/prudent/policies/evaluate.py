@@ -62,7 +62,7 @@ def evaluate(
         cost so far.  A plan's policy with a budget has a step of its own.
     tolerance : float
         On models with cycles a distribution has no end; it is cut when no more than this probability is
-        still under way, as is a very long one on other models.  ``missing`` says how much was.
+        still under way, as is a long one on other models.  ``missing`` says how much was.
     memory : int or str, optional
         The most memory, in bytes or as ``"2GB"``; 0.8 of what is free by default.
     time_limit : float, optional

@@ -340,7 +340,7 @@ def _visits(
 def _cyclic_visits(
     model: SSP, moves: dict[int, Moves], free: dict[int, list[_Move]], arrived: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float]]:
-    """Return the same where free moves can come back; refuse a function that stays there for ever."""
+    """Return the same where free moves can come back; refuse a function that stays there forever."""
     state, rank = np.array(list(moves), dtype=np.int64), {s: i for i, s in enumerate(moves)}
     arcs = [(rank[s], rank[move.target], move.probability) for s, listed in free.items() for move in listed]
     source, target, chance = (np.array(column) for column in zip(*arcs, strict=True))

@@ -17,7 +17,7 @@ from prudent.runtime.limits import Limits
 
 __all__ = ["AFFORDED", "UNFOLLOWED", "UNKNOWN", "OwnTail", "own_tail"]
 
-UNFOLLOWED = "the policy is too large to be followed: for what is unknown of it, simulate it"
+UNFOLLOWED = "the policy is too large to evaluate exactly; estimate it with prudent.simulate"
 
 
 AFFORDED = 2**31

@@ -87,7 +87,7 @@ class UnrolledPolicy(BudgetPolicy):
         """
         n, acting = prepared.n_states, action >= 0
         played = action[acting]
-        # Between grid points the game may prefer to stay for ever; pairs that do are replaced by their plain state.
+        # Between grid points the game may prefer to stay forever; pairs that do are replaced by their plain state.
         source = n + np.repeat(np.flatnonzero(acting), np.diff(prepared.outcome_start)[played])
         is_plain = np.append(np.ones(n, dtype=bool), np.zeros(len(state), dtype=bool))
         stuck = ~is_plain & (towards(source, successor, n + len(state), is_plain) < 0)

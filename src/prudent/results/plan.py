@@ -275,7 +275,7 @@ class Plan(Shown):
 
     def total_cost(self) -> Distribution:
         """Return the distribution of the total cost: exact, or of simulated runs if VaR is unknown (internal)."""
-        if math.isnan(self.own.var):  # too large to be followed
+        if math.isnan(self.own.var):  # too large to evaluate exactly
             return simulate(self.model, self.policy).distribution
         return evaluate(self.model, self.policy)
 

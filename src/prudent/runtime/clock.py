@@ -1,4 +1,4 @@
-"""A clock for work: it stands still while kernels are compiled, or read from the cache, and says so when they are."""
+"""A clock for work: it stands still while kernels are compiled, or read from the cache, and announces it."""
 
 import time
 

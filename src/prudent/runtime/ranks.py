@@ -4,7 +4,7 @@ Nothing but a communicator's own methods is used, under the names that mpi4py gi
 same methods for threads.
 
 A rank that waits looks now and then instead of at all times, so that ranks may share cores.  An error that one rank
-alone has ends the whole job: the others would wait for it for ever.
+alone has ends the whole job: the others would wait for it forever.
 """
 
 import os

@@ -58,7 +58,7 @@ def test_the_least_chance_counts_every_policy():
     assert (found.lower <= found.chance).all()
     assert (found.chance <= found.upper).all()
     assert found.notes == (
-        "a run can stay for ever in 1 states, for example 'trap': "
+        "a run can stay forever in 1 states, for example 'trap': "
         "as in a model checker's Pmin, it is within no budget then",
     )
     table["s"]["wait"] = [(1, "s", 1)]  # whatever it costs

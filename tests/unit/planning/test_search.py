@@ -269,4 +269,4 @@ def test_memory_counts_what_is_explored_and_solved(actions):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert "stopped where 4 MB of memory" in " ".join(plan.notes) and limit / 2 < peak < 2 * limit
+    assert "stopped at the 4 MB limit" in " ".join(plan.notes) and limit / 2 < peak < 2 * limit

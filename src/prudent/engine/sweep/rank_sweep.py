@@ -123,7 +123,7 @@ def _shared_model(kind: type[RankSweep], ranks: Ranks, prepared: Prepared | None
 def _outline(prepared: Prepared, layouts: tuple[Callable[[Prepared], Any], ...]) -> Prepared:
     """Return a copy that has what was found for sweeps; of the rows only what they need beside, of the user's nothing.
 
-    Layouts have rows of their own.  Those of the model are needed for free cycles alone; without any cycle, not even
+    Layouts have rows of their own.  The model's own serve only free cycles; without any cycle, not even
     what is known of actions.
     """
     arcs, none, nobody, error = free_arcs(prepared), np.empty(0, dtype=np.int64), cast(SSP, None), rounding(prepared)

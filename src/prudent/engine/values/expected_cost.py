@@ -11,7 +11,7 @@ Where a goal can be reached at no cost, V is 0; the graph tells where, and those
 values are above 0, and errors relative to them make sense.
 
 If a loop is hardly ever left, a float has too few digits for the value: rounding it once changes the apparent gain
-of a single step, and a run takes very many steps.  Where that matters, values are refined into sums of two floats,
+of a single step, and a run takes many steps.  Where that matters, values are refined into sums of two floats,
 until the residual of each equation is within the rounding error of its own terms.  Then the choices are judged again.
 
 Bounds are found afterwards.  Let g(a) be the gap of an action, what it costs beyond V of its state s,
@@ -28,7 +28,7 @@ which does reach one.
 policy that reaches a goal, repeat that: L(s) is at most the expected cost of n steps plus the expectation of L after
 them, which tends to 0.  By the second, V + d Y is at least  sum p (c + .)  for the chosen actions, hence at least the
 expected cost of n steps plus the expectation of V + d Y after them.  That tends to 0, too, since the policy reaches a
-goal with probability 1: otherwise it could stay for ever among some states.  There f, which is not negative, would be 0
+goal with probability 1: otherwise it could stay forever among some states.  There f, which is not negative, would be 0
 on average, so r = g = 0; as r is relative to the terms of g, there would be no costs.  But end components without costs
 are collapsed.
 

@@ -20,7 +20,7 @@ def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:
         The problem.
     unavailable : {"stay", "error"}
         What happens if the state does not have an action: the run stays there at no cost and ``info["unavailable"]``
-        says so (the optimum is that of the model), or an error names the actions it has.
+        is True (the optimum is that of the model), or an error names the actions it has.
 
     Examples
     --------

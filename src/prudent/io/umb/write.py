@@ -112,7 +112,7 @@ def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
 
 
 def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
-    """Return the members that hold names, and the number of different actions; numbers need no names."""
+    """Return the members that hold names, and the number of distinct actions; numbers need no names."""
     state, action = written_names(model)
     members: dict[str, bytes] = {}
     n_actions = 0
