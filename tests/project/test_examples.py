@@ -13,8 +13,8 @@ import pytest
 import prudent
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ANNOUNCED = re.compile(r"(prudent: compiling kernels for |.* - distributed\.\w+ - WARNING - ).*\n")
-"""What may be said beside: compilation, and Dask's warnings on a busy machine."""
+ANNOUNCED = re.compile(r"(prudent: compiling kernels for |.* - distributed\.[\w.]+ - ).*\n")
+"""What may be said beside: compilation, and what Dask logs on a busy machine."""
 
 
 @pytest.fixture
