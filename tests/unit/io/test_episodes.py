@@ -98,7 +98,8 @@ def test_bad_logs_are_refused(table, message):
 
 def test_a_missing_column_is_named_with_what_it_may_be():
     frame = pandas.DataFrame(ROWS).rename(columns={"next_state": "nextstate"})
-    with pytest.raises(prudent.PrudentError, match=r"no column 'next_state'.*say next_state='nextstate'"):
+    hint = r"no column 'next_state'.*pass next_state='nextstate' \(--column next_state=nextstate\)"
+    with pytest.raises(prudent.PrudentError, match=hint):
         prudent.from_episodes(frame)
 
 
