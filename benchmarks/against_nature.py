@@ -3,7 +3,9 @@
 Solves in turns, each without compilation: the least time of each, the middle ratio of a turn, and all ratios' spread;
 the aim is at most 5.  Intervals leave room for a part of p (1 - p) around each probability.
 
-    python benchmarks/against_nature.py [--turns 7]
+    python benchmarks/against_nature.py [--turns 7] [--traffic FILE]
+
+Without the paper's file of traffic, Autonomous Navigation is the invented network.
 """
 
 import argparse
@@ -23,10 +25,12 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=7)
-    turns = parser.parse_args().turns
+    parser.add_argument("--traffic")
+    asked = parser.parse_args()
+    turns, options = asked.turns, {"autonomous_navigation": {"traffic": asked.traffic}}
     print(f"{'domain':24}alpha  room  model itself   set of models   times as long (spread)")
     for name in DOMAINS:
-        model = getattr(prudent.domains, name)()
+        model = getattr(prudent.domains, name)(**options.get(name, {}))
         p = model.probability
         for alpha in ALPHAS:
             for room in ROOM:
