@@ -1,7 +1,7 @@
 """Pictures of results, with matplotlib (extra ``plot``): each function takes results and returns the axes it drew on.
 
 Without ``ax=`` each makes a new figure that pyplot does not know, so no global state is touched.  A notebook displays
-the axes; a script saves the picture with ``ax.figure.savefig("tails.png")``.  For a window, or for several pictures in
+the axes; a script saves the picture with ``prudent.plot.save(ax, "tails.svg")``.  For a window, or for several pictures in
 one figure, pass axes of your own::
 
     figure, axes = matplotlib.pyplot.subplots(1, 2)
@@ -10,9 +10,10 @@ one figure, pass axes of your own::
     matplotlib.pyplot.show()
 
 Colours are safe for the colour-blind, and colour is never the only sign: line styles, hatches, numbers and names read
-in black and white too.
+in black and white too.  An action has the same colour in all pictures of its model.  SVG files suit dark pages too.
 """
 
+from prudent.plot.canvas import save
 from prudent.plot.fan import stress
 from prudent.plot.heat import heat_map
 from prudent.plot.maps import policy
@@ -32,6 +33,7 @@ __all__ = [
     "heat_map",
     "policy",
     "routes",
+    "save",
     "sea_map",
     "stress",
     "study",

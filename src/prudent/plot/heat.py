@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import Axes, axes_for, in_order, ink_on, name_of
+from prudent.models.ssp import SSP
+from prudent.plot.actions import actions_of
+from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import cells_at, is_number, mean_cells
@@ -35,7 +37,7 @@ def heat_map(
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; cells that no run of the plan meets with it are hatched.  Without it, the mean of
+        What is left of the budget; cells that no run of the plan meets with it are pale.  Without it, the mean of
         what the plan's runs play in each cell that they meet.
     x, y : int
         Which coordinates of the state run to the right and up.
@@ -72,19 +74,19 @@ def heat_map(
     for (i, j), (value, is_met) in cells.items():
         grid[row[j], column[i]], unmet[row[j], column[i]] = value, not is_met
     edges = _edges(across), _edges(up)
-    mesh = _coloured(ax, edges, grid, unmet)
+    mesh = _coloured(ax, plan.model, edges, grid, unmet)
     if unmet.any():
-        veil = needed("matplotlib.colors", "plot").ListedColormap([(1.0, 1.0, 1.0, 0.3)])
-        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, edgecolor="white", hatch="////", linewidth=0)
+        veil = needed("matplotlib.colors", "plot").ListedColormap([PAPER])
+        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, alpha=1 - FADED, linewidth=0)
     called = (*names, *("x", "y", "action")[len(names) :])
-    ax.set(facecolor="#F4F4F4", xlabel=called[0], ylabel=called[1])
+    ax.set(facecolor=PALE, xlabel=called[0], ylabel=called[1])
     _ticks(ax.xaxis, across)
     _ticks(ax.yaxis, up)
     figure: Any = ax.figure
     bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]}, mean of runs")
     bar.outline.set_visible(False)
     if isinstance(mesh.norm, needed("matplotlib.colors", "plot").BoundaryNorm):
-        bar.set_ticks(np.arange(np.nanmin(grid), np.nanmax(grid) + 1))
+        bar.set_ticks((mesh.norm.boundaries[:-1] + mesh.norm.boundaries[1:]) / 2)
     ax.set_title(_heading(plan, budget, where, called, x, y), fontsize=9.5, loc="left")
     return ax
 
@@ -110,21 +112,24 @@ def _heading(
     if budget is not None:
         whole = plan.policy.budget
         left = "whatever is left" if whole is None else f"{budget:g} of the budget of {whole:g} left"
-        parts = [left, *parts, "hatched: not met"]
+        parts = [left, *parts, "pale: no run is there"]
     return ", ".join(parts)
 
 
-def _coloured(ax: Any, edges: Any, grid: Any, unmet: Any) -> Any:
+def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
     """Draw the cells and the numbers in them; actions that are few whole numbers get one colour each."""
     colors, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
+    actions = np.array([action for action in actions_of(model) if is_number(action)], dtype=np.float64)
+    low, high = float(actions[0]), float(actions[-1])  # of the model, so that colours are those of other pictures
     known = grid[np.isfinite(grid)]
-    low, high = float(known.min()), float(known.max())
     whole = (known == known.round()).all()
-    if whole and high - low < 12:
+    if whole and low < high < low + 12 and (actions == actions.round()).all():
         norm: Any = colors.BoundaryNorm(np.arange(low - 0.5, high + 1), 256)
     else:
         norm = colors.Normalize(low, max(high, low + 1e-9))
-    mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(grid), cmap=maps["cividis"], norm=norm)
+    mesh = ax.pcolormesh(
+        *edges, np.ma.masked_invalid(grid), cmap=maps["cividis"], norm=norm, edgecolors="face", linewidth=0.2
+    )
     if grid.size <= NUMBERED:
         for j, i in np.argwhere(np.isfinite(grid) & ~unmet).tolist():
             middle = (edges[0][i] + edges[0][i + 1]) / 2, (edges[1][j] + edges[1][j + 1]) / 2

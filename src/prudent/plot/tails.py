@@ -9,7 +9,21 @@ import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
-from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, Axes, axes_for, hues, name_of, quiet, short
+from prudent.plot.canvas import (
+    BODY,
+    FAINT,
+    HATCHES,
+    INK,
+    STYLES,
+    TAIL,
+    Axes,
+    axes_for,
+    hues,
+    name_of,
+    percent,
+    quiet,
+    short,
+)
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
@@ -57,12 +71,10 @@ class _Shown:
     @property
     def text(self) -> str:
         """The text of the legend."""
-        names = {MEAN: "mean", VAR: "VaR", CVAR: "CVaR"}
+        names = {MEAN: "expected", VAR: "VaR", CVAR: "CVaR"}
         if self.found.grouped:
             names |= {VAR: "VaR about", CVAR: "CVaR at least"}
-        words = [
-            f"{sign} {names[sign]} {short(x) if np.isfinite(x) else 'unbounded'}" for sign, x in self.marks.items()
-        ]
+        words = [f"{sign} {names[sign]} {short(x)}" for sign, x in self.marks.items()]
         return (f"{self.label}:  " if self.label else "") + "   ".join(words)
 
 
@@ -134,7 +146,7 @@ def cdf(
         ax.step(x, y, where="post", **look, zorder=3)
     for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
         ax.axhline(level, color=FAINT, linewidth=1, linestyle=":", zorder=1)
-        name = f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}"  # outside the axes, where there is room
+        name = percent(level)  # outside the axes, where there is room
         ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
     _mark_rows(ax, shown, edges, 1.0)
     ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of at most this")
@@ -273,7 +285,7 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
     if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
     alphas = {each.alpha for each in shown} - {None}
-    shaded = f"shaded: the worst {alphas.pop():g} of runs" if len(alphas) == 1 and on_bars else None
+    shaded = f"shaded: the worst {percent(alphas.pop())} of runs" if len(alphas) == 1 and on_bars else None
     ax.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, frameon=False, fontsize=9,
         handlelength=2.4, title=shaded, title_fontsize=9, alignment="left",
