@@ -1,8 +1,8 @@
 """Pictures of results, with matplotlib (extra ``plot``): each function takes results and returns the axes it drew on.
 
 Without ``ax=`` each makes a new figure that pyplot does not know, so no global state is touched.  A notebook displays
-the axes; a script saves the picture with ``prudent.plot.save(ax, "tails.svg")``.  For a window, or for several pictures in
-one figure, pass axes of your own::
+the axes; a script saves the picture with ``prudent.plot.save(ax, "tails.svg")``.  For a window, or for several pictures
+in one figure, pass axes of your own::
 
     figure, axes = matplotlib.pyplot.subplots(1, 2)
     prudent.plot.distribution(plan, ax=axes[0])
@@ -15,6 +15,7 @@ in black and white too.  An action has the same colour in all pictures of its mo
 
 from prudent.plot.canvas import save
 from prudent.plot.fan import stress
+from prudent.plot.grid import grid
 from prudent.plot.heat import heat_map
 from prudent.plot.maps import policy
 from prudent.plot.network import routes
@@ -30,6 +31,7 @@ __all__ = [
     "curve",
     "distribution",
     "frontier",
+    "grid",
     "heat_map",
     "policy",
     "routes",

@@ -47,7 +47,7 @@ SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
 STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
 HATCHES = ("////", "\\\\\\\\", "xxxx", "....", "++++", "oooo")
 BODY, TAIL, INK, FAINT, PALE = SKY, "#D55E00", "#222222", "#B8B8B8", "#F1F3F5"
-PAPER = "#FFFFFF"
+PAPER, SEA, ROAD = "#FFFFFF", "#E3F0FA", "#D9D9D9"
 ON_DARK, ON_LIGHT = "#FDFDFD", "#111111"
 """Text on a coloured area, which a dark page leaves as it is."""
 
@@ -59,7 +59,9 @@ DARK = {
     BLACK: "#EEF1F5",
     INK: "#E1E6EC",
     FAINT: "#6B7684",
-    PALE: "#222933",
+    PALE: "#353E4A",
+    SEA: "#1B3347",
+    ROAD: "#3A444F",
     BLUE: "#4CA6E8",
 }
 """The colours of a dark page that replace those of a light one; all others suit both."""
@@ -168,10 +170,11 @@ def svg(figure: Any, theme: Theme = "both") -> bytes:
     dark = {light.lower(): dark.lower() for light, dark in DARK.items()}
     rules = f"svg {{ fill: {dark[BLACK]} }}"  # matplotlib leaves out the fill of what is black
     if theme == "dark":
-        content = re.sub(r"(?<=(?:ill|oke): )#[0-9a-f]{6}", lambda found: dark.get(found[0], found[0]), content)
+        content = re.sub(r'(?<=ill: |oke: |ill=")#[0-9a-f]{6}', lambda found: dark.get(found[0], found[0]), content)
     elif theme == "both":
         changed = [(what, *pair) for what in ("fill", "stroke") for pair in dark.items()]
         swaps = "".join(f'[style*="{what}: {light}"] {{ {what}: {to} !important }}' for what, light, to in changed)
+        swaps += "".join(f'[fill="{light}"] {{ fill: {to} }}' for light, to in dark.items())  # below a hatch
         rules = f"@media (prefers-color-scheme: dark) {{ {rules}{swaps} }}"
     if theme != "light":
         content = content.replace("</style>", f"{rules}</style>", 1)

@@ -8,13 +8,13 @@ import numpy as np
 from prudent.errors import PrudentError, as_number
 from prudent.models.ssp import SSP
 from prudent.plot.actions import actions_of
-from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of
+from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of, short
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import cells_at, is_number, mean_cells
 from prudent.runtime.optional import needed
 
-__all__ = ["heat_map"]
+__all__ = ["check_names", "edges_of", "heading", "heat_map", "set_ticks"]
 
 NUMBERED = 330
 """The most cells of a map that have their action written into them."""
@@ -57,8 +57,7 @@ def heat_map(
     'stage 1'
     """
     check_plan(plan)
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise PrudentError(f"names is {names!r}; it must be a sequence of texts: x, y, the action, other coordinates")
+    check_names(names)
     where = {} if where is None else where
     if budget is None:
         cells = {cell: (mean, True) for cell, mean in mean_cells(plan, x, y, where).items()}
@@ -73,22 +72,28 @@ def heat_map(
     column, row = ({value: i for i, value in enumerate(values)} for values in (across, up))
     for (i, j), (value, is_met) in cells.items():
         grid[row[j], column[i]], unmet[row[j], column[i]] = value, not is_met
-    edges = _edges(across), _edges(up)
+    edges = edges_of(across), edges_of(up)
     mesh = _coloured(ax, plan.model, edges, grid, unmet)
     if unmet.any():
         veil = needed("matplotlib.colors", "plot").ListedColormap([PAPER])
         ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, alpha=1 - FADED, linewidth=0)
     called = (*names, *("x", "y", "action")[len(names) :])
     ax.set(facecolor=PALE, xlabel=called[0], ylabel=called[1])
-    _ticks(ax.xaxis, across)
-    _ticks(ax.yaxis, up)
+    set_ticks(ax.xaxis, across)
+    set_ticks(ax.yaxis, up)
     figure: Any = ax.figure
     bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]}, mean of runs")
     bar.outline.set_visible(False)
     if isinstance(mesh.norm, needed("matplotlib.colors", "plot").BoundaryNorm):
         bar.set_ticks((mesh.norm.boundaries[:-1] + mesh.norm.boundaries[1:]) / 2)
-    ax.set_title(_heading(plan, budget, where, called, x, y), fontsize=9.5, loc="left")
+    ax.set_title(heading(plan, budget, where, called, x, y), fontsize=9.5, loc="left")
     return ax
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of coordinates that are not texts."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise PrudentError(f"names is {names!r}; it must be a sequence of texts: x, y, the action, other coordinates")
 
 
 def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
@@ -104,14 +109,15 @@ def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashab
     return {cell: (action, state in met) for cell, (state, action) in cells.items() if action is not None}
 
 
-def _heading(
+def heading(
     plan: Plan, budget: float | None, where: Mapping[int, Hashable], names: Sequence[str], x: int, y: int
 ) -> str:
+    """Return what a map shows: the budget left and the coordinates that are fixed."""
     others = dict(zip((i for i in range(max(where, default=0) + 1) if i not in (x, y)), names[3:], strict=False))
     parts = [f"{others.get(i, f'coordinate {i}')} {name_of(value)}" for i, value in where.items()]
     if budget is not None:
         whole = plan.policy.budget
-        left = "whatever is left" if whole is None else f"{budget:g} of the budget of {whole:g} left"
+        left = "whatever is left" if whole is None else f"{short(budget)} of the budget of {short(whole)} left"
         parts = [left, *parts, "pale: no run is there"]
     return ", ".join(parts)
 
@@ -139,7 +145,8 @@ def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
     return mesh
 
 
-def _edges(values: list[Hashable]) -> Any:
+def edges_of(values: list[Hashable]) -> Any:
+    """Return where cells begin and end: half way between numbers, a step apart for names."""
     if len(values) == 1 or not all(map(is_number, values)):
         return np.arange(len(values) + 1) - 0.5 + (float(values[0]) if len(values) == 1 and is_number(values[0]) else 0)  # type: ignore[arg-type]
     known = np.array(values, dtype=np.float64)
@@ -147,7 +154,8 @@ def _edges(values: list[Hashable]) -> Any:
     return np.concatenate([[known[0] - half[0]], known[:-1] + half, [known[-1] + half[-1]]])
 
 
-def _ticks(axis: Any, values: list[Hashable]) -> None:
+def set_ticks(axis: Any, values: list[Hashable]) -> None:
+    """Label an axis with values that occur."""
     if not all(map(is_number, values)):
         axis.set_ticks(range(len(values)), [name_of(value, 12) for value in values])
     else:  # every one, every other one, every fifth ...

@@ -70,7 +70,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     worst = "" if curve.intervals is None else "worst-case "
     names = {"cvar": f"{worst}CVaR", "var": "budget" if worst else "VaR", "expected": f"{worst}expected cost"}
     ax.plot(x, [point.cvar for point in points], color=BLACK, linewidth=1.8, label=names["cvar"])
-    _draw_stretches(ax, curve, points, "var", {"color": BLUE, "linewidth": 1.6, "marker": "|", "label": names["var"]})
+    _draw_stretches(ax, curve, points, "var", {"color": BLUE, "linewidth": 1.4, "marker": ".", "label": names["var"]})
     look = {"color": ORANGE, "linewidth": 2.6, "marker": "o", "label": names["expected"]}
     _draw_stretches(ax, curve, points, "expected", look)
     if worst:
@@ -104,7 +104,7 @@ def _draw_stretches(ax: Any, curve: Curve, points: list[CurvePoint], what: str, 
     x = [each for begin, end, _ in stretches for each in (begin, end, np.nan)]
     y = [each for *_, value in stretches for each in (value, value, np.nan)]
     alone = [3 * i for i, (begin, end, _) in enumerate(stretches) if begin == end or len(stretches) <= FEW]
-    ax.plot(x, y, **look, markevery=alone, markersize=8 if look["marker"] == "|" else 4.5, solid_capstyle="butt")
+    ax.plot(x, y, **look, markevery=alone, markersize=4.5, solid_capstyle="butt")
 
 
 def _points(curve: Curve) -> list[CurvePoint]:

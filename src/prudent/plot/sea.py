@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import FAINT, INK, Axes, axes_for
+from prudent.plot.canvas import FAINT, INK, ON_LIGHT, PAPER, SEA, Axes, axes_for
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, is_sea
@@ -106,16 +106,15 @@ def _draw_sea(ax: Any) -> None:
     for column, depth in DEPTH.items():
         ax.add_patch(
             Rectangle(
-                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor="#9A9A9A", edgecolor="#7A7A7A",
-                hatch="////", linewidth=0, zorder=1,
+                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor=FAINT, linewidth=0, zorder=1,
             )
         )  # fmt: skip
     for (column, row), value in TREASURE.items():
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F0E442", edgecolor=INK, lw=0.5, zorder=2))
-        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5)
-    ax.set(facecolor="#EEF6FC", xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F4C95D", edgecolor=PAPER, lw=0.5, zorder=2))
+        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5, color=ON_LIGHT)
+    ax.set(facecolor=SEA, xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
     ax.set(xticks=range(SIZE), yticks=range(SIZE), xlabel="column", ylabel="row")
     ax.set_xticks(np.arange(SIZE) - 0.5, minor=True)
     ax.set_yticks(np.arange(SIZE) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=0.8)
+    ax.grid(which="minor", color=PAPER, linewidth=0.8)
     ax.tick_params(which="both", length=0, labelsize=8)

@@ -221,7 +221,7 @@ def _shown(
     shown = []
     for i, (result, name, hue) in enumerate(zip(results, names, hues(len(results)), strict=True)):
         style, hatch = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)]
-        looks = (INK, style, hatch, (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
+        looks = (INK, style, "", (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
         if isinstance(result, Plan):
             shown.append(_Shown(result.total_cost(), alpha or result.alpha, name, *looks))
         else:
