@@ -47,7 +47,7 @@ SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
 STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
 HATCHES = ("////", "\\\\\\\\", "xxxx", "....", "++++", "oooo")
 BODY, TAIL, INK, FAINT, PALE = SKY, "#D55E00", "#222222", "#B8B8B8", "#F1F3F5"
-PAPER, SEA, ROAD = "#FFFFFF", "#E3F0FA", "#D9D9D9"
+PAPER, ROAD = "#FFFFFF", "#D9D9D9"
 ON_DARK, ON_LIGHT = "#FDFDFD", "#111111"
 """Text on a coloured area, which a dark page leaves as it is."""
 
@@ -60,7 +60,6 @@ DARK = {
     INK: "#E1E6EC",
     FAINT: "#6B7684",
     PALE: "#353E4A",
-    SEA: "#1B3347",
     ROAD: "#3A444F",
     BLUE: "#4CA6E8",
 }

@@ -6,13 +6,16 @@ import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import FAINT, INK, ON_LIGHT, PAPER, SEA, Axes, axes_for
+from prudent.plot.canvas import FAINT, ON_LIGHT, PAPER, Axes, axes_for
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, is_sea
 from prudent.runtime.optional import needed
 
 __all__ = ["sea_map"]
+
+SEA, UNMET = "#E3F0FA", "#AEB9C4"
+"""The sea and arrows where no run is: the same on dark pages, since dark arrows are drawn on it."""
 
 
 def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
@@ -52,7 +55,7 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     scaled = needed("matplotlib.cm", "plot").ScalarMappable(colours.PowerNorm(0.5, 0, max(1.0, often.max())), dark)
     shade = scaled.to_rgba(often)
     if budget is not None:
-        shade = np.where(often[:, None] > 0, colours.to_rgba(INK), colours.to_rgba(FAINT))
+        shade = np.where(often[:, None] > 0, colours.to_rgba(ON_LIGHT), colours.to_rgba(UNMET))
     # Several moves from one cell start at its middle; a single one is centred there.
     scale, pivot, width = (1.9, "tail", 0.07) if budget is None else (1.25, "mid", 0.09)
     ax.quiver(
@@ -69,7 +72,9 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     else:
         moves = round((plan.policy.whole - budget) / MOVE_COST)
         left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
-        ax.set_title(f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: not met", fontsize=9.5, loc="left")
+        ax.set_title(
+            f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: no run is there", fontsize=9.5, loc="left"
+        )
     return ax
 
 

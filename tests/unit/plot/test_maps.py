@@ -77,7 +77,7 @@ def test_the_sea_at_a_budget_shows_the_policy(treasure):
     ax = drawn(PLOT.policy(treasure, budget=treasure.policy.budget - 5 * moves))
     (arrows,) = [each for each in ax.collections if isinstance(each, Quiver)]
     assert "after 6 moves" in ax.get_title(loc="left")
-    ink, met = to_rgba(canvas.INK), 0
+    ink, met = to_rgba(canvas.ON_LIGHT), 0
     cells = [
         s for s in treasure.model.state_names if s[2:] == (moves,) and s[:2] not in prudent.domains.treasure.TREASURE
     ]
