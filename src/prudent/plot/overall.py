@@ -78,7 +78,15 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.plot(x, own, color=BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
     if marked is not None:
         for what, colour in (("cvar", BLACK), ("var", BLUE), ("expected", ORANGE)):
-            ax.plot([alpha], [getattr(marked, what)], "o", color=colour, markersize=7, markeredgecolor=PAPER, zorder=4)
+            ax.plot(
+                [marked.alpha],
+                [getattr(marked, what)],
+                "o",
+                color=colour,
+                markersize=7,
+                markeredgecolor=PAPER,
+                zorder=4,
+            )
         numbers = ", ".join(f"{name} {short(getattr(marked, what))}" for what, name in names.items())
         ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":", zorder=0)
         ax.set_title(f"worst {percent(marked.alpha)} of runs:  {numbers}", fontsize=9.5, loc="left")

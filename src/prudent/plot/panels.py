@@ -52,8 +52,8 @@ def _name(axis: Any, method: str) -> None:
     text = legend.get_texts()[0].get_text().removeprefix(f"{method}:").strip()
     legend.remove()
     above: dict[str, Any] = {"transform": axis.transAxes, "va": "bottom"}
-    axis.text(0.0, 1.19, method, fontweight="bold", fontsize=9, **above)
-    axis.text(0.0, 1.03, text, fontsize=8.5, **above)
+    axis.text(0.0, 1.22, method, fontweight="bold", fontsize=9, **above)
+    axis.text(0.0, 1.06, text, fontsize=8.5, **above)
 
 
 def trade_offs(panels: Sequence[TradeOff], columns: int) -> Any:

@@ -284,7 +284,7 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
     ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
     if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
-    alphas = {each.alpha for each in shown} - {None}
+    alphas = {each.alpha for each in shown if each.alpha is not None}
     shaded = f"shaded: the worst {percent(alphas.pop())} of runs" if len(alphas) == 1 and on_bars else None
     ax.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, frameon=False, fontsize=9,

@@ -253,7 +253,6 @@ def _shortfall(results: Results) -> str:
         floor = f"{g['floor']:g}" if g["floor"] else "none"
         tried.append(("", [f"{g['points']}, {g['ties']}, {floor}", _number(g["game_value"], 3), *cells]))
     tried.append(("", ["the paper (80)", "&ndash;", "502.25", "402.74", "502.98", "352.06"]))
-    tried.append(("exact", ["exact", "", _number(best.cvar), _number(best.expected), "", ""]))
     grid = _table(
         [
             "points, tie, floor",
@@ -272,7 +271,8 @@ optimal, at any grid (Hau, Delage, Ghavamzadeh and Petrik, 2023): always
 <strong>game value &le; optimal CVaR &le; CVaR of the policy</strong>.</p>{bracket}
 <p>Deep Sea Treasure for the worst 2% of runs shows it best. Refining the grid moves the game's value up to its limit, not to the
 optimum, and the policy depends on the grid, on which of several equally good worst-case actions is played once the
-adversary has no budget left, and on a floor:</p>{grid}
+adversary has no budget left, and on a floor. The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
+expected cost of <strong>{_number(best.expected)}</strong>:</p>{grid}
 <p>To be fair: in most cells the paper's policies come within a fraction of a percent of the optimal CVaR; a finer grid
 helps; and a policy that gives up a little of the tail may well have a lower expected cost, as in Inventory Control and Deep Sea
 Treasure for the worst 20% of runs. The exact method is never worse on CVaR, and where the CVaRs agree it is never worse on the expected cost:
