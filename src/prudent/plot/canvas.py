@@ -40,6 +40,7 @@ __all__ = [
     "save",
     "short",
     "svg",
+    "worst",
 ]
 
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
@@ -136,6 +137,11 @@ def short(value: float) -> str:
 def percent(share: float) -> str:
     """Return a share of runs as a percentage, with the digits that it has, at most six."""
     return f"{100 * share:.6g}%"
+
+
+def worst(alpha: float) -> str:
+    """Return which runs an alpha is about."""
+    return "all runs" if alpha == 1 else f"the worst {percent(alpha)} of runs"
 
 
 def name_of(name: Hashable, most: int = 24) -> str:

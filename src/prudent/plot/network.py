@@ -10,7 +10,7 @@ from prudent.errors import PrudentError
 from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
-from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of
+from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of, worst
 from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
@@ -86,7 +86,7 @@ def routes(
     else:
         shown = f"what is played with {budget:g} of the budget left"
     what = plan.method if plan.objective is None else plan.objective
-    ax.set_title(f"{what}, \N{GREEK SMALL LETTER ALPHA} = {plan.alpha:g}; {shown}", fontsize=9.5, loc="left")
+    ax.set_title(f"{what}, {worst(plan.alpha)}; {shown}", fontsize=9.5, loc="left")
     return ax
 
 

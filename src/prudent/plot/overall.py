@@ -22,6 +22,7 @@ from prudent.plot.canvas import (
     percent,
     quiet,
     short,
+    worst,
 )
 from prudent.results.plan import Plan
 
@@ -56,7 +57,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     >>> import prudent
     >>> ax = prudent.plot.curve(prudent.curve(prudent.domains.betting_game()), alpha=0.2)
     >>> ax.get_title(loc="left")
-    'worst 20% of runs:  CVaR 91.34, VaR 86, expected cost 75.49'
+    'the worst 20% of runs:  CVaR 91.34, VaR 86, expected cost 75.49'
     """
     if not isinstance(curve, Curve):
         raise PrudentError(f"curve is a {type(curve).__name__}; give what prudent.curve returned")
@@ -67,13 +68,13 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
         bounds = [p.lower for p in points], [p.upper for p in points]
         ax.fill_between(x, *bounds, color=FAINT, alpha=0.6, linewidth=0, label="bounds on the optimal CVaR")
-    worst = "" if curve.intervals is None else "worst-case "
-    names = {"cvar": f"{worst}CVaR", "var": "budget" if worst else "VaR", "expected": f"{worst}expected cost"}
+    prefix = "" if curve.intervals is None else "worst-case "
+    names = {"cvar": f"{prefix}CVaR", "var": "budget" if prefix else "VaR", "expected": f"{prefix}expected cost"}
     ax.plot(x, [point.cvar for point in points], color=BLACK, linewidth=1.8, label=names["cvar"])
     _draw_stretches(ax, curve, points, "var", {"color": BLUE, "linewidth": 1.4, "marker": ".", "label": names["var"]})
     look = {"color": ORANGE, "linewidth": 2.6, "marker": "o", "label": names["expected"]}
     _draw_stretches(ax, curve, points, "expected", look)
-    if worst:
+    if prefix:
         own = [point.nominal.cvar if point.nominal else np.nan for point in points]
         ax.plot(x, own, color=BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
     if marked is not None:
@@ -89,7 +90,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
             )
         numbers = ", ".join(f"{name} {short(getattr(marked, what))}" for what, name in names.items())
         ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":", zorder=0)
-        ax.set_title(f"worst {percent(marked.alpha)} of runs:  {numbers}", fontsize=9.5, loc="left")
+        ax.set_title(f"{worst(marked.alpha)}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:
         _log_axis(ax, curve.alpha_min)
     ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst share of runs", ylabel="total cost")
@@ -188,7 +189,7 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
     ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
-    ax.set(xlabel="expected cost", ylabel=f"CVaR: mean of the worst {percent(frontier.alpha)} of runs")
+    ax.set(xlabel="expected cost", ylabel=f"CVaR: mean of {worst(frontier.alpha)}")
     quiet(ax)
     return ax
 

@@ -23,6 +23,7 @@ from prudent.plot.canvas import (
     percent,
     quiet,
     short,
+    worst,
 )
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.runs import Runs
@@ -233,11 +234,15 @@ def _shown(
 def _labels(results: tuple[Result, ...]) -> list[str]:
     """Return a name for each result: none for a single exact one, and with alpha where two plans share a method."""
     methods = [result.method for result in results if isinstance(result, Plan)]
-    alpha = ", \N{GREEK SMALL LETTER ALPHA} = {:g}" if len(set(methods)) < len(methods) else ""
+    several = len(set(methods)) < len(methods)
 
     def label(result: Result) -> str:
         if isinstance(result, Plan):
-            return result.method + alpha.format(result.alpha) + (SIMULATED if math.isnan(result.var) else "")
+            return (
+                result.method
+                + (f", {worst(result.alpha)}" if several else "")
+                + (SIMULATED if math.isnan(result.var) else "")
+            )
         return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
 
     drawn = len(results) > 1 or (isinstance(results[0], Plan) and math.isnan(results[0].var))
@@ -285,7 +290,7 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
     if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
     alphas = {each.alpha for each in shown if each.alpha is not None}
-    shaded = f"shaded: the worst {percent(alphas.pop())} of runs" if len(alphas) == 1 and on_bars else None
+    shaded = f"shaded: {worst(alphas.pop())}" if len(alphas) == 1 and on_bars else None
     ax.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, frameon=False, fontsize=9,
         handlelength=2.4, title=shaded, title_fontsize=9, alignment="left",
