@@ -42,7 +42,7 @@ def grid(
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; cells that no run of the plan meets with it are pale.  Without it, what the plan's
+        What is left of the budget; cells that no run of the plan meets with it are faded.  Without it, what the plan's
         runs play in the cells that they meet.
     x, y : int
         Which coordinates of the state run to the right and up.

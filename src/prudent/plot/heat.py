@@ -10,6 +10,7 @@ from prudent.models.ssp import SSP
 from prudent.plot.actions import actions_of
 from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of, short
 from prudent.plot.strips import check_plan
+from prudent.results.cells import met_with
 from prudent.results.plan import Plan
 from prudent.results.policy_map import cells_at, is_number, mean_cells
 from prudent.runtime.optional import needed
@@ -37,7 +38,7 @@ def heat_map(
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; cells that no run of the plan meets with it are pale.  Without it, the mean of
+        What is left of the budget; cells that no run of the plan meets with it are faded.  Without it, the mean of
         what the plan's runs play in each cell that they meet.
     x, y : int
         Which coordinates of the state run to the right and up.
@@ -99,12 +100,7 @@ def check_names(names: Sequence[str]) -> None:
 def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
     """Return the action of each cell at a budget left, and whether the plan's runs can be there."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
-    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
-    met = {
-        row.state
-        for row in plan.decisions().rows
-        if plan.policy.budget is None or row.at_least - near <= spent <= row.at_most + near
-    }
+    met = met_with(plan, budget)
     cells = cells_at(plan, budget, x, y, where)
     return {cell: (action, state in met) for cell, (state, action) in cells.items() if action is not None}
 
@@ -118,7 +114,7 @@ def heading(
     if budget is not None:
         whole = plan.policy.budget
         left = "whatever is left" if whole is None else f"{short(budget)} of the budget of {short(whole)} left"
-        parts = [left, *parts, "pale: no run is there"]
+        parts = [left, *parts, "faded: no run is there"]
     return ", ".join(parts)
 
 

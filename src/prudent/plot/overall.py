@@ -35,7 +35,7 @@ BOX = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
 """The box behind a text, which keeps it readable."""
 
 FEW = 15
-"""Up to this many stretches of a curve have a dot where they begin."""
+"""Up to this many stretches of a curve have a dot at the end that counts where they meet."""
 
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -112,8 +112,12 @@ def _draw_stretches(ax: Any, curve: Curve, points: list[CurvePoint], what: str, 
             stretches.append([point.alpha, end, value])
     x = [each for begin, end, _ in stretches for each in (begin, end, np.nan)]
     y = [each for *_, value in stretches for each in (value, value, np.nan)]
-    alone = [3 * i for i, (begin, end, _) in enumerate(stretches) if begin == end or len(stretches) <= FEW]
-    ax.plot(x, y, **look, markevery=alone, markersize=4.5, solid_capstyle="butt")
+    dots = [3 * i for i, (begin, end, _) in enumerate(stretches) if begin == end]
+    if exact and len(stretches) <= FEW:
+        for i, (meet, _, _) in list(enumerate(stretches))[1:]:
+            counts = getattr(curve.at(meet), what)
+            dots += [k for k in (3 * i - 2, 3 * i) if math.isclose(y[k], counts, rel_tol=1e-9)]
+    ax.plot(x, y, **look, markevery=sorted({*dots}), markersize=4.5, solid_capstyle="butt")
 
 
 def _points(curve: Curve) -> list[CurvePoint]:

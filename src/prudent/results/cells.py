@@ -12,7 +12,7 @@ from prudent.models.ssp import SSP
 from prudent.results.plan import Plan
 from prudent.results.policy_map import is_number, played_at, states_with
 
-__all__ = ["Played", "are_pairs", "cells_of", "goal_cells", "is_map"]
+__all__ = ["Played", "are_pairs", "cells_of", "goal_cells", "is_map", "met_with"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ def cells_of(
             owner[cell] = model.state(index)
         if often:
             cells.setdefault(cell, {}).update(often)
-    met = _met(plan, budget) if budget is not None else None
+    met = met_with(plan, budget) if budget is not None else None
     return {cell: _played(model, cell, often, met, x, y) for cell, often in cells.items()}
 
 
-def _met(plan: Plan, budget: float) -> set[Hashable]:
+def met_with(plan: Plan, budget: float) -> set[Hashable]:
     """Return the states that runs of a plan meet with a budget left."""
     spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
     always = plan.policy.budget is None

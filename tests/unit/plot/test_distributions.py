@@ -160,6 +160,17 @@ def test_no_line_of_a_curve_leads_across_a_jump(name, what):
             assert getattr(curve.at((begin + end) / 2), what) == pytest.approx(value, rel=1e-9)
 
 
+def test_a_dot_says_what_counts_at_a_jump():
+    curve = prudent.curve(prudent.domains.figure_2())
+    (line,) = [line for line in drawn(PLOT.curve(curve)).lines if line.get_label() == "expected cost"]
+    x, y = line.get_data()
+    dots = {(x[k], y[k]) for k in line.get_markevery()}
+    assert len(dots) == 2
+    for alpha, value in dots:
+        assert value == pytest.approx(curve.at(alpha).expected)
+    assert (x[0], y[0]) not in dots
+
+
 def test_a_curve_of_one_alpha_can_be_drawn():
     curve = prudent.curve(prudent.domains.figure_2(), alpha_min=1)
     ax = drawn(PLOT.curve(curve))

@@ -75,7 +75,7 @@ def test_a_cell_is_divided_as_runs_play(care):
     assert {"run", "service"} <= {text.get_text() for text in ax.texts}
 
 
-def test_with_a_budget_cells_without_runs_are_pale(care):
+def test_with_a_budget_cells_without_runs_are_faded(care):
     left = care.policy.budget - 2
     ax = drawn(PLOT.grid(care, left, costs=True))
     colour = colours_of(care.model)
@@ -84,7 +84,7 @@ def test_with_a_budget_cells_without_runs_are_pale(care):
     assert met <= set(shown) and len(met) < len(shown)
     for state, shade in shown.items():
         assert shade == pytest.approx(to_rgba(colour[care.policy(state, 2.0)], 1 if state in met else FADED))
-    assert ax.get_legend().get_title().get_text().endswith("pale: no run is there")
+    assert ax.get_legend().get_title().get_text().endswith("faded: no run is there")
     wrote = {(round(t.get_position()[0]), round(t.get_position()[1])): t.get_text() for t in ax.texts}
     assert all(wrote[s] == ("service\n1" if care.policy(s, 2.0) == "service" else wrote[s]) for s in met)
     running = next(s for s in met if care.policy(s, 2.0) == "run")
