@@ -1,8 +1,8 @@
 """Pictures of results, with matplotlib (extra ``plot``): each function takes results and returns the axes it drew on.
 
 Without ``ax=`` each makes a new figure that pyplot does not know, so no global state is touched.  A notebook displays
-the axes; a script saves the picture with ``ax.figure.savefig("tails.png")``.  For a window, or for several pictures in
-one figure, pass axes of your own::
+the axes; a script saves the picture with ``prudent.plot.save(ax, "tails.svg")``.  For a window, or for several pictures
+in one figure, pass axes of your own::
 
     figure, axes = matplotlib.pyplot.subplots(1, 2)
     prudent.plot.distribution(plan, ax=axes[0])
@@ -10,10 +10,12 @@ one figure, pass axes of your own::
     matplotlib.pyplot.show()
 
 Colours are safe for the colour-blind, and colour is never the only sign: line styles, hatches, numbers and names read
-in black and white too.
+in black and white too.  An action has the same colour in all pictures of its model.  SVG files suit dark pages too.
 """
 
+from prudent.plot.canvas import save
 from prudent.plot.fan import stress
+from prudent.plot.grid import grid
 from prudent.plot.heat import heat_map
 from prudent.plot.maps import policy
 from prudent.plot.network import routes
@@ -29,9 +31,11 @@ __all__ = [
     "curve",
     "distribution",
     "frontier",
+    "grid",
     "heat_map",
     "policy",
     "routes",
+    "save",
     "sea_map",
     "stress",
     "study",

@@ -1,15 +1,17 @@
 """What all pictures share: axes that pyplot does not know, colours, and files written whole or not at all.
 
 Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis.
+An SVG also suits a dark page: ``DARK`` says which colour replaces which there.
 """
 
 import io
 import math
+import re
 from collections.abc import Hashable, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.errors import PrudentError, printable
 from prudent.results.policy_map import is_number
@@ -23,6 +25,7 @@ else:
 
 __all__ = [
     "Axes",
+    "Theme",
     "axes_for",
     "check_picture_path",
     "hues",
@@ -31,17 +34,39 @@ __all__ = [
     "light",
     "name_of",
     "ordered",
+    "percent",
     "png",
     "quiet",
+    "save",
     "short",
-    "write_picture",
+    "svg",
+    "worst",
 ]
 
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
 SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
 STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
 HATCHES = ("////", "\\\\\\\\", "xxxx", "....", "++++", "oooo")
-BODY, TAIL, INK, FAINT = SKY, "#D55E00", "#222222", "#B8B8B8"
+BODY, TAIL, INK, FAINT, PALE = SKY, "#D55E00", "#222222", "#B8B8B8", "#F1F3F5"
+PAPER, ROAD = "#FFFFFF", "#D9D9D9"
+ON_DARK, ON_LIGHT = "#FDFDFD", "#111111"
+"""Text on a coloured area, which a dark page leaves as it is."""
+
+FADED = 0.3
+"""How opaque an action is where no run of the plan plays it."""
+
+DARK = {
+    PAPER: "#14181E",
+    BLACK: "#EEF1F5",
+    INK: "#E1E6EC",
+    FAINT: "#6B7684",
+    PALE: "#353E4A",
+    ROAD: "#3A444F",
+    BLUE: "#4CA6E8",
+}
+"""The colours of a dark page that replace those of a light one; all others suit both."""
+
+Theme = Literal["both", "light", "dark"]
 
 DPI = 150
 LEFT_OUT = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -95,14 +120,28 @@ def light(colour: Any) -> float:
 
 def ink_on(colour: Any) -> str:
     """Return a text colour that is readable on another colour."""
-    return "white" if light(colour) < 0.3 else "black"
+    return ON_DARK if light(colour) < 0.3 else ON_LIGHT
 
 
 def short(value: float) -> str:
-    """Return a cost with the digits that a picture has room for."""
+    """Return a cost with two decimals, a whole one with none, and one that is nearly zero with three digits."""
     if math.isnan(value):
         return "unknown"
-    return f"{value:,.5g}" if abs(value) < 1e5 else f"{value:,.0f}"
+    if not math.isfinite(value):
+        return "unbounded"
+    if value == round(value) or abs(value) >= 1e5:
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """Return a share of runs as a percentage, with the digits that it has, at most six."""
+    return f"{100 * share:.6g}%"
+
+
+def worst(alpha: float) -> str:
+    """Return which runs an alpha is about."""
+    return "all runs" if alpha == 1 else f"the worst {percent(alpha)} of runs"
 
 
 def name_of(name: Hashable, most: int = 24) -> str:
@@ -128,10 +167,37 @@ def png(figure: Any) -> bytes:
     return _content(figure, ".png")
 
 
+def svg(figure: Any, theme: Theme = "both") -> bytes:
+    """Return a figure as an SVG file's content, for a light page, a dark one, or whichever the reader has."""
+    if theme not in ("both", "light", "dark"):
+        raise PrudentError(f"theme is {theme!r}; it must be both, light or dark")
+    content = _content(figure, ".svg").decode()
+    dark = {light.lower(): dark.lower() for light, dark in DARK.items()}
+    rules = f"svg {{ fill: {dark[BLACK]} }}"  # matplotlib leaves out the fill of what is black
+    if theme == "dark":
+        content = re.sub(r'(?<=ill: |oke: |ill=")#[0-9a-f]{6}', lambda found: dark.get(found[0], found[0]), content)
+    elif theme == "both":
+        changed = [(what, *pair) for what in ("fill", "stroke") for pair in dark.items()]
+        swaps = "".join(f'[style*="{what}: {light}"] {{ {what}: {to} !important }}' for what, light, to in changed)
+        swaps += "".join(f'[fill="{light}"] {{ fill: {to} }}' for light, to in dark.items())  # below a hatch
+        rules = f"@media (prefers-color-scheme: dark) {{ {rules}{swaps} }}"
+    if theme != "light":
+        content = content.replace("</style>", f"{rules}</style>", 1)
+    return content.encode()
+
+
 def _content(figure: Any, suffix: str) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, format=suffix[1:], dpi=DPI, metadata=LEFT_OUT[suffix])
-    return file.getvalue()
+    if suffix != ".svg":
+        return file.getvalue()
+    number: dict[str, str] = {}  # matplotlib makes up names inside a file, others every time
+    made_up = r'(id="|="#|l\(#)([a-z][0-9a-f]{10})(?=["\)])'
+
+    def named(found: re.Match[str]) -> str:
+        return found[1] + number.setdefault(found[2], f"n{len(number)}")
+
+    return re.sub(made_up, named, file.getvalue().decode()).encode()
 
 
 def check_picture_path(path: str | PathLike[str]) -> None:
@@ -142,7 +208,30 @@ def check_picture_path(path: str | PathLike[str]) -> None:
     needed("matplotlib.figure", "plot")
 
 
-def write_picture(ax: "Axes", path: str | PathLike[str]) -> None:
-    """Write the figure of some axes in the format of the suffix, whole or not at all."""
+def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> None:
+    """Write the figure of some axes as PNG, SVG or PDF, whole or not at all.
+
+    Parameters
+    ----------
+    ax : Axes
+        What a function of this module returned, or any other axes.
+    path : str or path
+        Where to write; its suffix says which format.
+    theme : {"both", "light", "dark"}
+        The colours of an SVG: by default light ones, and dark ones where the reader's browser asks for them.
+        Other formats have light ones.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, prudent
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "strip.svg")
+    >>> prudent.plot.save(prudent.plot.budget_strip(plan), path)
+    >>> "prefers-color-scheme: dark" in path.read_text()
+    True
+    """
     check_picture_path(path)
-    write_bytes(Path(path), _content(ax.figure, Path(path).suffix.lower()))
+    suffix = Path(path).suffix.lower()
+    if suffix != ".svg" and theme != "both":
+        raise PrudentError(f"theme is {theme!r}; only an .svg has light and dark colours, {path} has light ones")
+    write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.plot.canvas import BODY, INK, TAIL, Axes, axes_for
+from prudent.plot.canvas import BODY, INK, TAIL, Axes, axes_for, worst
 from prudent.results.stress import QUANTILES, Stress
 
 __all__ = ["stress"]
@@ -41,7 +41,7 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
         how: dict[str, Any] = {"color": BODY, "alpha": opaque, "linewidth": 0, "step": "post"}
         ax.fill_between(result.levels, least, most, label=name, **how)
     ax.plot(result.levels, middle, color=INK, drawstyle="steps-post", label="the model in the middle")
-    ax.axhline(result.alpha, color=TAIL, linestyle="--", linewidth=1, label=f"alpha {result.alpha:g}")
+    ax.axhline(result.alpha, color=TAIL, linestyle="--", linewidth=1, label=worst(result.alpha))
     ax.set(xlabel="total cost", ylabel="chance of a higher cost", ylim=(0, None))
     ax.margins(x=0)
     ax.legend(frameon=False)

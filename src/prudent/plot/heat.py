@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import Axes, axes_for, in_order, ink_on, name_of
+from prudent.models.ssp import SSP
+from prudent.plot.actions import actions_of
+from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of, short
 from prudent.plot.strips import check_plan
+from prudent.results.cells import met_with
 from prudent.results.plan import Plan
 from prudent.results.policy_map import cells_at, is_number, mean_cells
 from prudent.runtime.optional import needed
 
-__all__ = ["heat_map"]
+__all__ = ["check_names", "edges_of", "heading", "heat_map", "set_ticks"]
 
 NUMBERED = 330
 """The most cells of a map that have their action written into them."""
@@ -35,7 +38,7 @@ def heat_map(
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; cells that no run of the plan meets with it are hatched.  Without it, the mean of
+        What is left of the budget; cells that no run of the plan meets with it are faded.  Without it, the mean of
         what the plan's runs play in each cell that they meet.
     x, y : int
         Which coordinates of the state run to the right and up.
@@ -55,8 +58,7 @@ def heat_map(
     'stage 1'
     """
     check_plan(plan)
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise PrudentError(f"names is {names!r}; it must be a sequence of texts: x, y, the action, other coordinates")
+    check_names(names)
     where = {} if where is None else where
     if budget is None:
         cells = {cell: (mean, True) for cell, mean in mean_cells(plan, x, y, where).items()}
@@ -71,60 +73,65 @@ def heat_map(
     column, row = ({value: i for i, value in enumerate(values)} for values in (across, up))
     for (i, j), (value, is_met) in cells.items():
         grid[row[j], column[i]], unmet[row[j], column[i]] = value, not is_met
-    edges = _edges(across), _edges(up)
-    mesh = _coloured(ax, edges, grid, unmet)
+    edges = edges_of(across), edges_of(up)
+    mesh = _coloured(ax, plan.model, edges, grid, unmet)
     if unmet.any():
-        veil = needed("matplotlib.colors", "plot").ListedColormap([(1.0, 1.0, 1.0, 0.3)])
-        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, edgecolor="white", hatch="////", linewidth=0)
+        veil = needed("matplotlib.colors", "plot").ListedColormap([PAPER])
+        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, alpha=1 - FADED, linewidth=0)
     called = (*names, *("x", "y", "action")[len(names) :])
-    ax.set(facecolor="#F4F4F4", xlabel=called[0], ylabel=called[1])
-    _ticks(ax.xaxis, across)
-    _ticks(ax.yaxis, up)
+    ax.set(facecolor=PALE, xlabel=called[0], ylabel=called[1])
+    set_ticks(ax.xaxis, across)
+    set_ticks(ax.yaxis, up)
     figure: Any = ax.figure
     bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]}, mean of runs")
     bar.outline.set_visible(False)
     if isinstance(mesh.norm, needed("matplotlib.colors", "plot").BoundaryNorm):
-        bar.set_ticks(np.arange(np.nanmin(grid), np.nanmax(grid) + 1))
-    ax.set_title(_heading(plan, budget, where, called, x, y), fontsize=9.5, loc="left")
+        bar.set_ticks((mesh.norm.boundaries[:-1] + mesh.norm.boundaries[1:]) / 2)
+    ax.set_title(heading(plan, budget, where, called, x, y), fontsize=9.5, loc="left")
     return ax
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of coordinates that are not texts."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise PrudentError(f"names is {names!r}; it must be a sequence of texts: x, y, the action, other coordinates")
 
 
 def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
     """Return the action of each cell at a budget left, and whether the plan's runs can be there."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
-    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
-    met = {
-        row.state
-        for row in plan.decisions().rows
-        if plan.policy.budget is None or row.at_least - near <= spent <= row.at_most + near
-    }
+    met = met_with(plan, budget)
     cells = cells_at(plan, budget, x, y, where)
     return {cell: (action, state in met) for cell, (state, action) in cells.items() if action is not None}
 
 
-def _heading(
+def heading(
     plan: Plan, budget: float | None, where: Mapping[int, Hashable], names: Sequence[str], x: int, y: int
 ) -> str:
+    """Return what a map shows: the budget left and the coordinates that are fixed."""
     others = dict(zip((i for i in range(max(where, default=0) + 1) if i not in (x, y)), names[3:], strict=False))
     parts = [f"{others.get(i, f'coordinate {i}')} {name_of(value)}" for i, value in where.items()]
     if budget is not None:
         whole = plan.policy.budget
-        left = "whatever is left" if whole is None else f"{budget:g} of the budget of {whole:g} left"
-        parts = [left, *parts, "hatched: not met"]
+        left = "whatever is left" if whole is None else f"{short(budget)} of the budget of {short(whole)} left"
+        parts = [left, *parts, "faded: no run is there"]
     return ", ".join(parts)
 
 
-def _coloured(ax: Any, edges: Any, grid: Any, unmet: Any) -> Any:
+def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
     """Draw the cells and the numbers in them; actions that are few whole numbers get one colour each."""
     colors, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
+    actions = np.array([action for action in actions_of(model) if is_number(action)], dtype=np.float64)
+    low, high = float(actions[0]), float(actions[-1])  # of the model, so that colours are those of other pictures
     known = grid[np.isfinite(grid)]
-    low, high = float(known.min()), float(known.max())
     whole = (known == known.round()).all()
-    if whole and high - low < 12:
+    if whole and low < high < low + 12 and (actions == actions.round()).all():
         norm: Any = colors.BoundaryNorm(np.arange(low - 0.5, high + 1), 256)
     else:
         norm = colors.Normalize(low, max(high, low + 1e-9))
-    mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(grid), cmap=maps["cividis"], norm=norm)
+    mesh = ax.pcolormesh(
+        *edges, np.ma.masked_invalid(grid), cmap=maps["cividis"], norm=norm, edgecolors="face", linewidth=0.2
+    )
     if grid.size <= NUMBERED:
         for j, i in np.argwhere(np.isfinite(grid) & ~unmet).tolist():
             middle = (edges[0][i] + edges[0][i + 1]) / 2, (edges[1][j] + edges[1][j + 1]) / 2
@@ -134,7 +141,8 @@ def _coloured(ax: Any, edges: Any, grid: Any, unmet: Any) -> Any:
     return mesh
 
 
-def _edges(values: list[Hashable]) -> Any:
+def edges_of(values: list[Hashable]) -> Any:
+    """Return where cells begin and end: half way between numbers, a step apart for names."""
     if len(values) == 1 or not all(map(is_number, values)):
         return np.arange(len(values) + 1) - 0.5 + (float(values[0]) if len(values) == 1 and is_number(values[0]) else 0)  # type: ignore[arg-type]
     known = np.array(values, dtype=np.float64)
@@ -142,7 +150,8 @@ def _edges(values: list[Hashable]) -> Any:
     return np.concatenate([[known[0] - half[0]], known[:-1] + half, [known[-1] + half[-1]]])
 
 
-def _ticks(axis: Any, values: list[Hashable]) -> None:
+def set_ticks(axis: Any, values: list[Hashable]) -> None:
+    """Label an axis with values that occur."""
     if not all(map(is_number, values)):
         axis.set_ticks(range(len(values)), [name_of(value, 12) for value in values])
     else:  # every one, every other one, every fifth ...

@@ -2,10 +2,12 @@
 
 from prudent.errors import PrudentError
 from prudent.plot.canvas import Axes
+from prudent.plot.grid import grid
 from prudent.plot.heat import heat_map
 from prudent.plot.network import routes
 from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip, check_plan
+from prudent.results.cells import are_pairs
 from prudent.results.plan import Plan
 from prudent.results.policy_map import domain_of, other_parts
 
@@ -17,8 +19,8 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
 
     A domain says how it is drawn: Deep Sea Treasure is a map with arrows (:func:`sea_map`), the Betting Game and
     Inventory Control are heat maps over stage and money or stock (:func:`heat_map`), Autonomous Navigation is a network
-    with routes (:func:`routes`).  Any other model is shown as strips along the budget left, one for each of the states
-    met most (:func:`budget_strip`).
+    with routes (:func:`routes`).  Of other models, those whose states are pairs are grids (:func:`grid`); the rest are
+    strips along the budget left, one for each of the states met most (:func:`budget_strip`).
 
     Parameters
     ----------
@@ -47,6 +49,8 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
         return sea_map(plan, budget, ax=ax)
     if known.drawn == "network":
         return routes(plan, budget=budget, ax=ax)
+    if are_pairs(model):
+        return grid(plan, budget, ax=ax)
     if budget is not None:
         raise PrudentError(
             f"budget is {budget!r}; {model.name} is drawn for all budgets at once: leave it out, or use heat_map or "

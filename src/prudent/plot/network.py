@@ -10,7 +10,7 @@ from prudent.errors import PrudentError
 from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
-from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, Axes, axes_for, name_of
+from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of, worst
 from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
@@ -69,7 +69,7 @@ def routes(
     tall, wide = np.ptp(place[:, 1]), max(np.ptp(place[:, 0]), 1e-9)
     ax = axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
     lines = needed("matplotlib.collections", "plot").LineCollection
-    ax.add_collection(lines(place[once], colors="#D9D9D9", linewidths=0.5, zorder=1))
+    ax.add_collection(lines(place[once], colors=ROAD, linewidths=0.5, zorder=1))
     ax.plot(place[:, 0], place[:, 1], "o", color=FAINT, markersize=2.5, zorder=2)
     taken = np.flatnonzero((total >= SHOWN) & (once[:, 0] != once[:, 1]))
     taken = taken[np.argsort(total[taken], kind="stable")]
@@ -86,7 +86,7 @@ def routes(
     else:
         shown = f"what is played with {budget:g} of the budget left"
     what = plan.method if plan.objective is None else plan.objective
-    ax.set_title(f"{what}, \N{GREEK SMALL LETTER ALPHA} = {plan.alpha:g}; {shown}", fontsize=9.5, loc="left")
+    ax.set_title(f"{what}, {worst(plan.alpha)}; {shown}", fontsize=9.5, loc="left")
     return ax
 
 
@@ -171,7 +171,7 @@ def _name_places(
         ax.annotate(
             name_of(model.state(index), 14), spot, xytext=(0, 9 if bold else 7), textcoords="offset points",
             ha="center", fontsize=9.5 if bold else 8, fontweight="bold" if bold else "normal", zorder=7,
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
+            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Optimal values for every alpha, and the trade-off between mean and CVaR."""
+"""Optimal values for every alpha, and the trade-off between expected cost and CVaR."""
 
 import math
 from typing import Any
@@ -8,7 +8,22 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.planning.curve import Curve, CurvePoint
 from prudent.planning.frontier import Frontier, FrontierPoint
-from prudent.plot.canvas import BLACK, BLUE, FAINT, INK, ORANGE, TAIL, Axes, axes_for, quiet, short
+from prudent.plot.canvas import (
+    BLACK,
+    BLUE,
+    FAINT,
+    INK,
+    ORANGE,
+    PALE,
+    PAPER,
+    TAIL,
+    Axes,
+    axes_for,
+    percent,
+    quiet,
+    short,
+    worst,
+)
 from prudent.results.plan import Plan
 
 __all__ = ["curve", "frontier"]
@@ -16,12 +31,17 @@ __all__ = ["curve", "frontier"]
 POINTS = 40
 """The number of alphas that a curve is drawn through, besides its breakpoints."""
 
-PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
+BOX = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
 """The box behind a text, which keeps it readable."""
+
+FEW = 15
+"""Up to this many stretches of a curve have a dot at the end that counts where they meet."""
 
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw the optimal CVaR, its VaR and the least mean that goes with it against alpha.
+    """Draw the optimal CVaR, its VaR and the least expected cost that goes with it against alpha.
+
+    VaR and expected cost are constant between two breakpoints and jump there; no line leads across a jump.
 
     Parameters
     ----------
@@ -37,7 +57,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     >>> import prudent
     >>> ax = prudent.plot.curve(prudent.curve(prudent.domains.betting_game()), alpha=0.2)
     >>> ax.get_title(loc="left")
-    'α = 0.2:  CVaR 91.338, VaR 86, mean 75.486'
+    'the worst 20% of runs:  CVaR 91.34, VaR 86, expected cost 75.49'
     """
     if not isinstance(curve, Curve):
         raise PrudentError(f"curve is a {type(curve).__name__}; give what prudent.curve returned")
@@ -48,31 +68,56 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
         bounds = [p.lower for p in points], [p.upper for p in points]
         ax.fill_between(x, *bounds, color=FAINT, alpha=0.6, linewidth=0, label="bounds on the optimal CVaR")
-    worst = "" if curve.intervals is None else "worst-case "
-    for name, what, colour, style in (
-        (f"{worst}CVaR", "cvar", BLACK, "-"),
-        ("budget" if worst else "VaR", "var", BLUE, "--"),
-        (f"{worst}mean", "expected", ORANGE, "-."),
-    ):
-        y = [getattr(point, what) for point in points]
-        how = "default" if what == "cvar" or curve.notes or worst else "steps-post"
-        ax.plot(x, y, color=colour, linestyle=style, linewidth=1.8, label=name, drawstyle=how)
-        if marked is not None:
-            ax.plot([marked.alpha], [getattr(marked, what)], "o", color=colour, markersize=6, zorder=4)
-    if worst:
+    prefix = "" if curve.intervals is None else "worst-case "
+    names = {"cvar": f"{prefix}CVaR", "var": "budget" if prefix else "VaR", "expected": f"{prefix}expected cost"}
+    ax.plot(x, [point.cvar for point in points], color=BLACK, linewidth=1.8, label=names["cvar"])
+    _draw_stretches(ax, curve, points, "var", {"color": BLUE, "linewidth": 1.4, "marker": ".", "label": names["var"]})
+    look = {"color": ORANGE, "linewidth": 2.6, "marker": "o", "label": names["expected"]}
+    _draw_stretches(ax, curve, points, "expected", look)
+    if prefix:
         own = [point.nominal.cvar if point.nominal else np.nan for point in points]
         ax.plot(x, own, color=BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
     if marked is not None:
-        begins = f"{'budget' if worst else 'VaR'} {short(marked.var)}"
-        numbers = f"{worst}CVaR {short(marked.cvar)}, {begins}, {worst}mean {short(marked.expected)}"
-        ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":")
-        ax.set_title(f"\N{GREEK SMALL LETTER ALPHA} = {marked.alpha:g}:  {numbers}", fontsize=9.5, loc="left")
+        for what, colour in (("cvar", BLACK), ("var", BLUE), ("expected", ORANGE)):
+            ax.plot(
+                [marked.alpha],
+                [getattr(marked, what)],
+                "o",
+                color=colour,
+                markersize=7,
+                markeredgecolor=PAPER,
+                zorder=4,
+            )
+        numbers = ", ".join(f"{name} {short(getattr(marked, what))}" for what, name in names.items())
+        ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":", zorder=0)
+        ax.set_title(f"{worst(marked.alpha)}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:
         _log_axis(ax, curve.alpha_min)
-    ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}, the fraction of worst runs", ylabel="total cost")
+    ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst share of runs", ylabel="total cost")
     quiet(ax)
-    ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
+    ax.legend(loc="best", frameon=False, fontsize=9, handlelength=2.5)
     return ax
+
+
+def _draw_stretches(ax: Any, curve: Curve, points: list[CurvePoint], what: str, look: dict[str, Any]) -> None:
+    """Draw where a number stays the same, with nothing across its jumps, and a dot where it is known at one alpha."""
+    exact = not curve.notes and curve.intervals is None
+    found = list(curve.points) if exact else points
+    stretches: list[list[float]] = []  # begin, end, number
+    for i, point in enumerate(found):
+        value, end = getattr(point, what), found[i + 1].alpha if exact and i + 1 < len(found) else point.alpha
+        if stretches and math.isclose(stretches[-1][2], value, rel_tol=1e-9):
+            stretches[-1][1] = end
+        else:
+            stretches.append([point.alpha, end, value])
+    x = [each for begin, end, _ in stretches for each in (begin, end, np.nan)]
+    y = [each for *_, value in stretches for each in (value, value, np.nan)]
+    dots = [3 * i for i, (begin, end, _) in enumerate(stretches) if begin == end]
+    if exact and len(stretches) <= FEW:
+        for i, (meet, _, _) in list(enumerate(stretches))[1:]:
+            counts = getattr(curve.at(meet), what)
+            dots += [k for k in (3 * i - 2, 3 * i) if math.isclose(y[k], counts, rel_tol=1e-9)]
+    ax.plot(x, y, **look, markevery=sorted({*dots}), markersize=4.5, solid_capstyle="butt")
 
 
 def _points(curve: Curve) -> list[CurvePoint]:
@@ -92,12 +137,12 @@ def _log_axis(ax: Any, least: float) -> None:
     ax.set(xscale="log", xlim=(least, 1))
     ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= least]
     ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.set_xticks(ticks, [percent(tick) for tick in ticks])
     ax.set_xticks([], minor=True)
 
 
 def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw the trade-off between mean and CVaR, and the region where no plan can be.
+    """Draw the trade-off between expected cost and CVaR, and the region where no plan can be.
 
     Parameters
     ----------
@@ -115,7 +160,7 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     >>> frontier, plan = prudent.frontier(model, 0.2), prudent.solve(model, 0.2, slack=0.01)
     >>> ax = prudent.plot.frontier(frontier, chosen=plan)
     >>> ax.get_xlabel()
-    'mean of all runs'
+    'expected cost'
     """
     if not isinstance(frontier, Frontier):
         raise PrudentError(f"frontier is a {type(frontier).__name__}; give what prudent.frontier returned")
@@ -131,21 +176,24 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     edge = np.concatenate([[max(every_x) + 0.1 * wide], least, [low_x]]), np.concatenate([cvar[:1], cvar, [top_y]])
     ax.fill(
         np.concatenate([edge[0], [low_x, edge[0][0]]]), np.concatenate([edge[1], [low_y, low_y]]),
-        facecolor="#EEEEEE", edgecolor=FAINT, hatch="...", linewidth=0, zorder=0,
+        facecolor=PALE, edgecolor=FAINT, hatch="...", linewidth=0, zorder=0,
     )  # fmt: skip
     ax.plot(x, y, "-o", color=BLACK, linewidth=1.4, markersize=5, zorder=3)
-    ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=PAPER)
+    ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=BOX)
     if len(x) > 1:
-        ends = (0, f"least mean {short(x[0])}", (8, 2), "left"), (-1, f"least CVaR {short(y[-1])}", (4, -15), "right")
+        ends = (
+            (0, f"least expected cost {short(x[0])}", (8, 2), "left"),
+            (-1, f"least CVaR {short(y[-1])}", (4, -15), "right"),
+        )
         for i, name, offset, side in ends:
-            ax.annotate(name, (x[i], y[i]), offset, textcoords="offset points", ha=side, fontsize=9, bbox=PAPER)
+            ax.annotate(name, (x[i], y[i]), offset, textcoords="offset points", ha=side, fontsize=9, bbox=BOX)
     if chosen is not None:
-        text = f"chosen: mean {short(chosen.expected)}, CVaR {short(chosen.cvar)}"
+        text = f"chosen: expected cost {short(chosen.expected)}, CVaR {short(chosen.cvar)}"
         how: dict[str, Any] = {"color": TAIL, "markersize": 15, "markeredgecolor": INK, "linestyle": "none"}
         ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
     ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
-    ax.set(xlabel="mean of all runs", ylabel=f"CVaR: mean of the worst {frontier.alpha:g}")
+    ax.set(xlabel="expected cost", ylabel=f"CVaR: mean of {worst(frontier.alpha)}")
     quiet(ax)
     return ax
 

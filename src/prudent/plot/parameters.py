@@ -9,7 +9,13 @@ from prudent.results.study import FIELDS, Study
 
 __all__ = ["study"]
 
-SHOWN = {"cvar": "CVaR", "var": "VaR", "expected": "mean", "seconds": "seconds", "worst_case": "least worst case"}
+SHOWN = {
+    "cvar": "CVaR",
+    "var": "VaR",
+    "expected": "expected cost",
+    "seconds": "seconds",
+    "worst_case": "least worst-case cost",
+}
 """What numbers are called in pictures."""
 
 LINES = 12

@@ -6,13 +6,16 @@ import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import FAINT, INK, Axes, axes_for
+from prudent.plot.canvas import FAINT, ON_LIGHT, PAPER, Axes, axes_for
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, is_sea
 from prudent.runtime.optional import needed
 
 __all__ = ["sea_map"]
+
+SEA, UNMET = "#E3F0FA", "#AEB9C4"
+"""The sea and arrows where no run is: the same on dark pages, since dark arrows are drawn on it."""
 
 
 def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
@@ -52,7 +55,7 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     scaled = needed("matplotlib.cm", "plot").ScalarMappable(colours.PowerNorm(0.5, 0, max(1.0, often.max())), dark)
     shade = scaled.to_rgba(often)
     if budget is not None:
-        shade = np.where(often[:, None] > 0, colours.to_rgba(INK), colours.to_rgba(FAINT))
+        shade = np.where(often[:, None] > 0, colours.to_rgba(ON_LIGHT), colours.to_rgba(UNMET))
     # Several moves from one cell start at its middle; a single one is centred there.
     scale, pivot, width = (1.9, "tail", 0.07) if budget is None else (1.25, "mid", 0.09)
     ax.quiver(
@@ -69,7 +72,9 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     else:
         moves = round((plan.policy.whole - budget) / MOVE_COST)
         left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
-        ax.set_title(f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: not met", fontsize=9.5, loc="left")
+        ax.set_title(
+            f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: no run is there", fontsize=9.5, loc="left"
+        )
     return ax
 
 
@@ -106,16 +111,15 @@ def _draw_sea(ax: Any) -> None:
     for column, depth in DEPTH.items():
         ax.add_patch(
             Rectangle(
-                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor="#9A9A9A", edgecolor="#7A7A7A",
-                hatch="////", linewidth=0, zorder=1,
+                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor=FAINT, linewidth=0, zorder=1,
             )
         )  # fmt: skip
     for (column, row), value in TREASURE.items():
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F0E442", edgecolor=INK, lw=0.5, zorder=2))
-        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5)
-    ax.set(facecolor="#EEF6FC", xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F4C95D", edgecolor=PAPER, lw=0.5, zorder=2))
+        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5, color=ON_LIGHT)
+    ax.set(facecolor=SEA, xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
     ax.set(xticks=range(SIZE), yticks=range(SIZE), xlabel="column", ylabel="row")
     ax.set_xticks(np.arange(SIZE) - 0.5, minor=True)
     ax.set_yticks(np.arange(SIZE) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=0.8)
+    ax.grid(which="minor", color=PAPER, linewidth=0.8)
     ax.tick_params(which="both", length=0, labelsize=8)

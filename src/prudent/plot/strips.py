@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.plot.canvas import HATCHES, INK, Axes, axes_for, in_order, ink_on, name_of, ordered
+from prudent.plot.actions import actions_of, colours_of
+from prudent.plot.canvas import FADED, INK, PAPER, Axes, axes_for, ink_on, name_of
 from prudent.results.decisions import Decision
 from prudent.results.plan import Plan
-from prudent.results.policy_map import is_number
 from prudent.runtime.optional import needed
 
 __all__ = ["budget_strip", "check_plan", "most_visited"]
@@ -18,18 +18,18 @@ __all__ = ["budget_strip", "check_plan", "most_visited"]
 MOST = 20
 """The most states that are drawn unless they are named."""
 
-FILLS = ("#0072B2", "#F0E442", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
-"""Okabe and Ito's colours for bars, neighbours far apart in lightness."""
-
 LONG = 36
 """The most characters of an action's name, where there is room."""
 
 NAMED = 12
 """The most actions of a legend."""
 
+Span = tuple[float, float, Hashable]
+"""The largest and the least budget left at which an action is played, and the action."""
+
 
 def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Axes":
-    """Draw what a plan plays in a state for every budget left; the line below shows where its runs can be.
+    """Draw what a plan plays in a state for every budget left, in full colour where its runs can be.
 
     Parameters
     ----------
@@ -55,49 +55,55 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     own = ax is None
     ax = axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
     budget, step = plan.policy.whole, plan.policy.prepared.scale.level_size
-    actions = in_order([band.action for _, bands, _ in strips for band in bands])
-    colour, hatch = _looks(actions)
+    found = {band.action for _, bands, _ in strips for band in bands}
+    actions = [action for action in actions_of(plan.model) if action in found]
+    colour = colours_of(plan.model)
     low, high = _range(strips, budget, step)
     ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # the budget falls from left to right
     spelt: set[Hashable] = set()
     for row, (_, bands, met) in enumerate(strips):
+        there = _spans(met, budget, step, low, high, apart=True)
         for span in _spans(bands, budget, step, low, high):
-            if _draw_band(ax, row, span, colour[span[2]], hatch[span[2]]):
+            if _draw_band(ax, row, span, there, colour[span[2]]):
                 spelt.add(span[2])
-        for begin, end, _ in _spans(met, budget, step, low, high, apart=True):
-            ax.plot([begin, end], [row + 0.39] * 2, color=INK, linewidth=2.2, solid_capstyle="butt", zorder=3)
     ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
     _name_budget(ax, plan, chosen, 0 if states else len({row.state for row in decisions.rows} - set(chosen)))
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
-        handles = [
-            Patch(facecolor=colour[action], edgecolor="white", hatch=hatch[action], label=name_of(action, LONG))
-            for action in actions
-        ]
+        handles = [Patch(facecolor=colour[action], edgecolor=PAPER, label=name_of(action, LONG)) for action in actions]
         _legend(ax, handles, own=own)
     return ax
 
 
-def _draw_band(ax: Any, row: int, span: tuple[float, float, Hashable], colour: str, hatch: str) -> bool:
+def _draw_band(ax: Any, row: int, span: Span, met: Sequence[Span], colour: str) -> bool:
     """Draw where one action is played, with its name if there is room; return whether the whole name fits."""
-    begin, end, action = span
-    ax.broken_barh(
-        [(end, begin - end)], (row - 0.32, 0.64), facecolor=colour, edgecolor="white", linewidth=0.6, hatch=hatch,
-        zorder=2,
-    )  # fmt: skip
-    high, low = ax.get_xlim()
-    room = (begin - end) * ax.bbox.width * 72 / ax.figure.dpi / (high - low)  # in points, about
-    names = name_of(action, LONG), name_of(action)
-    text = next((name for name in names if room > 6.5 * len(name) + 6), None)
-    if text is not None:
-        ax.text(
-            (begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3,
-            color="black" if hatch else ink_on(colour),
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if hatch else None,
+    pieces = _pieces(span, met)
+    for begin, end, full in pieces:
+        ax.broken_barh(
+            [(end, begin - end)], (row - 0.36, 0.72), facecolor=colour, alpha=1.0 if full else FADED, linewidth=0,
+            zorder=2,
         )  # fmt: skip
-    return text == names[0]
+    ax.plot([span[1]] * 2, [row - 0.36, row + 0.36], color=PAPER, linewidth=1.2, zorder=2.5)  # where the next begins
+    high, low = ax.get_xlim()
+    point = (high - low) * ax.figure.dpi / ax.bbox.width / 72  # about
+    widest = sorted(pieces, key=lambda piece: (piece[2], piece[0] - piece[1]), reverse=True)  # where runs are first
+    for text in (name_of(span[2], LONG), name_of(span[2])):
+        for begin, end, full in widest:
+            if begin - end > point * (6.5 * len(text) + 6):
+                ink = ink_on(colour) if full else INK
+                ax.text((begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3, color=ink)
+                return text == name_of(span[2], LONG)
+    return False
+
+
+def _pieces(span: Span, met: Sequence[Span]) -> list[tuple[float, float, bool]]:
+    """Return a span cut where it is met and where not: (largest budget, least budget, whether runs can be there)."""
+    begin, end, _ = span
+    inside = [(min(begin, first), max(end, last)) for first, last, _ in met if first > end and last < begin]
+    cuts = sorted({begin, end, *(cut for piece in inside for cut in piece)}, reverse=True)
+    return [(a, b, any(first >= a and b >= last for first, last in inside)) for a, b in pairwise(cuts)]
 
 
 def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None:
@@ -110,7 +116,7 @@ def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None
         luck = plan.policy.prepared.scale.luck
         back = any(luck[plan.model.index(state)] < 0 for state in states)  # negative costs may follow
         what = "budget left" if back else "budget left (below 0: the total exceeds the budget)"
-    words = "line below a strip: where runs can be" + (f"; states not shown: {more:,}" if more else "")
+    words = "full colour: where runs can be" + (f"; states not shown: {more:,}" if more else "")
     ax.set_xlabel(f"{what}\n{words}")
 
 
@@ -127,14 +133,6 @@ def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
         handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=9,
         borderaxespad=0.2,
     )  # fmt: skip
-
-
-def _looks(actions: list[Hashable]) -> tuple[dict[Hashable, str], dict[Hashable, str]]:
-    """Return a colour and a hatch for each action; numbers, and names too many for hatches, go along cividis."""
-    few = len(actions) <= len(FILLS) and not all(map(is_number, actions))
-    fills = FILLS if few else [ordered(i / max(len(actions) - 1, 1)) for i in range(len(actions))]
-    hatches = ("", *HATCHES) if few else [""] * len(actions)
-    return dict(zip(actions, fills, strict=False)), dict(zip(actions, hatches, strict=False))
 
 
 def check_plan(plan: object) -> None:
@@ -170,7 +168,7 @@ def _range(strips: Sequence[Any], budget: float, step: float) -> tuple[float, fl
 
 def _spans(
     rows: Sequence[Decision], budget: float, step: float, low: float, high: float, *, apart: bool = False
-) -> list[tuple[float, float, Hashable]]:
+) -> list[Span]:
     """Return (largest budget, least budget, action); a value stands for half a step to either side."""
     ends = [(row.at_most + after.at_least) / 2 for row, after in pairwise(rows)]
     spans = []

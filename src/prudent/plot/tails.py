@@ -9,7 +9,22 @@ import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
-from prudent.plot.canvas import BODY, FAINT, HATCHES, INK, STYLES, TAIL, Axes, axes_for, hues, name_of, quiet, short
+from prudent.plot.canvas import (
+    BODY,
+    FAINT,
+    HATCHES,
+    INK,
+    STYLES,
+    TAIL,
+    Axes,
+    axes_for,
+    hues,
+    name_of,
+    percent,
+    quiet,
+    short,
+    worst,
+)
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
@@ -57,12 +72,10 @@ class _Shown:
     @property
     def text(self) -> str:
         """The text of the legend."""
-        names = {MEAN: "mean", VAR: "VaR", CVAR: "CVaR"}
+        names = {MEAN: "expected", VAR: "VaR", CVAR: "CVaR"}
         if self.found.grouped:
             names |= {VAR: "VaR about", CVAR: "CVaR at least"}
-        words = [
-            f"{sign} {names[sign]} {short(x) if np.isfinite(x) else 'unbounded'}" for sign, x in self.marks.items()
-        ]
+        words = [f"{sign} {names[sign]} {short(x)}" for sign, x in self.marks.items()]
         return (f"{self.label}:  " if self.label else "") + "   ".join(words)
 
 
@@ -134,7 +147,7 @@ def cdf(
         ax.step(x, y, where="post", **look, zorder=3)
     for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
         ax.axhline(level, color=FAINT, linewidth=1, linestyle=":", zorder=1)
-        name = f"1 \N{MINUS SIGN} \N{GREEK SMALL LETTER ALPHA} = {level:g}"  # outside the axes, where there is room
+        name = percent(level)  # outside the axes, where there is room
         ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
     _mark_rows(ax, shown, edges, 1.0)
     ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of at most this")
@@ -209,7 +222,7 @@ def _shown(
     shown = []
     for i, (result, name, hue) in enumerate(zip(results, names, hues(len(results)), strict=True)):
         style, hatch = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)]
-        looks = (INK, style, hatch, (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
+        looks = (INK, style, "", (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
         if isinstance(result, Plan):
             shown.append(_Shown(result.total_cost(), alpha or result.alpha, name, *looks))
         else:
@@ -221,11 +234,15 @@ def _shown(
 def _labels(results: tuple[Result, ...]) -> list[str]:
     """Return a name for each result: none for a single exact one, and with alpha where two plans share a method."""
     methods = [result.method for result in results if isinstance(result, Plan)]
-    alpha = ", \N{GREEK SMALL LETTER ALPHA} = {:g}" if len(set(methods)) < len(methods) else ""
+    several = len(set(methods)) < len(methods)
 
     def label(result: Result) -> str:
         if isinstance(result, Plan):
-            return result.method + alpha.format(result.alpha) + (SIMULATED if math.isnan(result.var) else "")
+            return (
+                result.method
+                + (f", {worst(result.alpha)}" if several else "")
+                + (SIMULATED if math.isnan(result.var) else "")
+            )
         return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
 
     drawn = len(results) > 1 or (isinstance(results[0], Plan) and math.isnan(results[0].var))
@@ -272,8 +289,8 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
     ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
     if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
-    alphas = {each.alpha for each in shown} - {None}
-    shaded = f"shaded: the worst {alphas.pop():g} of runs" if len(alphas) == 1 and on_bars else None
+    alphas = {each.alpha for each in shown if each.alpha is not None}
+    shaded = f"shaded: {worst(alphas.pop())}" if len(alphas) == 1 and on_bars else None
     ax.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, frameon=False, fontsize=9,
         handlelength=2.4, title=shaded, title_fontsize=9, alignment="left",

@@ -13,7 +13,17 @@ from prudent.models.ssp import SSP
 from prudent.results.network import MOST
 from prudent.results.plan import Plan
 
-__all__ = ["arrows_at", "cells_at", "domain_of", "is_number", "is_sea", "mean_cells", "other_parts", "played_at"]
+__all__ = [
+    "arrows_at",
+    "cells_at",
+    "domain_of",
+    "is_number",
+    "is_sea",
+    "mean_cells",
+    "other_parts",
+    "played_at",
+    "states_with",
+]
 
 Cell = tuple[Any, Any]
 """Two parts of a state."""
@@ -114,6 +124,11 @@ def arrows_at(plan: Plan, moves: int) -> dict[tuple[int, int, int], str]:
 
 def _choices(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[tuple[int, Cell]]:
     """Return the states with a number among their actions, and the cell of each."""
+    return [each for each in states_with(model, x, y, where) if not _only_way(model, each[0])]
+
+
+def states_with(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[tuple[int, Cell]]:
+    """Return the states, goals aside, that are tuples with coordinates x and y, and the cell of each."""
     if isinstance(x, bool) or isinstance(y, bool) or not isinstance(x, int) or not isinstance(y, int) or x == y:
         raise PrudentError(f"x is {x!r} and y is {y!r}; they must be two coordinates of the state, counted from 0")
     if not isinstance(where, Mapping) or not all(isinstance(i, int) and i not in (x, y) for i in where):
@@ -130,7 +145,7 @@ def _choices(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[
             f"{model.name} has no state that is a tuple with coordinates {x} and {y}"
             + (f" and {dict(where)!r}" if where else "") + "; use budget_strip or routes"
         )  # fmt: skip
-    return [each for each in found if not _only_way(model, each[0])]
+    return found
 
 
 def _only_way(model: SSP, index: int) -> bool:

@@ -2,6 +2,7 @@ import base64
 import json
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +11,8 @@ import prudent
 from prudent.apps.cli.main import main
 from prudent.apps.paper import experiments, figures, page, reproduce
 from prudent.apps.paper.published import ALPHAS, METHODS
+from prudent.plot.canvas import short
+from prudent.plot.panels import histograms, trade_offs
 from prudent.runtime import progress
 
 FIELDS = (
@@ -26,7 +29,7 @@ def report(tmp_path_factory):
     """The report of two domains, with few episodes."""
     pytest.importorskip("matplotlib", reason="the report has figures")
     patch = pytest.MonkeyPatch()
-    for module in (experiments, page):
+    for module in (experiments, figures, page):
         patch.setattr(module, "DOMAINS", TWO)
     for module in (figures, page):
         patch.setattr(module, "FIGURES", {"betting-game": (0.2,), "deep-sea-treasure": (0.02, 0.2)})
@@ -39,14 +42,13 @@ def report(tmp_path_factory):
 
 def test_files(report):
     out, _ = report
-    assert sorted(path.name for path in out.iterdir()) == [
-        "betting-game-0.2.png",
-        "deep-sea-treasure-0.02.png",
-        "deep-sea-treasure-0.2.png",
+    pictures = ["betting-game-0.2", "deep-sea-treasure-0.02", "deep-sea-treasure-0.2", "summary", "summary-narrow"]
+    assert {path.name for path in out.iterdir()} == {
+        *(f"{name}{suffix}" for name in pictures for suffix in (".png", ".svg")),
         "index.html",
         "results.csv",
         "results.json",
-    ]
+    }
 
 
 def test_results(report):
@@ -76,7 +78,7 @@ def test_results(report):
 def test_page_stands_alone(report):
     out, _ = report
     text = (out / "index.html").read_text()
-    assert text.count("data:image/png;base64,") == 3
+    assert text.count("data:image/svg+xml;base64,") == 5
     assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", text)  # nothing is fetched
     for words in (
         "Where the paper's policies are not optimal",
@@ -93,25 +95,79 @@ def test_page_stands_alone(report):
 
 def test_pictures_on_the_page_are_those_beside_it_and_differ(report):
     out, _ = report
-    files = [path.read_bytes() for path in sorted(out.glob("*.png"))]
+    files = [path.read_bytes() for path in sorted(out.glob("*.svg"))]
     text = (out / "index.html").read_text()
-    shown = [base64.b64decode(each) for each in re.findall(r"data:image/png;base64,([^\"]*)", text)]
+    shown = [base64.b64decode(each) for each in re.findall(r"data:image/svg\+xml;base64,([^\"]*)", text)]
     assert sorted(shown) == sorted(files)
-    assert len(set(files)) == 3 and all(file.startswith(b"\x89PNG\r\n\x1a\n") for file in files)
+    assert len(set(files)) == 5 and all(b"prefers-color-scheme: dark" in file for file in files)
+    assert all(path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n") for path in out.glob("*.png"))
+
+
+def test_the_page_has_contents_and_the_summary_comes_first(report):
+    text = (report[0] / "index.html").read_text()
+    links, anchors = re.findall(r'<li><a href="#([^"]*)"', text), re.findall(r'<h2 id="([^"]*)"', text)
+    assert links == anchors == ["summary", "methods", "table-1", "table-2", "distributions", "not-optimal", "rule"]
+    assert text.index("<figure>") < text.index("<table")
+    assert "(max-width: 44rem)" in text.partition("<source")[2].partition(">")[0]  # a narrow page has its own summary
+    for row in re.findall(r'<tr class="(?:exact)?">(.*?)</tr>', text):  # what a narrow page writes above each number
+        assert len(re.findall(r"<td", row)) == len(re.findall(r'<td data-head="[^"]*">', row)) > 4
+
+
+def test_captions_say_what_is_drawn(report):
+    text = (report[0] / "index.html").read_text()
+    pairs = text.partition('class="pairs"')[2]
+    titles = re.findall(r"<h3>(.*?)</h3>", pairs)
+    assert titles[0] == "Betting Game, worst 20% of runs" and len(titles) == 3
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", pairs)
+    order = "From the top: CVaR-Worst-Case, CVaR-Expected-Value, Expected Value, exact."
+    assert captions[0] == f"{order} Orange: the worst 20% of runs."
+    assert "Dashed" not in text  # that is for Inventory Control
+
+
+def test_digits_are_those_that_the_bounds_support(report):
+    row = report[1].row("betting-game", "exact", 0.2)
+    assert page._decimals(row) == 2
+    for width, decimals in ((0.05, 1), (0.5, 0), (3, 0), (0.001, 2)):
+        wide = replace(row, status="within_gap", lower=91.0, upper=91.0 + width)
+        assert page._decimals(wide) == decimals
+
+
+def figures_of(results, monkeypatch):
+    """Draw the figures of the Betting Game; return them by name."""
+    drawn = {}
+    monkeypatch.setattr(figures, "DOMAINS", {"betting-game": "Betting Game"})
+    monkeypatch.setattr(figures, "FIGURES", {"betting-game": (0.2,)})
+    monkeypatch.setattr(figures, "histograms", lambda *a, **b: drawn.setdefault("bars", histograms(*a, **b)))
+    monkeypatch.setattr(figures, "trade_offs", lambda *a: drawn.setdefault("summary", trade_offs(*a)))
+    figures.draw_figures(results)
+    return drawn
 
 
 def test_a_figure_has_bars_for_each_method_and_marks_what_it_costs(report, monkeypatch):
     _, results = report
-    drawn = []
-    monkeypatch.setattr(figures, "FIGURES", {"betting-game": (0.2,)})
-    monkeypatch.setattr(figures, "png", lambda figure: drawn.append(figure) or b"")
-    assert figures.draw_figures(results) == {"betting-game-0.2.png": b""}
-    order = ["cvar-wc", "cvar-ev", "expected", "exact"]
-    for axis, method in zip(drawn[0].axes, order, strict=True):
-        (label,) = [text.get_text() for text in axis.get_legend().get_texts()]
-        assert label.startswith(METHODS[method] + ":")
+    bars = figures_of(results, monkeypatch)["bars"]
+    for axis, method in zip(bars.axes, ["cvar-wc", "cvar-ev", "expected", "exact"], strict=True):
+        name, numbers = (text.get_text() for text in axis.texts)
+        assert name == METHODS[method]
         (cvar,) = [line.get_xdata()[0] for line in axis.lines if line.get_marker() == "s"]
         assert cvar == pytest.approx(results.row("betting-game", method, 0.2).simulated_cvar)
+        assert f"CVaR {short(cvar)}" in numbers
+
+
+def test_the_summary_shows_what_each_method_costs(report, monkeypatch):
+    _, results = report
+    summary = figures_of(results, monkeypatch)["summary"]
+    assert [axis.get_title(loc="left") for axis in summary.axes[:2]] == [
+        "Betting Game,\nworst 2% of runs",
+        "Betting Game,\nworst 20% of runs",
+    ]
+    axis, rows = summary.axes[1], [results.row("betting-game", method, 0.2) for method in METHODS]
+    points = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axis.lines if len(line.get_xdata()) == 1]
+    assert {(row.expected, row.cvar) for row in rows} <= set(points)
+    assert {(row.paper_expected, row.paper_cvar) for row in rows if row.paper_cvar} <= set(points)
+    assert len(points) == 7
+    low, high = axis.patches[0].get_extents().transformed(axis.transData.inverted()).intervaly
+    assert low < high == pytest.approx(results.row("betting-game", "exact", 0.2).cvar)
 
 
 def test_wrong_options(tmp_path):

@@ -68,17 +68,45 @@ def test_without_matplotlib_it_is_said_what_to_install(betting, monkeypatch):
 def test_files_are_whole_or_not_there(betting, tmp_path, monkeypatch):
     ax = PLOT.distribution(betting)
     for suffix, begin in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".PDF", b"%PDF")):
-        canvas.write_picture(ax, tmp_path / f"picture{suffix}")
+        canvas.save(ax, tmp_path / f"picture{suffix}")
         assert (tmp_path / f"picture{suffix}").read_bytes().startswith(begin)
     (tmp_path / "old.png").write_bytes(b"old")
     monkeypatch.setattr(ax.figure, "savefig", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        canvas.write_picture(ax, tmp_path / "old.png")
+        canvas.save(ax, tmp_path / "old.png")
     assert (tmp_path / "old.png").read_bytes() == b"old"
     with pytest.raises(prudent.PrudentError, match=r"pictures are written as \.png, \.svg, \.pdf"):
-        canvas.write_picture(ax, tmp_path / "picture.jpg")
+        canvas.save(ax, tmp_path / "picture.jpg")
     with pytest.raises(prudent.PrudentError, match="there is no folder"):
-        canvas.write_picture(ax, tmp_path / "nowhere" / "picture.png")
+        canvas.save(ax, tmp_path / "nowhere" / "picture.png")
+
+
+def test_an_svg_suits_light_and_dark_pages(betting, tmp_path):
+    ax = PLOT.distribution(betting)
+    both, light, dark = (canvas.svg(ax.figure, theme).decode() for theme in ("both", "light", "dark"))
+    assert "prefers-color-scheme: dark" in both and "prefers-color-scheme" not in light + dark
+    assert "fill: #ffffff" in light and "fill: #ffffff" not in dark
+    for old, new in canvas.DARK.items():
+        used = f"stroke: {old.lower()}" in light
+        assert used == (f"stroke: {new.lower()}" in dark)
+        assert f'[style*="stroke: {old.lower()}"] {{ stroke: {new.lower()} !important }}' in both
+    for ink, paper in ((canvas.INK, canvas.PAPER), (canvas.DARK[canvas.INK], canvas.DARK[canvas.PAPER])):
+        dim, bright = sorted((canvas.light(ink), canvas.light(paper)))
+        assert (bright + 0.05) / (dim + 0.05) > 7
+    PLOT.save(ax, tmp_path / "dark.svg", theme="dark")
+    assert (tmp_path / "dark.svg").read_text() == dark  # the same file every time
+    with pytest.raises(prudent.PrudentError, match=r"theme is 'grey'; it must be"):
+        PLOT.save(ax, tmp_path / "grey.svg", theme="grey")
+    with pytest.raises(prudent.PrudentError, match=r"only an \.svg has light and dark"):
+        PLOT.save(ax, tmp_path / "dark.png", theme="dark")
+
+
+def test_costs_have_the_digits_that_a_reader_needs():
+    shown = {91.3376: "91.34", 86.0: "86", 0.5: "0.50", 0.00123456: "0.00123", 1234567.8: "1,234,568", -2.5: "-2.50"}
+    assert {value: canvas.short(value) for value in shown} == shown
+    assert (canvas.short(float("nan")), canvas.short(float("inf"))) == ("unknown", "unbounded")
+    assert [canvas.percent(share) for share in (1, 0.05, 0.001)] == ["100%", "5%", "0.1%"]
+    assert (canvas.worst(0.05), canvas.worst(1)) == ("the worst 5% of runs", "all runs")
 
 
 def test_names_are_cut_and_never_mathematics():

@@ -35,8 +35,8 @@ def test_a_distribution_has_all_its_mass_and_alpha_of_it_shaded(betting):
         "s": [pytest.approx(91.337584, abs=1e-6)],
     }
     (text,) = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert all(number in text for number in ("mean 75.486", "VaR 86", "CVaR 91.338"))
-    assert ax.get_legend().get_title().get_text() == "shaded: the worst 0.2 of runs"
+    assert all(number in text for number in ("expected 75.49", "VaR 86", "CVaR 91.34"))
+    assert ax.get_legend().get_title().get_text() == "shaded: the worst 20% of runs"
     centres = (outline.get_data().edges[1:] + outline.get_data().edges[:-1]) / 2
     shaded = tail.get_data().values - tail.get_data().baseline
     assert centres @ shaded / 0.2 == pytest.approx(91.34, abs=1)  # where the shade is, on average
@@ -71,10 +71,8 @@ def test_runs_and_distributions_take_the_alpha_of_the_first_plan_or_the_one_give
 
 def test_plans_of_one_method_are_named_by_alpha(betting):
     ax = PLOT.distribution(betting, plan_for("betting_game", 0.5))
-    assert [text.get_text()[:14] for text in ax.get_legend().get_texts()] == [
-        "exact, \N{GREEK SMALL LETTER ALPHA} = 0.2",
-        "exact, \N{GREEK SMALL LETTER ALPHA} = 0.5",
-    ]
+    names = [text.get_text().partition(":")[0] for text in ax.get_legend().get_texts()]
+    assert names == ["exact, the worst 20% of runs", "exact, the worst 50% of runs"]
     assert ax.get_legend().get_title().get_text() == ""
 
 
@@ -117,7 +115,7 @@ def test_a_cumulative_distribution_is_its_sums(betting):
         if x in exact.values:
             assert y == pytest.approx(1 - exact.exceeds(x))
     assert marks(ax)["s"][0] == pytest.approx(91.337584, abs=1e-6)
-    assert [text.get_text() for text in ax.texts] == ["1 − α = 0.8"]  # noqa: RUF001
+    assert [text.get_text() for text in ax.texts] == ["80%"]
 
 
 def test_more_than_there_are_colours(betting):
@@ -140,17 +138,37 @@ def test_the_curve_is_the_curve():
     curve = prudent.curve(prudent.domains.betting_game())
     ax = drawn(PLOT.curve(curve, alpha=0.2))
     assert ax.get_xscale() == "log"
-    for name, what in (("CVaR", "cvar"), ("VaR", "var"), ("mean", "expected")):
-        (line,) = [line for line in ax.lines if line.get_label() == name]
-        x, y = line.get_data()
-        assert set(np.round([p.alpha for p in curve.points], 12)) <= set(np.round(x, 12))
-        for alpha, value in list(zip(x, y, strict=True))[::7]:
-            here = [getattr(p, what) for p in (*curve.points, curve.at(alpha)) if p.alpha == alpha]
-            assert any(value == pytest.approx(each, rel=1e-9) for each in here)
-    assert [marked.get_ydata()[0] for marked in ax.lines if marked.get_marker() == "o"] == pytest.approx(
-        [91.337584, 86, 75.486476], abs=1e-6
-    )
-    assert len({line.get_linestyle() for line in ax.lines if line.get_label() in ("CVaR", "VaR", "mean")}) == 3
+    (line,) = [line for line in ax.lines if line.get_label() == "CVaR"]
+    assert {point.alpha for point in curve.points} <= set(line.get_xdata())
+    for alpha, value in list(zip(*line.get_data(), strict=True))[::7]:
+        assert value == pytest.approx(curve.at(alpha).cvar, rel=1e-9)
+    marked = [line.get_ydata()[0] for line in ax.lines if len(line.get_xdata()) == 1]
+    assert marked == pytest.approx([91.337584, 86, 75.486476], abs=1e-6)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1%", "2%", "5%", "10%", "20%", "50%", "100%"]
+
+
+@pytest.mark.parametrize(("name", "what"), [("VaR", "var"), ("expected cost", "expected")])
+def test_no_line_of_a_curve_leads_across_a_jump(name, what):
+    curve = prudent.curve(prudent.domains.betting_game())
+    (line,) = [line for line in drawn(PLOT.curve(curve)).lines if line.get_label() == name]
+    x, y = (np.asarray(each).reshape(-1, 3) for each in line.get_data())
+    assert np.isnan(x[:, 2]).all() and (y[:, 0] == y[:, 1]).all()
+    assert (np.abs(np.diff(y[:, 0])) > 0).all() and len(x) > 10
+    assert x[0, 0] == curve.alpha_min and x[-1, 1] == 1 and (x[1:, 0] == x[:-1, 1]).all()
+    for begin, end, value in zip(x[:, 0], x[:, 1], y[:, 0], strict=True):
+        if end > begin:
+            assert getattr(curve.at((begin + end) / 2), what) == pytest.approx(value, rel=1e-9)
+
+
+def test_a_dot_says_what_counts_at_a_jump():
+    curve = prudent.curve(prudent.domains.figure_2())
+    (line,) = [line for line in drawn(PLOT.curve(curve)).lines if line.get_label() == "expected cost"]
+    x, y = line.get_data()
+    dots = {(x[k], y[k]) for k in line.get_markevery()}
+    assert len(dots) == 2
+    for alpha, value in dots:
+        assert value == pytest.approx(curve.at(alpha).expected)
+    assert (x[0], y[0]) not in dots
 
 
 def test_a_curve_of_one_alpha_can_be_drawn():
@@ -158,7 +176,8 @@ def test_a_curve_of_one_alpha_can_be_drawn():
     ax = drawn(PLOT.curve(curve))
     assert ax.get_xscale() == "linear"
     mean = curve.at(1).expected
-    assert [line.get_ydata()[-1] for line in ax.lines] == [mean, curve.at(1).var, mean]  # CVaR, VaR, mean
+    assert [line.get_ydata()[0] for line in ax.lines[1:]] == [curve.at(1).var, mean]
+    assert ax.lines[0].get_ydata()[-1] == mean  # CVaR
 
 
 def test_a_curve_of_rounded_costs_shows_its_bounds():

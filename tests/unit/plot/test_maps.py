@@ -15,6 +15,7 @@ from matplotlib.quiver import Quiver
 from drawing import drawn
 from plans import plan_for
 from prudent.plot import canvas
+from prudent.plot.actions import colours_of
 from prudent.plot.network import SHOWN
 from prudent.results.network import place_states
 
@@ -76,7 +77,7 @@ def test_the_sea_at_a_budget_shows_the_policy(treasure):
     ax = drawn(PLOT.policy(treasure, budget=treasure.policy.budget - 5 * moves))
     (arrows,) = [each for each in ax.collections if isinstance(each, Quiver)]
     assert "after 6 moves" in ax.get_title(loc="left")
-    ink, met = to_rgba(canvas.INK), 0
+    ink, met = to_rgba(canvas.ON_LIGHT), 0
     cells = [
         s for s in treasure.model.state_names if s[2:] == (moves,) and s[:2] not in prudent.domains.treasure.TREASURE
     ]
@@ -119,14 +120,14 @@ def test_a_heat_map_of_bets(betting):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("bets made", "money")
 
 
-def test_a_heat_map_at_a_budget_hatches_what_runs_do_not_meet(betting):
+def test_a_heat_map_at_a_budget_fades_what_runs_do_not_meet(betting):
     ax = drawn(PLOT.policy(betting, budget=betting.policy.budget))
     shown, values = cells_of(ax)
     for (stage, money), bet in shown.items():
         assert betting.policy((int(stage), int(money))) == bet
-    hatched = [each for each in ax.collections if isinstance(each, PolyCollection) and each.get_hatch()]
+    faded = [each for each in ax.collections if isinstance(each, PolyCollection)]
     met = {row["state"] for row in visited(betting) if row["state"][0] < 10}
-    assert values.count() - np.ma.asarray(hatched[0].get_array()).count() == len(met)
+    assert values.count() - np.ma.asarray(faded[0].get_array()).count() == len(met)
 
 
 def test_the_mean_purchase_is_that_of_simulated_runs(inventory):
@@ -228,7 +229,7 @@ def test_any_model_can_be_drawn_as_a_network(commute):
 @pytest.mark.parametrize("state", ["home", "station"])
 def test_a_strip_says_what_the_policy_says(commute, state):
     ax = drawn(PLOT.budget_strip(commute, state))
-    bars = [(c.get_paths()[0].get_extents(), tuple(c.get_facecolor()[0])) for c in ax.collections]
+    bars = [(c.get_paths()[0].get_extents(), tuple(c.get_facecolor()[0, :3])) for c in ax.collections]
     colour = {}
     for band in commute.bands(state):
         for spent in (band.at_least, min(band.at_most, commute.policy.budget)):
@@ -239,6 +240,40 @@ def test_a_strip_says_what_the_policy_says(commute, state):
     assert {text.get_text() for text in ax.texts} == set(colour)
     (lowest,) = [line for line in ax.lines if line.get_linestyle() == ":"]
     assert lowest.get_xdata()[0] == 0
+
+
+def test_a_strip_is_in_full_colour_where_runs_can_be(commute):
+    ax = drawn(PLOT.budget_strip(commute, "station"))
+    assert not any(each.get_hatch() for each in ax.collections)
+    opaque = [(each.get_paths()[0].get_extents(), each.get_alpha()) for each in ax.collections]
+    full = [extent for extent, alpha in opaque if alpha == 1]
+    for row in commute.decisions().of("station"):
+        assert sum(extent.x0 <= commute.policy.budget - row.at_least <= extent.x1 for extent in full) == 1
+    assert len(full) == len(commute.decisions().of("station")) < len(opaque)
+
+
+def test_an_action_has_one_colour_in_all_pictures(betting):
+    """Whatever states are shown: strips of some of them, the heat map, the legend."""
+    colour = colours_of(betting.model)
+    assert len(set(colour.values())) == len(colour)
+    assert len(set(colours_of(plan_for("deep_sea_treasure", 0.02).model).values())) == 9
+    mesh = next(each for each in drawn(PLOT.policy(betting)).collections if isinstance(each, QuadMesh))
+    for bet in range(6):
+        assert mesh.cmap(mesh.norm(bet)) == pytest.approx(to_rgba(colour[bet]), abs=0.02)
+    for states in ([], [(1, 3)], [(3, 20), (7, 8)]):
+        ax = PLOT.budget_strip(betting, *states)
+        shown = {band.action for state in states for band in betting.bands(state)}
+        bars = {tuple(each.get_facecolor()[0, :3]) for each in ax.collections}
+        assert not states or bars == {to_rgba(colour[action])[:3] for action in shown}
+
+
+def test_colours_of_many_actions_and_of_one():
+    def model(actions):
+        return prudent.build("s", lambda s: {a: [(1, "g", 1)] for a in actions} if s == "s" else {})
+
+    assert len(set(colours_of(model([f"go {i}" for i in range(40)])).values())) == 40
+    assert set(colours_of(model([7]))) == {7}
+    assert list(colours_of(model(["b", 2, "a", 1]))) == [1, 2, "b", "a"]
 
 
 def test_other_models_are_strips_of_states_in_which_the_budget_matters(commute):
@@ -311,14 +346,6 @@ def test_ticks_are_values_that_occur(step, count):
 
 
 def test_routes_say_what_they_show(commute):
-    assert (
-        drawn(PLOT.routes(commute))
-        .get_title(loc="left")
-        .startswith("exact, \N{GREEK SMALL LETTER ALPHA} = 0.01; width")
-    )
+    assert drawn(PLOT.routes(commute)).get_title(loc="left").startswith("exact, the worst 1% of runs; width")
     other = prudent.solve(commute.model, 0.01, objective=prudent.Exceedance(45))
-    assert (
-        drawn(PLOT.routes(other))
-        .get_title(loc="left")
-        .startswith("P(cost > 45), \N{GREEK SMALL LETTER ALPHA} = 0.01; width")
-    )
+    assert drawn(PLOT.routes(other)).get_title(loc="left").startswith("P(cost > 45), the worst 1% of runs; width")

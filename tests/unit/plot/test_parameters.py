@@ -25,7 +25,7 @@ def test_a_line_for_each_combination_of_all_else_without_what_failed(study):
 
 def test_against_alpha_and_over_names(study):
     ax = drawn(prudent.plot.study(study, x="alpha", y="expected"))
-    assert (ax.get_xlabel(), ax.get_ylabel(), len(ax.get_lines())) == ("alpha", "mean", 4)
+    assert (ax.get_xlabel(), ax.get_ylabel(), len(ax.get_lines())) == ("alpha", "expected cost", 4)
     named = prudent.study(named_model, {"way": ["sea", "land"]}, [0.5], workers=1)
     ax = drawn(prudent.plot.study(named))
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["sea", "land"] and ax.get_legend() is None

@@ -162,9 +162,9 @@ def with_plot(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
     """Draw and write a picture if ``--plot`` is given, and say so."""
     if plot is not None:
-        from prudent.plot.canvas import write_picture
+        from prudent.plot.canvas import save
 
-        write_picture(draw(), plot)
+        save(draw(), plot)
         click.echo(f"prudent: picture written to {plot}", err=True)
 
 

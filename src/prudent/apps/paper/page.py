@@ -1,44 +1,34 @@
-"""One page that needs nothing else: the question, the tables, the figures, where the paper's policies fall short."""
+"""One page that needs nothing else: a summary, the tables, the figures, where the paper's policies fall short."""
 
+import math
 from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 
 import prudent
 from prudent.apps.paper.experiments import Results, Row
-from prudent.apps.paper.figures import FIGURES
+from prudent.apps.paper.figures import BREAK_EVEN, FIGURES, ORDER
 from prudent.apps.paper.published import ALPHAS, DOMAINS, FLOOR, METHODS
+from prudent.apps.paper.style import STYLE
+from prudent.plot.canvas import percent
 
 __all__ = ["render_page"]
 
-STYLE = """
-:root { --ink: #1d2430; --soft: #5b6675; --line: #d8dee6; --paper: #ffffff; --shade: #f4f7fa; --blue: #0072b2; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6eaf0; --soft: #9aa7b5; --line: #38424f; --paper: #14181d; --shade: #1c2229; --blue: #56b4e9; }
-  figure img { background: #fff; }
+CONTENTS = {
+    "summary": "Summary",
+    "methods": "The methods",
+    "table-1": "Table 1: the tail and the expected cost",
+    "table-2": "Table 2: how long it takes",
+    "distributions": "The distributions",
+    "not-optimal": "Where the paper's policies are not optimal",
+    "rule": "The rule at y = 0",
 }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 68rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { margin: 2.6rem 0 .5rem; font-size: 1.35rem; } h3 { margin: 1.6rem 0 .3rem; font-size: 1.05rem; }
-p { max-width: 46rem; } .lead { font-size: 1.1rem; } .soft { color: var(--soft); font-size: .92rem; }
-.wide { overflow-x: auto; margin: .6rem 0 1.2rem; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
-thead th { border-bottom: 2px solid var(--line); font-weight: 600; vertical-align: bottom; }
-tr.exact td { background: var(--shade); font-weight: 600; }
-td small { color: var(--soft); font-weight: 400; }
-figure { margin: 1.2rem 0; } figure img { width: 100%; max-width: 44rem; height: auto; border-radius: 4px; }
-figcaption { color: var(--soft); font-size: .9rem; max-width: 44rem; }
-@media print { body { max-width: none; padding: 0; font-size: 10.5pt; } h2 { break-after: avoid; }
-  figure, table { break-inside: avoid; } .wide { overflow: visible; } }
-"""
+"""The parts of the page, by their anchors."""
 
 
 def render_page(results: Results, pictures: dict[str, bytes]) -> str:
     """Return the page."""
+    links = "".join(f'<li><a href="#{name}">{escape(title, quote=False)}</a></li>' for name, title in CONTENTS.items())
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Planning for Risk-Aversion and Expected Value, reproduced</title><style>{STYLE}</style></head><body>
@@ -47,31 +37,55 @@ def render_page(results: Results, pictures: dict[str, bytes]) -> str:
 <p class="lead">A stochastic shortest path problem has many plans. Rigter, Duckworth,
 Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one whose bad tail is best
 (the CVaR of the total cost: the mean of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
-best average.</p>
-<p>They solve it approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015), a game against an adversary that
-reweighs chances, on a grid. <em>CVaR-Expected-Value</em> is the paper's own: it plays that policy until the run can no longer
-matter to the tail, and then turns to the average. <em>Expected Value</em> looks at the average alone. The last row of each
-table, <em>exact</em>, solves the same problem without a grid: its CVaR is optimal, and no plan with that CVaR has a lower
-mean.</p>
-<h2>Table 1: the tail and the mean</h2>
+least expected cost.</p>
+<nav aria-label="Contents"><ul>{links}</ul></nav>
+{_heading("summary")}
+{_summary(results, pictures)}
+{_heading("methods")}
+<p>The paper solves the problem approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015), a game against
+an adversary that reweighs chances, on a grid. <em>CVaR-Expected-Value</em> is the paper's own: it plays that policy until the
+run can no longer matter to the tail, and then turns to the expected cost. <em>Expected Value</em> looks at the expected cost
+alone. The last row of each table, <em>exact</em>, solves the same problem without a grid: its CVaR is optimal, and no plan
+with that CVaR has a lower expected cost.</p>
+{_heading("table-1")}
 <p>Each method is measured by the CVaR at the level that it plans for, and by its expected cost. The paper's methods run
 with the rule that the authors' program has at y = 0 (<a href="#rule">below</a>). <em>exactly</em> is the
 evaluation of the policy without sampling; <em>simulated</em> is how the paper measures, with the standard error;
 <em>apart</em> is the distance between the simulation and the paper in combined standard errors.</p>
 {"".join(_domain_table(results, domain, title) for domain, title in DOMAINS.items())}
 {_navigation_note(results)}
-<h2>Table 2: how long it takes</h2>
+{_heading("table-2")}
 <p>Seconds to plan. The paper's are those of C++ and Gurobi on a 3.2 GHz i7; ours are from the machine that made this page,
 without compilation, with the exact evaluation of the policy. The larger of the two levels is shown.</p>
 {_time_table(results)}
-<h2>The distributions</h2>
-<p>Simulated total costs, the same bins for all methods of a domain. Hatched orange: the worst fraction &alpha; of runs.
-Above the bars the dot is the mean, the stroke VaR, the square CVaR. In Inventory Control the dashed line at 400 is
-break-even.</p>
-{"".join(_figures(results, pictures))}
+{_heading("distributions")}
+<p>What {results.episodes:,} simulated runs of each method cost, on the same axes for all methods of a figure. The orange part
+of the bars is the worst fraction &alpha; of runs. Above the bars the dot is the expected cost, the stroke VaR, the square
+CVaR, all of these runs.</p>
+<div class="pairs">{"".join(_figures(pictures))}</div>
 {_shortfall(results)}
 </body></html>
 """
+
+
+def _heading(name: str) -> str:
+    return f'<h2 id="{name}">{escape(CONTENTS[name], quote=False)}</h2>'
+
+
+def _image(picture: bytes) -> str:
+    return "data:image/svg+xml;base64," + b64encode(picture).decode()
+
+
+def _summary(results: Results, pictures: dict[str, bytes]) -> str:
+    about = "CVaR against expected cost of four methods, a panel for each domain and level"
+    rings = "; a ring of the same colour is what the paper reports" if any(r.paper_cvar for r in results.rows) else ""
+    return f"""<figure><picture>
+<source media="(max-width: 44rem)" srcset="{_image(pictures["summary-narrow.svg"])}">
+<img src="{_image(pictures["summary.svg"])}" alt="{about}"></picture>
+<figcaption>CVaR against expected cost, a panel for each domain and level; lower and further left is better. A filled mark is
+a method's policy, evaluated here{rings}. The grey line is the optimal CVaR: no plan is below it. The exact plan
+(star) lies on it, as far left as a plan on it can be. <em>Expected Value</em> (dot) is furthest left and has the worst
+tail. Where methods agree, their marks lie on top of each other.</figcaption></figure>"""
 
 
 def _number(value: float | None, digits: int = 2) -> str:
@@ -82,10 +96,26 @@ def _pair(value: float | None, error: float | None) -> str:
     return "&ndash;" if value is None else f"{value:,.2f} <small>({error:.2f})</small>"
 
 
-def _table(head: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
+def _table(head: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]], caption: str = "") -> str:
+    head = list(head)
     cells = "".join(f"<th>{cell}</th>" for cell in head)
-    body = "".join(f'<tr class="{kind}">' + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for kind, row in rows)
-    return f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+    names = [cell.replace("<br>", " ") for cell in head]  # what a narrow page shows above each number
+    body = "".join(
+        f'<tr class="{kind}">'
+        + "".join(f'<td data-head="{name}">{cell}</td>' for name, cell in zip(names, row, strict=True))
+        + "</tr>"
+        for kind, row in rows
+    )
+    above = f"<caption>{caption}</caption>" if caption else ""
+    across = 4 if len(head) > 6 else 3  # numbers side by side on a narrow page
+    return f'<div class="wide"><table style="--across: {across}">{above}<thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _decimals(row: Row) -> int:
+    """Return how many decimals of a CVaR its bounds support, at most two."""
+    if row.status != "within_gap" or row.lower is None or row.upper is None:
+        return 2
+    return int(min(max(-math.log10(max(row.upper - row.lower, 1e-9)), 0), 2))
 
 
 def _domain_table(results: Results, domain: str, title: str) -> str:
@@ -93,16 +123,22 @@ def _domain_table(results: Results, domain: str, title: str) -> str:
         out = [METHODS[row.method]]
         for what in ("cvar", "expected"):
             off = row.off(what)
-            out += [_number(getattr(row, what)), _pair(*row.pair("simulated", what)), _pair(*row.pair("paper", what))]
+            digits = _decimals(row) if what == "cvar" else 2
+            out += [
+                _number(getattr(row, what), digits),
+                _pair(*row.pair("simulated", what)),
+                _pair(*row.pair("paper", what)),
+            ]
             out.append("&ndash;" if off is None else f"{off:+.1f}")
         return out
 
     parts = []
     for alpha in ALPHAS:
-        head = ["&alpha; = " + f"{alpha:g}"]
-        head += ["CVaR<br>exactly", "simulated", "paper", "apart", "mean<br>exactly", "simulated", "paper", "apart"]
+        head = [""]
+        head += ["CVaR<br>exactly", "simulated", "paper", "apart"]
+        head += ["expected cost<br>exactly", "simulated", "paper", "apart"]
         rows = [(m if m == "exact" else "", cells(results.row(domain, m, alpha))) for m in METHODS]
-        parts.append(_table(head, rows))
+        parts.append(_table(head, rows, f"worst {percent(alpha)} of runs"))
     return f"<h3>{escape(title)}</h3>" + "".join(parts)
 
 
@@ -134,13 +170,18 @@ def _time_table(results: Results) -> str:
     return _table(head, rows)
 
 
-def _figures(results: Results, pictures: dict[str, bytes]) -> Iterable[str]:
+def _figures(pictures: dict[str, bytes]) -> Iterable[str]:
+    methods = ", ".join(METHODS[method] for method in ORDER)
     for domain, alphas in FIGURES.items():
         for alpha in alphas:
-            title = f"{DOMAINS[domain]}, alpha {alpha:g}"
-            image = "data:image/png;base64," + b64encode(pictures[f"{domain}-{alpha:g}.png"]).decode()
-            caption = f"{escape(title)}: total cost of {results.episodes:,} runs of each method."
-            yield f'<figure><img src="{image}" alt="Histograms of the total cost, {escape(title)}"><figcaption>{caption}</figcaption></figure>'
+            title = f"{escape(DOMAINS[domain])}, worst {percent(alpha)} of runs"
+            caption = f"From the top: {methods}. Orange: the worst {percent(alpha)} of runs."
+            if domain in BREAK_EVEN:
+                caption += f" Dashed: {BREAK_EVEN[domain]:g}, where the store breaks even."
+            image = (
+                f'<img src="{_image(pictures[f"{domain}-{alpha:g}.svg"])}" alt="Histograms of the total cost, {title}">'
+            )
+            yield f"<figure><h3>{title}</h3>{image}<figcaption>{caption}</figcaption></figure>"
 
 
 def _furthest(results: Results) -> float:
@@ -157,9 +198,11 @@ def _shortfall(results: Results) -> str:
             if careful.cvar is None or best.status != "optimal":
                 continue
             numbers = [careful.lower, *(plan.cvar for plan in plans), *(plan.expected for plan in plans)]
-            rows.append(("", [f"{escape(title)}, {alpha:g}", *(_number(x, 3) for x in numbers)]))
-    head = ["", "game value", "optimal CVaR", "CVaR of<br>CVaR-WC", "of CVaR-EV"]
-    bracket = _table([*head, "mean at the<br>optimum", "of CVaR-WC", "of CVaR-EV"], rows)
+            rows.append(("", [f"{escape(title)}, {percent(alpha)}", *(_number(x, 3) for x in numbers)]))
+    head = ["", "game value", "optimal CVaR", "CVaR of<br>CVaR-WC", "CVaR of<br>CVaR-EV"]
+    bracket = _table(
+        [*head, "expected cost<br>at the optimum", "expected cost<br>of CVaR-WC", "expected cost<br>of CVaR-EV"], rows
+    )
     best = results.row("deep-sea-treasure", "exact", 0.02)
     tried = []
     for g in results.grids:
@@ -167,21 +210,31 @@ def _shortfall(results: Results) -> str:
         floor = f"{g['floor']:g}" if g["floor"] else "none"
         tried.append(("", [f"{g['points']}, {g['ties']}, {floor}", _number(g["game_value"], 3), *cells]))
     tried.append(("", ["the paper (80)", "&ndash;", "502.25", "402.74", "502.98", "352.06"]))
-    tried.append(("exact", ["exact", "", _number(best.cvar), _number(best.expected), "", ""]))
-    grid = _table(["points, tie, floor", "game value", "CVaR-WC: CVaR", "mean", "CVaR-EV: CVaR", "mean"], tried)
-    return f"""<h2>Where the paper's policies are not optimal</h2>
+    grid = _table(
+        [
+            "points, tie, floor",
+            "game value",
+            "CVaR-WC:<br>CVaR",
+            "CVaR-WC:<br>expected",
+            "CVaR-EV:<br>CVaR",
+            "CVaR-EV:<br>expected",
+        ],
+        tried,
+    )
+    return f"""{_heading("not-optimal")}
 <p>In the game behind both methods the agent sees how the adversary splits its budget before it acts. A real agent does not.
 So the game's value is a <em>lower</em> bound on the optimal CVaR, and the policy read off it can be <em>worse</em> than
 optimal, at any grid (Hau, Delage, Ghavamzadeh and Petrik, 2023): always
 <strong>game value &le; optimal CVaR &le; CVaR of the policy</strong>.</p>{bracket}
-<p>Deep Sea Treasure at &alpha; = 0.02 shows it best. Refining the grid moves the game's value up to its limit, not to the
+<p>Deep Sea Treasure for the worst 2% of runs shows it best. Refining the grid moves the game's value up to its limit, not to the
 optimum, and the policy depends on the grid, on which of several equally good worst-case actions is played once the
-adversary has no budget left, and on a floor:</p>{grid}
+adversary has no budget left, and on a floor. The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
+expected cost of <strong>{_number(best.expected)}</strong>:</p>{grid}
 <p>To be fair: in most cells the paper's policies come within a fraction of a percent of the optimal CVaR; a finer grid
-helps; and a policy that gives up a little of the tail may well have a better mean, as in Inventory Control and Deep Sea
-Treasure at 0.2. The exact method is never worse on CVaR, and where the CVaRs agree it is never worse on the mean:
+helps; and a policy that gives up a little of the tail may well have a lower expected cost, as in Inventory Control and Deep Sea
+Treasure for the worst 20% of runs. The exact method is never worse on CVaR, and where the CVaRs agree it is never worse on the expected cost:
 that is the whole claim.</p>
-<h3 id="rule">The rule at y = 0</h3>
+{_heading("rule")}
 <p>In the game an outcome counts with y times its CVaR, so one without weight does not count; but the authors' program puts a
 floor of {FLOOR:g} in the place of y = 0, and such outcomes count a little. So little decides only between actions that are
 nearly as good as each other, of which this sea is full, and of equally good ones the program takes the first in its order (N,
