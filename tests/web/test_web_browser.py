@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from functools import cache
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -685,3 +686,19 @@ def test_the_curve_is_clicked_after_another_model(visit):
     here.wait("document.getElementById('curve').dataset.heard")
     here.page.evaluate("document.getElementById('curve').emit('plotly_click', { points: [{ x: 0.5 }] })")
     here.ready(alpha=0.5)
+
+
+def test_the_figure_of_budgets_in_the_documentation_follows_its_slider(browser):
+    page, script = browser.new_page(), Path(__file__).parents[2] / "docs" / "_static" / "budgets.js"
+    told = {"alpha": 0.5, "budget": [0, 1, 2, 3], "excess": [4, 1, 0, 0], "action": ["go", "go", "stay", "go"]}
+    page.set_content(f"<div class='budgets' data-content='{json.dumps(told)}'></div>")
+    page.add_script_tag(path=script)
+    assert page.locator("svg rect[class]").count() == 3  # one for each change of the action
+    assert page.locator("svg text.on").all_text_contents() == ["go", "stay", "go"]
+    for place, text in (
+        (1, "Budget 1: take the go. Expected excess 1, penalty 2, together 3."),
+        (2, "the optimal CVaR"),
+    ):
+        page.locator("input").fill(str(place))
+        assert text in page.inner_text("[aria-live]")
+    page.close()

@@ -82,7 +82,7 @@ export function distribution(place, answer, axes) {
   marks.sort((a, b) => a[1] - b[1]);
   marks.forEach(([name, x, dash], i) => {
     shapes.push({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1 - 0.08 * i, line: { color: colour("ink"), width: 1.6, dash } });
-    const right = x > low + 0.85 * (high - low);
+    const right = x > low + 0.88 * (high - low);
     annotations.push({ x, yref: "paper", y: 1.01 - 0.08 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 12, color: colour("ink") }, bgcolor: colour("card"), borderpad: 0 });
   });
   const wide = Math.max(bars.width, (high - low) / 150);
