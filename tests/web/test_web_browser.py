@@ -526,7 +526,7 @@ def test_the_cards_share_their_axes(visit):
     )
     assert highest < top
     for box in (chart.bounding_box() for chart in here.page.locator(".plan .chart").all()):
-        assert box["width"] >= 330 and box["height"] >= 240
+        assert box["width"] >= 300 and box["height"] >= 240
 
 
 def test_bars_are_joined_to_a_common_width(visit):
