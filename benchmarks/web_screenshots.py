@@ -14,11 +14,11 @@ from web_latency import serve
 READY = """() => document.querySelectorAll(".plan.stale").length === 0
   && ["curve", "frontier", "story"].every((name) => document.querySelector(`#${name}.js-plotly-plot`))
   && document.querySelector("#now h3")"""
-WIDE, PHONE = (1280, 900), (375, 800)
+WIDE, PHONE = (1300, 900), (390, 800)
 BOLD = "document.querySelector('#now .safe') || document.getElementById('step').disabled"
 VIEWS = [
     ("betting-game", "?model=betting-game&alpha=0.2&run=1", WIDE, "light", "bold"),
-    ("betting-game-dark", "?model=betting-game&alpha=0.05&run=1", WIDE, "dark", "bold"),
+    ("betting-game-dark", "?model=betting-game&alpha=0.2&run=1", WIDE, "dark", "bold"),
     ("betting-game-phone", "?model=betting-game&alpha=0.2&run=1", PHONE, "light", "bold"),
     ("deep-sea-treasure", "?model=deep-sea-treasure&alpha=0.1&run=3", WIDE, "light", "end"),
     ("deep-sea-treasure-phone-dark", "?model=deep-sea-treasure&alpha=0.1&run=3", PHONE, "dark", "end"),
@@ -29,7 +29,7 @@ VIEWS = [
     ("error", "?model=betting-game&set=stages%3D0&alpha=0.1", WIDE, "light", "error"),
 ]
 
-FRONT = {"betting-game": 1285, "betting-game-phone": 800}
+FRONT = {"betting-game": 1132, "betting-game-dark": 1132, "betting-game-phone": 1010}
 """Views whose upper part, so many pixels of it, is for the README and the documentation (``docs/pictures``)."""
 
 

@@ -19,9 +19,10 @@ extensions = [
     "executed",
     "formulas",
     "gallery",
+    "interactive",
     "reference",
 ]
-myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_enable_extensions = ["attrs_inline", "dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
@@ -38,6 +39,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Prudent"
 html_static_path = ["_static"]
 html_css_files = ["prudent.css"]
+html_js_files = [("budgets.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_sidebars = {name: [] for name in ("index", "contributing", "search", "genindex")}
 html_theme_options = {

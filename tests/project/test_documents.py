@@ -63,3 +63,17 @@ def test_a_page_that_is_wrong_is_not_built(tmp_path, check, code, told):
 def test_every_block_of_code_runs(page):
     fences = re.findall(r"^```(?!`)(.+)$", page.read_text(), flags=re.MULTILINE)
     assert [fence for fence in fences if not fence.startswith("{")] == []
+
+
+def test_names_break_after_dots_and_underscores_alone():
+    pytest.importorskip("sphinx")
+    sys.path.insert(0, str(DOCS / "_ext"))
+    try:
+        from interactive import break_names
+    finally:
+        sys.path.pop(0)
+    context = {"body": '<span class="pre">prudent.domains.betting_game()</span> <span class="pre">solve.now</span>'}
+    break_names(None, "api", "page.html", context, None)
+    assert context["body"] == (
+        '<span class="pre">prudent.<wbr>domains.<wbr>betting_<wbr>game()</span> <span class="pre">solve.now</span>'
+    )

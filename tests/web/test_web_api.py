@@ -152,6 +152,10 @@ def test_bars_are_the_distribution_and_none_crosses_var(get, model):
         assert beyond == pytest.approx(exactly.exceeds(var), abs=1e-12)
         mean = np.dot(bars["x"], bars["p"])
         assert abs(mean - exactly.mean) <= bars["width"] / 2 + 1e-9
+        assert np.log2(bars["width"] / bars["step"]) == round(np.log2(bars["width"] / bars["step"]))
+        assert bars["x"] == pytest.approx(
+            bars["end"] + np.array(bars["bar"]) * bars["width"] - (bars["width"] - bars["step"]) / 2
+        )
 
 
 def test_curve_and_frontier_are_those_of_the_command(get):
@@ -377,8 +381,9 @@ def test_an_upload_is_solved_like_the_file(running, get, tmp_path, suffix):
     ours.pop("seconds")
     assert ours == theirs
     plan = prudent.solve(prudent.load(path), 0.2)
-    rows = get("policy", sent["model"], alpha=0.2).json()["rows"]
-    assert rows and all(row["action"] == plan.policy(row["state"], 0) for row in rows)
+    found = get("policy", sent["model"], alpha=0.2, left=plan.policy.budget).json()  # a map of pairs, as of the domain
+    column, row = found["columns"].index(0), found["rows"].index(5)
+    assert found["kind"] == "heat" and str(found["cells"][row][column]) == plan.policy("(0, 5)", 0)
     assert get("play", sent["model"], alpha=0.2).json()["done"]
     answer = get("solve", sent["model"], alpha=0.2, set="stages=3")
     assert answer.status_code == 400 and "only domains have parameters" in answer.json()["error"]

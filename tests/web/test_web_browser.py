@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from functools import cache
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -193,7 +194,7 @@ def test_by_keyboard_alone(visit):
 def test_domain_and_parameters(visit):
     here = visit().ready()
     here.page.select_option("#model", "deep-sea-treasure")
-    here.wait("document.getElementById('about').textContent.startsWith('deep-sea-treasure')")
+    here.wait("document.getElementById('about').dataset.model === 'deep-sea-treasure'")
     check_numbers(here, 0.2, model="deep-sea-treasure")
     here.page.fill("input[name=horizon]", "9")
     here.page.keyboard.press("Tab")
@@ -227,7 +228,7 @@ def test_a_gap_is_chosen_where_it_makes_a_difference(visit):
     assert again.page.input_value("#relative-gap") == "0.0001"
     assert again.number("upper").inner_text() == here.number("upper").inner_text()
     here.page.select_option("#model", "figure-2")
-    here.wait("document.getElementById('about').textContent.startsWith('figure-2')")
+    here.wait("document.getElementById('about').dataset.model === 'figure-2'")
     assert not here.page.is_visible("#relative-gap") and "relative_gap" not in here.page.url
 
 
@@ -275,7 +276,7 @@ def test_models_back_and_forth_leave_nothing_behind(visit):
     here = visit("?model=betting-game&alpha=0.2").ready().drawn("curve").drawn("frontier").drawn("map")
     for model in ("deep-sea-treasure", "betting-game", "figure-2", "betting-game"):
         here.page.select_option("#model", model)
-        here.wait(f"document.getElementById('about').textContent.startsWith('{model}')")
+        here.wait(f"document.getElementById('about').dataset.model === '{model}'")
         for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
             here.ready(method)
         here.drawn("curve").drawn("frontier").drawn("story")
@@ -338,7 +339,7 @@ def test_upload_a_model(visit, tmp_path):
     prudent.save(prudent.domains.betting_game(stages=4), path)
     here = visit().ready()
     here.page.set_input_files("#file", path)
-    here.wait("document.getElementById('about').textContent.startsWith('mine: ')")
+    here.wait("document.getElementById('about').dataset.model?.startsWith('upload-')")
     assert here.page.locator("#model option:checked").inner_text() == "mine"
     theirs = printed("solve", path, "--alpha", 0.2)
     for key in ("cvar", "var", "expected", "lower", "upper"):
@@ -499,3 +500,205 @@ def test_a_slider_beside_alpha_sets_the_confidence(visit, tmp_path):
     again.page.wait_for_selector("#confidence-box", state="visible")
     assert again.page.locator("#confidence-value").text_content().endswith("95 % confidence")
     assert again.number("cvar").get_attribute("data-value") == repr(theirs["cvar"])
+
+
+WAITS = """() => [...document.querySelectorAll(".stale, .waiting, .headline, dd")]
+    .filter((place) => place.checkVisibility())
+    .filter((place) => place.classList.contains("stale") || place.textContent.includes("…"))
+    .map((place) => place.id || place.className || place.tagName)"""
+
+
+def typed(here, alpha):
+    here.page.fill("#alpha-number", str(alpha))
+    here.page.keyboard.press("Tab")
+
+
+def test_the_cards_share_their_axes(visit):
+    here = visit("?model=betting-game&alpha=0.2").ready("cvar-ev").ready("cvar-wc").ready("expected")
+    here.wait("document.querySelectorAll('.plan .js-plotly-plot').length === 4")
+    here.wait(
+        "new Set([...document.querySelectorAll('.plan .chart')].map((chart) =>"
+        " JSON.stringify([chart.layout.xaxis.range, chart.layout.yaxis.range, chart.data[0].width[0]]))).size === 1"
+    )
+    highest, top = here.page.evaluate(
+        "[Math.max(...[...document.querySelectorAll('.plan .chart')].flatMap((chart) => chart.data[0].y)),"
+        " document.querySelector('.plan .chart').layout.yaxis.range[1]]"
+    )
+    assert highest < top
+    for box in (chart.bounding_box() for chart in here.page.locator(".plan .chart").all()):
+        assert box["width"] >= 300 and box["height"] >= 240
+
+
+def test_bars_are_joined_to_a_common_width(visit):
+    bars = {"x": [2, 3, 5, 6], "p": [0.1, 0.2, 0.3, 0.4], "bar": [-3, -2, 0, 1]}
+    bars |= {"width": 1, "step": 1, "end": 5, "missing": 0}
+    here = visit().ready()
+    wide, same = here.page.evaluate(
+        """async (bars) => {
+            const { joined } = await import("/static/charts.js");
+            return [joined(bars, 2), joined(bars, 1.5)];
+        }""",
+        bars,
+    )
+    assert same == bars
+    assert wide["x"] == [2.5, 4.5, 6.5]  # each ends at 5 plus a multiple of 2
+    assert wide["p"] == pytest.approx([0.3, 0.3, 0.4]) and wide["width"] == 2
+
+
+def test_no_text_of_a_picture_is_cut_off(visit):
+    for width in (1300, 390):
+        here = visit("?model=figure-2&alpha=0.1", viewport={"width": width, "height": 900}).ready(alpha=0.1)
+        here.drawn("curve").drawn("frontier").drawn("story").ready("cvar-ev", 0.1).ready("cvar-wc", 0.1)
+        here.wait("document.querySelectorAll('.plan .js-plotly-plot').length === 4")
+        cut = here.page.evaluate(
+            """() => [...document.querySelectorAll(".js-plotly-plot text")].filter((text) => {
+                const box = text.getBoundingClientRect(), card = text.closest(".card").getBoundingClientRect();
+                return box.left < card.left || box.right > card.right;
+            }).map((text) => text.textContent)"""
+        )
+        assert cut == []
+        assert here.page.locator("#curve .xtick", has_text="100 %").count() == 1
+        hidden = here.page.evaluate(
+            """() => [...document.querySelectorAll(".plan *, #name, #about")].filter((place) =>
+                place.scrollWidth > place.clientWidth + 1 && getComputedStyle(place).overflowX === "hidden")
+                .map((place) => place.className)"""
+        )
+        assert [name for name in hidden if "plot" not in str(name)] == []
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A file whose states are pairs, and whose actions are words."""
+
+    def options(state):
+        week, wear = state
+        worn = [(0.5, (week + 1, wear), wear), (0.5, (week + 1, min(wear + 1, 2)), 2 * wear)]
+        return {"run": worn, "repair": [(1, (week + 1, 0), 3)]} if week < 3 else {}
+
+    path = tmp_path / "machine.json"
+    prudent.save(prudent.build((0, 0), options), path)
+    return path
+
+
+def test_an_upload_has_its_name_a_map_and_a_way_back(visit, machine):
+    here = visit("?model=figure-2&alpha=0.2").ready()
+    titles = [about.title for about in prudent.domains.registry.DOMAINS.values()]
+    assert here.page.locator("#model option").all_inner_texts() == titles
+    assert here.page.inner_text("#name") == prudent.domains.registry.DOMAINS["figure-2"].title
+    here.page.set_input_files("#file", machine)
+    here.wait("document.getElementById('about').dataset.model?.startsWith('upload-')")
+    assert here.page.inner_text("#name") == "machine" and here.page.title() == "machine: Prudent"
+    here.drawn("map")
+    assert here.page.evaluate("document.getElementById('map').data.map(({ name }) => name)")[1:] == ["run", "repair"]
+    number = here.page.input_value("#model")
+    here.page.select_option("#model", "figure-2")
+    here.wait("document.getElementById('about').dataset.model === 'figure-2'")
+    here.page.select_option("#model", number)
+    here.wait(f"document.getElementById('about').dataset.model === '{number}'")
+    assert here.page.inner_text("#name") == "machine"
+    bare = visit(f"?model={number}&alpha=0.2").ready()
+    bare.wait("document.getElementById('name').textContent === 'machine'")
+
+
+def test_waiting_ends_where_there_is_no_plan(visit):
+    here = visit("?model=figure-2&alpha=0.2").ready().drawn("frontier").drawn("story")
+    here.expected = ("400",)
+    typed(here, 7)
+    here.page.wait_for_selector("#problem:not([hidden])")
+    assert here.page.evaluate(WAITS) == []
+    typed(here, 0.3)
+    for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
+        here.ready(method, 0.3)
+    here.drawn("frontier").drawn("story").drawn("curve")
+    here.wait("document.getElementById('story').dataset.alpha === '0.3'")
+    here.wait(f"({WAITS})().length === 0")
+
+
+def test_a_model_that_opens_with_a_refused_alpha_has_its_curve_later(visit):
+    here = visit("?model=figure-2&alpha=7")
+    here.expected = ("400",)
+    here.page.wait_for_selector("#problem:not([hidden])")
+    typed(here, 0.2)
+    here.ready().drawn("curve")
+    here.wait("document.getElementById('about').dataset.model === 'figure-2'")
+
+
+def test_a_newer_alpha_overtakes_the_first_and_nothing_waits(visit):
+    here = visit("?model=figure-2&alpha=0.2").ready()
+    held = []
+    here.page.route(re.compile("api/solve.*alpha=0.2.*method=exact"), lambda route: held.append(route))
+    here.page.select_option("#model", "betting-game")
+    here.wait("document.getElementById('headline').textContent === 'Solving…'")
+    typed(here, 0.3)
+    for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
+        here.ready(method, 0.3)
+    here.drawn("curve").drawn("frontier").drawn("map").drawn("story")
+    here.wait(f"({WAITS})().length === 0")
+
+
+def test_what_a_stopped_solve_had_stays_and_the_rest_does_not_wait_for_more(visit, get):
+    best = get("solve", "figure-2", alpha=0.2).json() | {"refining": True}
+    here = visit("?model=betting-game&alpha=0.2").ready()
+    here.expected, held = ("504",), []
+    here.page.route(re.compile("api/solve.*model=figure-2.*method=exact"), lambda route: held.append(route))
+    here.page.route(re.compile("api/so-far"), lambda route: route.fulfill(json=best))
+    here.page.select_option("#model", "figure-2")
+    here.page.wait_for_selector("#plan-exact .badge.refining")
+    held[-1].fulfill(status=504, json={"error": "too long"})
+    for method in ("expected", "cvar-wc", "cvar-ev"):
+        here.ready(method)
+    here.drawn("curve").drawn("frontier")
+    here.wait("document.getElementById('map').textContent === 'too long'")
+    here.wait("document.getElementById('story').textContent === 'too long'")
+    here.wait(f"({WAITS})().length === 0")
+
+
+def test_busy_workers_are_not_asked_for_ever(visit):
+    here = visit("?model=figure-2&alpha=0.2").ready().drawn("frontier")
+    here.expected, asked = ("503",), []
+
+    def busy(route):
+        asked.append(route)
+        route.fulfill(status=503, json={"error": "all busy"}, headers={"Retry-After": "0"})
+
+    here.page.route(re.compile("api/frontier"), busy)
+    typed(here, 0.3)
+    here.wait("document.getElementById('frontier').textContent === 'all busy'")
+    assert len(asked) == 60
+
+
+def test_an_upload_is_overtaken_by_another_choice(visit, machine):
+    here = visit("?model=figure-2&alpha=0.2").ready()
+    held = []
+    here.page.route(re.compile("api/models"), lambda route: held.append(route))
+    here.page.set_input_files("#file", machine)
+    here.wait("document.getElementById('upload').textContent === 'Uploading…'")
+    here.page.select_option("#model", "betting-game")
+    here.wait("document.getElementById('about').dataset.model === 'betting-game'")
+    assert here.page.inner_text("#upload") == "Upload a model…"
+    assert held and here.page.input_value("#model") == "betting-game"
+
+
+def test_the_curve_is_clicked_after_another_model(visit):
+    here = visit("?model=betting-game&alpha=0.2").ready().drawn("curve")
+    here.page.select_option("#model", "figure-2")
+    here.wait("document.getElementById('about').dataset.model === 'figure-2'")
+    here.wait("document.getElementById('curve').dataset.heard")
+    here.page.evaluate("document.getElementById('curve').emit('plotly_click', { points: [{ x: 0.5 }] })")
+    here.ready(alpha=0.5)
+
+
+def test_the_figure_of_budgets_in_the_documentation_follows_its_slider(browser):
+    page, script = browser.new_page(), Path(__file__).parents[2] / "docs" / "_static" / "budgets.js"
+    told = {"alpha": 0.5, "budget": [0, 1, 2, 3], "excess": [4, 1, 0, 0], "action": ["go", "go", "stay", "go"]}
+    page.set_content(f"<div class='budgets' data-content='{json.dumps(told)}'></div>")
+    page.add_script_tag(path=script)
+    assert page.locator("svg rect[class]").count() == 3  # one for each change of the action
+    assert page.locator("svg text.on").all_text_contents() == ["go", "stay", "go"]
+    for place, text in (
+        (1, "Budget 1: take the go. Expected excess 1, penalty 2, together 3."),
+        (2, "the optimal CVaR"),
+    ):
+        page.locator("input").fill(str(place))
+        assert text in page.inner_text("[aria-live]")
+    page.close()

@@ -119,7 +119,7 @@ class Server:
                 "alpha_min": ALPHA_MIN,
                 "upload": {"most": self.limits.upload, "kinds": UPLOADS},
                 "domains": [
-                    {"name": name, "parameters": _parameters(name), "parts": about.parts}
+                    {"name": name, "title": about.title, "parameters": _parameters(name), "parts": about.parts}
                     for name, about in DOMAINS.items()
                 ],
                 "methods": [

@@ -1,8 +1,9 @@
-"""A plan as a picture of its domain: arrows on a grid, heat maps, roads, or a table for any other model.
+"""A plan as a picture of its domain: arrows on a grid, heat maps, roads; for other models a map of pairs, or a table.
 
 What a plan plays depends on the state and the budget left; a map shows all states at one budget left.
 """
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +25,15 @@ ROWS = 300
 RARE = 0.001
 """Roads that fewer runs take are left out."""
 
+CELLS = 3600
+"""The most cells of a map of pairs."""
+
+HALFWAY = 0.6
+"""The share of the budget left with which a map of pairs opens: at the start, runs can be in few states."""
+
+PAIR = re.compile(r"\(([^(),]+), ([^(),]+)\)")
+"""A state that is a pair, as text: files hold pairs so."""
+
 STOPS = 120
 """About the number of positions of a budget slider."""
 
@@ -34,12 +44,18 @@ def policy_map(session: Session, plan: Plan, left: float | None, layer: str | No
     if about.drawn == "sea":
         return _sea(plan, left)
     policy = plan.policy
-    apart = max(policy.level // STOPS, 1) * policy.prepared.scale.level_size
-    count = int(policy.level * policy.prepared.scale.level_size / apart + 1e-9)
-    slider = _slider(plan, left, about.opens_at * policy.whole, apart, count + 1)
+    size = policy.prepared.scale.level_size
+    levels = max(policy.level, int(policy.whole / size + 1e-9))  # later states may have less left than it takes at best
+    apart = max(levels // STOPS, 1) * size
+    count = int(levels * size / apart + 1e-9)
+    pairs = session.kept.get_or_make("pairs", lambda: _pairs(plan)) if about.drawn == "table" else {}
+    opens_at = HALFWAY if pairs else about.opens_at
+    slider = _slider(plan, left, opens_at * policy.whole, apart, count + 1)
     if about.drawn == "heat":
         return _heat(about, plan, slider, layer)
-    return _network(session, plan, slider) if about.drawn == "network" else _table(plan, slider)
+    if about.drawn == "network":
+        return _network(session, plan, slider)
+    return _map_of_pairs(plan, pairs, slider) if pairs else _table(plan, slider)
 
 
 def _slider(plan: Plan, left: float | None, opens_at: float, apart: float, count: int) -> dict[str, Any]:
@@ -163,3 +179,49 @@ def _table(plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
         if played is not None:
             rows.append({"state": str(model.state(index)), "action": str(played)})
     return {"kind": "table", "rows": rows, "more": more, "budget": slider}
+
+
+def _pairs(plan: Plan) -> dict[int, tuple[Any, Any]]:
+    """Return the two parts of each state that acts; none unless all are pairs, and a map of them is not too large."""
+    model = plan.model
+    acting = np.flatnonzero(~model.is_goal).tolist()
+    found = [PAIR.fullmatch(str(model.state(index))) for index in acting]
+    columns, rows = (_parts([match[i] for match in found if match]) for i in (1, 2))
+    if not all(found) or min(len(set(columns)), len(set(rows))) < 2 or len(set(columns)) * len(set(rows)) > CELLS:
+        return {}
+    return dict(zip(acting, zip(columns, rows, strict=True), strict=True))
+
+
+def _parts(texts: list[str]) -> list[Any]:
+    """Return parts of states as numbers if all of them are."""
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        return [text.strip("'\"") for text in texts]
+    return [int(value) if value.is_integer() else value for value in numbers]
+
+
+def _map_of_pairs(plan: Plan, pairs: dict[int, tuple[Any, Any]], slider: dict[str, Any]) -> dict[str, Any]:
+    """Map states by their two parts: by number where all choices are among numbers, else by the number of the action.
+
+    Actions are numbered in the order of the model.
+    """
+    model = plan.model
+    actions = list(dict.fromkeys(str(model.action(action)) for action in range(model.n_actions)))
+    choices = [range(*model.action_start[index : index + 2].tolist()) for index in pairs]
+    offered = dict.fromkeys(str(model.action(action)) for each in choices if len(each) > 1 for action in each)
+    worth = _parts(list(offered))
+    numbers = bool(worth) and not any(isinstance(each, str) for each in worth)
+    columns, rows = (sorted({pair[i] for pair in pairs.values()}) for i in (0, 1))
+    played = {pair: played_at(plan, index, slider["left"]) for index, pair in pairs.items()}
+    shown = dict(zip(offered, worth, strict=True)) if numbers else {name: i for i, name in enumerate(actions)}
+    return {
+        "kind": "heat" if numbers else "pairs",
+        "cells": [[shown.get(str(played.get((x, y)))) for x in columns] for y in rows],
+        "columns": columns,
+        "rows": rows,
+        "x": "first part of the state",
+        "y": "second part of the state",
+        "budget": slider,
+        **({"z": "action", "least": min(worth), "most": max(worth)} if numbers else {"actions": actions}),
+    }

@@ -26,7 +26,7 @@ from prudent.runtime.tables import at_least, csv_text, number, plain
 
 __all__ = ["TASKS", "as_alpha", "perform", "so_far"]
 
-BARS, ALL_BARS = 60, 600
+BARS, ALL_BARS = 80, 800
 """About the most bars of a distribution between its rare ends, and with them."""
 
 RARE = 1e-3
@@ -107,18 +107,22 @@ def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
 
 
 def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
-    """Return a distribution as bars of equal width, none of which lies across VaR."""
+    """Return a distribution as bars of equal width, none of which lies across VaR.
+
+    A width is a unit times a power of two, so that bars of several plans can be joined to bars of the same width.
+    """
     values, step = result.values, 0.0 if result.grouped else plan.step
     most, low, high = float(values[-1] - values[0]), result.quantile(RARE), result.quantile(1 - RARE)
     span = max(min(high, float(values[-1])) - low, most * BARS / ALL_BARS)
-    width = span / BARS or 1.0
-    if step:
-        width = step * max(math.ceil(span / step / BARS), 1)
+    unit = step if step and not plan.policy.prepared.scale.rounded else 1.0
+    width = unit * 2.0 ** math.ceil(math.log2(span / unit / BARS) - 1e-9) if span else unit
+    width = max(width, step)
     end = plan.own.var if math.isfinite(plan.own.var) else float(values[-1])
     place = np.ceil((values - end) / width - 1e-9).astype(np.int64)  # bar i ends at VaR plus i widths
     bar, which = np.unique(place, return_inverse=True)
     heights = np.bincount(which, weights=result.probabilities)
-    return {"x": end + bar * width - (width - step) / 2, "p": heights, "width": width, "missing": result.missing}
+    x = end + bar * width - (width - step) / 2
+    return {"x": x, "p": heights, "bar": bar, "width": width, "step": step, "end": end, "missing": result.missing}
 
 
 def _curve(session: Session, values: dict[str, str]) -> bytes:

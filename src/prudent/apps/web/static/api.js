@@ -15,13 +15,17 @@ export function giveUp(channel) {
   channels.delete(channel);
 }
 
+const TRIES = 60; // of a question that finds all workers busy, about one a second
+
 // Resolves to the answer, or to null when the question was given up; throws an Error with the server's message.
-export async function ask(channel, task, values) {
+export function ask(channel, task, values) { return send(channel, address(task, values)); }
+
+export async function send(channel, where, options = {}) {
   giveUp(channel);
   const control = new AbortController();
   channels.set(channel, control);
   try {
-    return await patiently(address(task, values), { signal: control.signal });
+    return await patiently(where, { ...options, signal: control.signal });
   } catch (error) {
     if (control.signal.aborted) return null;
     throw error;
@@ -31,7 +35,7 @@ export async function ask(channel, task, values) {
 }
 
 export async function patiently(where, options) {
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     let answer;
     try {
       answer = await fetch(where, options);
@@ -39,7 +43,7 @@ export async function patiently(where, options) {
       if (options?.signal?.aborted) throw error;
       throw new Error("The server does not answer: is `prudent serve` still running?");
     }
-    if (answer.status === 503) {
+    if (answer.status === 503 && tries < TRIES) {
       await later(1000 * Number(answer.headers.get("Retry-After") ?? 1), options?.signal);
       continue;
     }

@@ -36,7 +36,10 @@ export function card({ name, title: called, what: looksFor }) {
   chart.setAttribute("role", "img");
   const saving = document.createElement("span");
   saving.className = "tools";
-  made.append(head, what, list, against, wait, chart, saving);
+  const numbers = document.createElement("div");
+  numbers.className = "numbers";
+  numbers.append(list, against, wait, saving);
+  made.append(head, what, numbers, chart);
   return made;
 }
 
@@ -77,8 +80,7 @@ export function showNumbers(method, answers) {
   badge.className = `badge ${answer.refining ? "refining" : plan.status}`;
   badge.title = answer.refining ? "the best plan so far; finer steps are on their way" : answer.message;
   const wait = place.querySelector(".wait");
-  wait.className = "wait note";
-  wait.textContent = wait.title = plan.notes.join("; ");
+  wait.textContent = plan.notes.join("; ");
   const exact = answers[known.yardstick]?.plan;
   for (const each of method === known.yardstick ? Object.keys(answers) : [method]) {
     const other = answers[each]?.plan;

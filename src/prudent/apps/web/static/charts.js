@@ -21,7 +21,7 @@ export function layout(more = {}) {
 
 // Below the picture where it is narrow, above it where there is room.
 export function legend(place) {
-  const narrow = place.clientWidth < 460, below = -56 / Math.max(place.clientHeight - 130, 60);
+  const narrow = place.clientWidth < 460, below = -66 / Math.max(place.clientHeight - 130, 60);
   return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: below, yanchor: "top" } : { y: 1.02, yanchor: "bottom" }) } };
 }
 
@@ -35,54 +35,72 @@ export function draw(place, traces, shape) {
 
 export function waiting(place, text) {
   if (place.classList.contains("js-plotly-plot")) window.Plotly.purge(place);
+  delete place.dataset.heard; // its listeners are gone
   place.classList.remove("js-plotly-plot"); // which not every version of Plotly takes away
   place.classList.add("waiting");
   place.textContent = text;
 }
 
-// What to show of several distributions: from where less than a thousandth lies below to where as little lies beyond.
-export function range(answers) {
-  let low = Infinity, high = -Infinity;
-  for (const { bars } of answers) {
-    let below = 0, j = 0;
-    while (j < bars.x.length - 1 && below + bars.p[j] < 1e-3) below += bars.p[j++];
-    low = Math.min(low, bars.x[j] - bars.width / 2);
-    let beyond = bars.missing, i = bars.x.length - 1;
-    while (i > 0 && beyond + bars.p[i] < 1e-3) beyond += bars.p[i--];
-    high = Math.max(high, bars.x[i] + bars.width / 2);
-  }
-  for (const { own } of answers) if (own.cvar !== null) high = Math.max(high, own.cvar);
-  const room = (high - low || 1) * 0.04;
-  return [low - room, high + room];
+// Bars joined to bars of a larger width, if it is a multiple of theirs.
+export function joined(bars, width) {
+  const times = Math.round(width / bars.width);
+  if (times < 2 || Math.abs(times * bars.width - width) > 1e-9 * width) return bars;
+  const heights = new Map();
+  bars.bar.forEach((place, i) => {
+    const wide = Math.ceil(place / times);
+    heights.set(wide, (heights.get(wide) ?? 0) + bars.p[i]);
+  });
+  return { ...bars, width, x: [...heights.keys()].map((place) => bars.end + place * width - (width - bars.step) / 2), p: [...heights.values()] };
 }
 
-export function distribution(place, answer, xrange) {
-  const { plan, bars, own } = answer; // the picture is of the model itself, also where the plan is for a set of models
+// The axes that several distributions share: bars of one width, heights from 0 to the highest of all, costs from where
+// less than a thousandth lies below to where as little lies beyond.
+export function axesOf(answers) {
+  const width = Math.max(...answers.map(({ bars }) => bars.width));
+  let low = Infinity, high = -Infinity, top = 0;
+  for (const { bars, own } of answers) {
+    const { x, p, width: wide } = joined(bars, width);
+    let below = 0, j = 0;
+    while (j < x.length - 1 && below + p[j] < 1e-3) below += p[j++];
+    low = Math.min(low, x[j] - wide / 2);
+    let beyond = bars.missing, i = x.length - 1;
+    while (i > 0 && beyond + p[i] < 1e-3) beyond += p[i--];
+    high = Math.max(high, x[i] + wide / 2);
+    top = Math.max(top, ...p);
+    if (own.cvar !== null) high = Math.max(high, own.cvar);
+  }
+  const room = (high - low || 1) * 0.04;
+  return { x: [low - room, high + room], y: [0, 1.22 * top], width };
+}
+
+export function distribution(place, answer, axes) {
+  const { plan, own } = answer, [low, high] = axes.x; // of the model itself, also where the plan is for a set of models
+  const bars = joined(answer.bars, axes.width);
   const tail = bars.x.map((x) => own.var !== null && x > own.var + 1e-9 * Math.abs(own.var));
   const shapes = [], annotations = [];
   const marks = [["mean", own.expected, "solid"], ["VaR", own.var, "dot"], ["CVaR", own.cvar, "dash"]].filter(([, x]) => x !== null);
   marks.sort((a, b) => a[1] - b[1]);
   marks.forEach(([name, x, dash], i) => {
-    shapes.push({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1.04 - 0.1 * i, line: { color: colour("ink"), width: 1.6, dash } });
-    const right = x > xrange[0] + 0.72 * (xrange[1] - xrange[0]);
-    annotations.push({ x, yref: "paper", y: 1.09 - 0.1 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 11, color: colour("ink") }, bgcolor: colour("card") });
+    shapes.push({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1 - 0.08 * i, line: { color: colour("ink"), width: 1.6, dash } });
+    const right = x > low + 0.88 * (high - low);
+    annotations.push({ x, yref: "paper", y: 1.01 - 0.08 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 12, color: colour("ink") }, bgcolor: colour("card"), borderpad: 0 });
   });
-  const wide = Math.max(bars.width, (xrange[1] - xrange[0]) / 100);
+  const wide = Math.max(bars.width, (high - low) / 150);
   const trace = {
     type: "bar", x: bars.x, y: bars.p, width: bars.x.map(() => wide * 0.94),
-    marker: { color: tail.map((t) => colour(t ? "tail" : plan.method)), pattern: { shape: tail.map((t) => (t ? "/" : "")), size: 5, solidity: 0.5 }, line: { width: 0 } },
+    marker: { color: tail.map((t) => colour(t ? "tail" : plan.method)), line: { width: 0 } },
     hovertemplate: "cost %{x:.6g}<br>%{y:.3%}<extra></extra>",
   };
   place.setAttribute("aria-label", `Distribution of the total cost, method ${plan.method}: mean ${answer.shown.expected}, VaR ${answer.shown.var}, CVaR ${answer.shown.cvar}`);
   return draw(place, [trace], layout({
-    shapes, annotations, bargap: 0, margin: { l: 40, r: 8, t: 16, b: 34 },
-    xaxis: { range: xrange, title: { text: bars.simulated ? "total cost of simulated runs" : "total cost", standoff: 4 }, nticks: 6 }, yaxis: { tickformat: ".0%", rangemode: "tozero", nticks: 5 },
+    shapes, annotations, bargap: 0, margin: { l: 44, r: 12, t: 8, b: 36 },
+    xaxis: { range: axes.x, title: { text: bars.simulated ? "total cost of simulated runs" : "total cost", standoff: 4 }, nticks: 8 }, yaxis: { range: axes.y, tickformat: axes.y[1] < 0.05 ? ".1%" : ".0%", nticks: 6 },
   }));
 }
 
 export function curve(place, content, point) {
   const points = content.points, x = points.map((p) => p.alpha);
-  const steps = content.sampled ? "linear" : "hv";
+  const steps = content.sampled ? "linear" : "hv", marks = place.clientWidth < 460 ? [0.005, 0.02, 0.1, 0.3, 1] : [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
   const line = (name, key, shape, dash, tint) => ({
     type: "scatter", mode: "lines", name, x, y: points.map((p) => p[key]), line: { color: tint, dash, width: 2.4, shape }, hovertemplate: `alpha %{x:.3g}<br>${name} %{y:.6g}<extra></extra>`,
   });
@@ -97,8 +115,8 @@ export function curve(place, content, point) {
   }
   const shapes = point ? [{ type: "line", x0: point.alpha, x1: point.alpha, yref: "paper", y0: 0, y1: 1, line: { color: colour("quiet"), width: 1, dash: "dot" } }] : [];
   return draw(place, traces, layout({
-    shapes, ...legend(place), margin: { l: 48, r: 14, t: 26, b: 42 },
-    xaxis: { type: "log", title: { text: "alpha: the fraction of worst runs" }, tickvals: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], ticktext: ["0.5 %", "1 %", "2 %", "5 %", "10 %", "20 %", "50 %", "100 %"] },
+    shapes, ...legend(place), margin: { l: 48, r: 22, t: 26, b: 42 },
+    xaxis: { type: "log", range: [Math.log10(Math.min(...x) / 1.06), Math.log10(1.06)], title: { text: "alpha: the fraction of worst runs" }, tickangle: 0, tickvals: marks, ticktext: marks.map((alpha) => `${100 * alpha} %`) },
     yaxis: { title: { text: "total cost" } },
   }));
 }

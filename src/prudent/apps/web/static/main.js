@@ -1,17 +1,17 @@
 // The page: what is chosen is asked for, what is answered is drawn.
 
-import { address, ask, giveUp, later, patiently } from "./api.js";
+import { address, ask, giveUp, later, patiently, send } from "./api.js";
 import { card, emptyCard, failedCard, showNumbers } from "./cards.js";
 import * as charts from "./charts.js";
 import * as maps from "./maps.js";
 import * as play from "./play.js";
-import { alphaAt, domainChosen, known, learn, methodNamed, positionOf, readAddress, setNamed, setsOf, state, writeAddress } from "./state.js";
+import { alphaAt, domainChosen, known, learn, methodNamed, modelName, positionOf, readAddress, setNamed, setsOf, state, uploads, writeAddress } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 const SETTLE = 200; // milliseconds without a move before what takes long is asked for
 const LOOK = 600; // milliseconds between two looks at what a solve has so far
 const answers = {};
-let points = null, trade = null, map = null, turn = 0, sets = [];
+let points = null, trade = null, map = null, turn = 0, sets = [], due = true; // due: the curve, with the next plan
 const stage = { story: $("story"), now: $("now"), log: $("log"), step: $("step"), all: $("all"), again: $("again") };
 
 // ---- choosing a model
@@ -21,7 +21,7 @@ async function start() {
   const about = await patiently("api/domains");
   learn(about);
   $("file").accept = about.upload.kinds.join(",");
-  $("model").append(...known.domains.map(({ name }) => new Option(name, name)));
+  $("model").append(...known.domains.map(({ name, title }) => new Option(title, name)));
   $("footer").textContent = `Prudent ${about.version}. Costs are minimised; alpha is the fraction of worst runs that CVaR averages over. Everything on this page was computed on the machine that serves it.`;
   for (const method of known.methods) {
     const made = card(method);
@@ -35,20 +35,26 @@ async function start() {
 }
 
 function showControls() {
-  const select = $("model");
-  for (const option of [...select.options]) if (option.dataset.upload) option.remove();
-  if (!domainChosen()) {
-    const option = new Option(state.name ?? state.model, state.model);
-    option.dataset.upload = "yes";
-    select.append(option);
-  }
-  select.value = state.model;
+  if (!domainChosen()) uploads.set(state.model, modelName());
+  showName();
   const chosen = new Map(state.set.map((item) => [item.split("=", 1)[0], item.slice(item.indexOf("=") + 1)]));
   const parameters = domainChosen()?.parameters ?? [];
   $("parameters").replaceChildren(...parameters.map((parameter) => control(parameter, chosen.get(parameter.name))));
   $("run").value = state.run;
   showGap();
   showAlpha();
+}
+
+// Uploads stay in the list, to come back to.
+function showName() {
+  const select = $("model"), name = modelName();
+  for (const [number, called] of uploads) {
+    const option = [...select.options].find(({ value }) => value === number) ?? select.appendChild(new Option(called, number));
+    option.text = called;
+  }
+  select.value = state.model;
+  $("name").textContent = name;
+  document.title = `${name}: Prudent`;
 }
 
 function showGap() {
@@ -86,7 +92,7 @@ function newModel() {
   points = trade = map = null;
   for (const method of Object.keys(answers)) delete answers[method];
   for (const { name } of known.methods) { emptyCard(name); giveUp(name); }
-  for (const channel of ["curve", "frontier", "map", "play", "about"]) giveUp(channel);
+  for (const channel of ["curve", "frontier", "map", "play", "about", "upload"]) giveUp(channel);
   charts.waiting($("curve"), "one sweep over every alpha…");
   charts.waiting($("frontier"), "weighing the mean against the tail…");
   charts.waiting($("map"), "…");
@@ -95,21 +101,29 @@ function newModel() {
   play.clear(stage, "…");
   $("headline").textContent = "Solving…";
   $("about").textContent = "";
+  delete $("about").dataset.model;
   $("precision").hidden = true;
   showSets([]);
   problem(null);
-  turn += 1;
-  newAlpha(true).then(() => { if (answers[known.yardstick]) { askCurve(); askAbout(); } });
+  due = true;
+  newAlpha(true);
 }
 
+let sent = 0;
 async function upload(file) {
+  const mine = ++sent;
   problem(null);
+  $("upload").textContent = "Uploading…";
   try {
-    const found = await patiently(`api/models?${new URLSearchParams({ name: file.name })}`, { method: "POST", body: file });
+    const found = await send("upload", `api/models?${new URLSearchParams({ name: file.name })}`, { method: "POST", body: file });
+    if (!found) return;
+    uploads.set(found.model, found.check.model);
     Object.assign(state, { model: found.model, name: found.check.model, set: [], gap: null, uncertainty: null, left: null, layer: null });
     showControls();
     newModel();
-  } catch (error) { problem(error); }
+  } catch (error) {
+    problem(error);
+  } finally { if (mine === sent) $("upload").textContent = "Upload a model…"; }
 }
 
 // ---- alpha
@@ -136,8 +150,9 @@ function showSets(found) {
 function chooseSet(uncertainty) {
   Object.assign(state, { uncertainty, left: null });
   showSets(sets);
-  const mine = turn + 1; // that of the question that follows
-  newAlpha().then(() => { if (turn === mine && answers[known.yardstick]) askCurve(); });
+  due = true;
+  $("curve").classList.add("stale");
+  newAlpha();
 }
 
 async function newAlpha(fresh = false) {
@@ -146,7 +161,7 @@ async function newAlpha(fresh = false) {
   showDownloads();
   for (const { name } of known.methods) { giveUp(name); $(`plan-${name}`).classList.add("stale"); }
   for (const channel of ["frontier", "map", "play"]) giveUp(channel);
-  for (const name of ["frontier", "have"]) $(name).classList.add("stale"); // until it is that of the new alpha
+  for (const name of ["frontier", "have", "map"]) $(name).classList.add("stale"); // until it is that of the new alpha
   for (const button of ["step", "all"]) $(button).disabled = true; // until there is a run of the new plan
   const asked = { alpha: state.alpha, method: known.yardstick, relative_gap: state.gap, uncertainty: state.uncertainty }, solving = new AbortController();
   look(asked, mine, solving.signal);
@@ -157,19 +172,38 @@ async function newAlpha(fresh = false) {
     took(known.yardstick, exact);
   } catch (error) {
     if (mine !== turn) return;
-    problem(error);
-    const best = answers[known.yardstick]; // what it had by then stays
-    if (best?.refining) took(known.yardstick, { ...best, refining: false });
-    return;
+    noPlan(error);
+    if (!answers[known.yardstick]) return;
   } finally { solving.abort(); }
-  askMap();
+  if (due) { due = false; askCurve(); askAbout(); }
+  const whole = answers[known.yardstick].whole !== false; // else it was stopped: there is nothing to follow
+  if (whole) askMap();
   for (const { name, slow } of others) if (!slow) askMethod(name, mine);
   if (!fresh) await later(SETTLE);
   if (mine !== turn) return;
-  if (!answers[known.yardstick].sure) askMethod(known.yardstick, mine, { sure: 1 });
-  askRun();
+  if (whole) {
+    if (!answers[known.yardstick].sure) askMethod(known.yardstick, mine, { sure: 1 });
+    askRun();
+  }
   askFrontier(mine);
   for (const { name, slow } of others) if (slow) askMethod(name, mine);
+}
+
+// Nothing waits any more for a plan that did not come; the best one by then stays, in numbers.
+function noPlan(error) {
+  const best = answers[known.yardstick], message = error.message;
+  if (best?.refining) {
+    took(known.yardstick, { ...best, refining: false, whole: false });
+  } else {
+    trade = null;
+    for (const { name } of known.methods) { delete answers[name]; failedCard(name, message); }
+    for (const name of ["curve", "frontier", "have"]) $(name).classList.remove("stale");
+    charts.waiting($("frontier"), message);
+    if (!points) charts.waiting($("curve"), message);
+  }
+  noMap(message);
+  play.clear(stage, message);
+  problem(error);
 }
 
 // While a solve refines its plan, the best one so far is shown.
@@ -196,7 +230,10 @@ async function askMethod(method, mine, more = {}) {
     if (answer && mine === turn) took(method, answer);
   } catch (error) {
     if (mine !== turn) return;
-    if (answers[method]?.plan.alpha === Number(state.alpha)) return; // numbers from the sweep are there already
+    if (answers[method]?.plan.alpha === Number(state.alpha)) { // its numbers are there already
+      $(`plan-${method}`).classList.remove("stale");
+      return;
+    }
     delete answers[method];
     failedCard(method, error.message);
   }
@@ -207,22 +244,22 @@ function took(method, answer) {
   showNumbers(method, answers);
   requestAnimationFrame(() => setTimeout(() => { // the numbers are painted before the pictures are drawn
     if (answers[method] !== answer) return;
-    const shown = Object.values(answers), xrange = charts.range(shown);
-    if (method === known.yardstick || changed(xrange)) for (const each of shown) drawPlan(each, xrange);
-    else drawPlan(answer, xrange);
+    const shown = Object.values(answers), axes = charts.axesOf(shown);
+    if (method === known.yardstick || changed(axes)) for (const each of shown) drawPlan(each, axes);
+    else drawPlan(answer, axes);
     if (method === known.yardstick && points) charts.curve($("curve"), points, answer.plan);
     if (trade && trade.alpha === Number(state.alpha)) charts.frontier($("frontier"), trade, answers);
   }));
 }
 
-let before = [0, 0];
-function changed(xrange) {
-  const other = xrange[0] !== before[0] || xrange[1] !== before[1];
-  before = xrange;
-  return other;
+let before = "";
+function changed(axes) {
+  const last = before;
+  before = JSON.stringify(axes);
+  return before !== last;
 }
 
-function drawPlan(answer, xrange) { charts.distribution($(`plan-${answer.plan.method}`).querySelector(".chart"), answer, xrange); }
+function drawPlan(answer, axes) { charts.distribution($(`plan-${answer.plan.method}`).querySelector(".chart"), answer, axes); }
 
 // ---- everything else about the model
 
@@ -231,13 +268,18 @@ async function askCurve() {
     const found = await ask("curve", "curve", { uncertainty: state.uncertainty });
     if (!found) return;
     points = found;
+    $("curve").classList.remove("stale");
     $("curve-what").textContent = found.points[0].nominal ? "Least CVaR at worst, its budget and the mean at worst" : "Optimal CVaR, its VaR and the least mean";
     await charts.curve($("curve"), points, answers[known.yardstick]?.plan);
     if (!$("curve").dataset.heard) {
       $("curve").dataset.heard = "yes";
       $("curve").on("plotly_click", ({ points: [point] }) => chooseAlpha(Number(point.x.toPrecision(3))));
     }
-  } catch (error) { charts.waiting($("curve"), error.message); }
+  } catch (error) {
+    points = null;
+    $("curve").classList.remove("stale");
+    charts.waiting($("curve"), error.message);
+  }
 }
 
 async function askFrontier(mine) {
@@ -264,7 +306,12 @@ async function askAbout() {
   if (!found) return;
   const count = (n, word) => `${n.toLocaleString("en")} ${word}`;
   const parts = [count(found.states, "states"), count(found.actions, "actions"), count(found.outcomes, "outcomes"), found.acyclic ? "no cycles" : "with cycles", found.step === null ? "costs without a common step: rounded, with bounds" : `costs in steps of ${found.step}${$("precision").hidden ? ": exact" : ""}`];
-  $("about").textContent = `${state.name ?? state.model}: ${parts.join(", ")}.`;
+  if (!domainChosen()) {
+    uploads.set(state.model, found.model);
+    showName();
+  }
+  $("about").textContent = `${parts.join(", ")}.`;
+  $("about").dataset.model = state.model;
   showSets(setsOf(found));
 }
 
@@ -273,6 +320,7 @@ async function askMap() {
     const found = await ask("map", "policy", { alpha: state.alpha, relative_gap: state.gap, uncertainty: state.uncertainty, left: state.left, layer: state.layer });
     if (!found) return;
     map = found;
+    $("map").classList.remove("stale");
     const { positions, left, start } = map.budget;
     slide($("left"), $("left-value"), positions, left, (value) => (start === null ? "any: this plan looks at the mean alone" : `${Number(value.toPrecision(6)).toLocaleString("en")} of ${Number(start.toPrecision(6)).toLocaleString("en")}`));
     $("layer-box").hidden = !map.layer;
@@ -281,7 +329,16 @@ async function askMap() {
       slide($("layer"), $("layer-value"), map.layer.positions, map.layer.value, String);
     }
     maps.show(map, { map: $("map"), table: $("table"), note: $("map-note") });
-  } catch (error) { charts.waiting($("map"), error.message); }
+  } catch (error) { noMap(error.message); }
+}
+
+function noMap(message) {
+  map = null;
+  $("table").hidden = true;
+  $("map").hidden = false;
+  $("map").classList.remove("stale");
+  $("map-note").textContent = "";
+  charts.waiting($("map"), message);
 }
 
 function slide(input, output, positions, value, text) {
@@ -354,7 +411,7 @@ $("relative-gap").addEventListener("change", () => {
 $("alpha-number").addEventListener("change", () => { if ($("alpha-number").value !== "") chooseAlpha($("alpha-number").value); });
 $("model").addEventListener("change", () => {
   Object.assign(state, { model: $("model").value, set: [], gap: null, uncertainty: null, left: null, layer: null });
-  if (!state.model.startsWith("upload-")) state.name = null;
+  state.name = uploads.get(state.model) ?? null;
   showControls();
   newModel();
 });

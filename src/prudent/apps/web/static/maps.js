@@ -1,15 +1,15 @@
 // The plan as a picture of its domain.
 
-import { colour, draw, layout } from "./charts.js";
+import { colour, draw, layout, legend } from "./charts.js";
 
-const ARROWS = { N: "↑", NE: "↗", E: "→", SE: "↘", S: "↓", SW: "↙", W: "←", NW: "↖", stop: "■" };
+const ARROWS = { up: "↑", right: "→", down: "↓", left: "←", N: "↑", NE: "↗", E: "→", SE: "↘", S: "↓", SW: "↙", W: "←", NW: "↖", stop: "■" };
 
 export function show(content, places) {
   const { map, table, note } = places;
   const asTable = content.kind === "table";
   map.hidden = asTable;
   table.hidden = !asTable;
-  note.textContent = { heat: heat, grid: grid, network: network, table: rows }[content.kind](content, asTable ? table : map);
+  note.textContent = { heat, pairs, grid, network, table: rows }[content.kind](content, asTable ? table : map);
 }
 
 function heat(content, place) {
@@ -20,7 +20,39 @@ function heat(content, place) {
     colorbar: { title: { text: content.z, side: "right" }, thickness: 12, outlinewidth: 0 },
     hovertemplate: `${content.x} %{x}, ${content.y} %{y}: ${content.z} %{z}<extra></extra>`,
   }], layout({ xaxis: { title: { text: content.x }, dtick: content.columns ? undefined : 1, showgrid: false }, yaxis: { title: { text: content.y }, showgrid: false }, margin: { l: 48, r: 8, t: 10, b: 42 } }));
-  return "Empty: no run can be there with so much left of the budget.";
+  return EMPTY;
+}
+
+const EMPTY = "Empty: no run can be there with so much left of the budget.";
+const TINTS = 8; // colours for actions
+
+// One colour for each action, whatever the budget and alpha.
+function pairs(content, place) {
+  const { cells, columns, rows: lines, actions } = content;
+  const tints = actions.map((_, i) => colour(`act-${i % TINTS}`)), steps = actions.length;
+  const label = (i) => (i === null ? "" : ARROWS[actions[i]] ?? actions[i]);
+  const longest = Math.max(...actions.map((_, i) => label(i).length)), room = (place.clientWidth - 90) / columns.length;
+  const written = room > 7 * longest + 4 && lines.length <= 24;
+  const narrow = place.clientWidth < 460;
+  draw(place, [
+    {
+      type: "heatmap", z: cells, x: columns.map((_, i) => i), y: lines.map((_, i) => i), zmin: -0.5, zmax: steps - 0.5, showscale: false, xgap: 2, ygap: 2, hoverongaps: false,
+      colorscale: tints.flatMap((tint, i) => [[i / steps, tint], [(i + 1) / steps, tint]]),
+      text: cells.map((row) => row.map(label)), texttemplate: written ? "%{text}" : "", textfont: { size: 12, color: colour("ink") },
+      customdata: cells.map((row, j) => row.map((i, k) => [columns[k], lines[j], i === null ? "" : actions[i]])), hovertemplate: "(%{customdata[0]}, %{customdata[1]}): %{customdata[2]}<extra></extra>",
+    },
+    ...actions.map((name, i) => ({ type: "scatter", mode: "markers", x: [null], y: [null], name, marker: { symbol: "square", size: 13, color: tints[i] }, hoverinfo: "skip" })),
+  ], layout({
+    ...legend(place), margin: { l: 48, r: 8, t: 30, b: narrow ? 80 : 42 },
+    xaxis: ticks(content.x, columns), yaxis: ticks(content.y, lines),
+  }));
+  return EMPTY;
+}
+
+// Places along an axis, named by the part of the state they stand for; not so many that names overlap.
+function ticks(text, parts) {
+  const apart = Math.ceil(parts.length / 16), shown = parts.map((_, i) => i).filter((i) => i % apart === 0);
+  return { title: { text }, range: [-0.5, parts.length - 0.5], showgrid: false, zeroline: false, tickvals: shown, ticktext: shown.map((i) => String(parts[i])) };
 }
 
 function grid(content, place) {

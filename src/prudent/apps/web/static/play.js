@@ -14,6 +14,7 @@ export function begin(content, where) {
 export function clear(where, text) {
   run = null;
   waiting(where.story, text);
+  for (const button of ["step", "all", "again"]) where[button].disabled = true;
   where.now.replaceChildren();
   where.log.replaceChildren();
 }
@@ -58,7 +59,10 @@ function show() {
   const parts = over ? ending() : present(steps[at]);
   places.now.replaceChildren(...parts);
   const row = places.now.querySelector(".played"), box = row?.closest(".scroll");
-  if (box) box.scrollTop = Math.max(0, row.offsetTop - box.clientHeight / 2);
+  if (box) { // what is played is in sight, and no row is cut at the top
+    const first = [...row.parentElement.rows].find((each) => each.offsetTop >= row.offsetTop - box.clientHeight / 2);
+    box.scrollTop = first.offsetTop - row.closest("table").tHead.offsetHeight;
+  }
   drawStory();
 }
 

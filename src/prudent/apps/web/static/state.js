@@ -8,6 +8,12 @@ export const known = { domains: [], methods: [], yardstick: null, mean: null };
 
 export function methodNamed(name) { return known.methods.find((method) => method.name === name); }
 
+// Models uploaded on this page, by their numbers: what they are called.
+export const uploads = new Map();
+
+// What the chosen model is called: a domain by its title, an upload by the name that the file's model has.
+export function modelName() { return domainChosen()?.title ?? uploads.get(state.model) ?? state.name ?? state.model; }
+
 export function domainChosen() { return known.domains.find(({ name }) => name === state.model); }
 
 export const state = { model: null, set: [], alpha: 0.2, gap: null, uncertainty: null, left: null, layer: null, run: 1, name: null };
