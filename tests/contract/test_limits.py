@@ -132,7 +132,7 @@ def test_time_that_runs_out_stops_with_bounds(game, roads):
     truth = prudent.solve(game, 0.2)
     plan = prudent.solve(game, 0.2, time_limit=1e-9)
     assert plan.status == "gap_not_reached"
-    assert plan.notes == ("stopped for the time limit of 1e-09 seconds: allow more (time_limit=, --time-limit)",)
+    assert plan.notes == ("stopped at the time limit of 1e-09 seconds; raise time_limit= (--time-limit)",)
     assert plan.lower <= truth.cvar <= plan.upper
     assert plan.expected_lower <= truth.expected
     plan = prudent.solve(roads, 0.2, gap=1e-9, time_limit=3)  # refines as far as the time allows
@@ -361,4 +361,4 @@ def test_a_frontier_that_runs_out_of_time_keeps_its_points(game, monkeypatch):
     found = prudent.frontier(game, 0.2, time_limit=60)
     assert found.status == "gap_not_reached"
     assert 2 <= len(found.points) < len(whole.points)
-    assert found.notes == ("stopped for the time limit of 60 seconds: allow more (time_limit=, --time-limit)",)
+    assert found.notes == ("stopped at the time limit of 60 seconds; raise time_limit= (--time-limit)",)

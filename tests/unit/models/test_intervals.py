@@ -85,8 +85,8 @@ def test_ragged_intervals_are_refused():
     ("options", "message"),
     [
         ({"device": "gpu"}, "sets of models .* are for the CPU alone"),
-        ({"method": "expected"}, "uncertainty goes with the least CVaR under method exact"),
-        ({"slack": 0.1}, "leave out other methods, limits on CVaR"),
+        ({"method": "expected"}, "uncertainty needs method 'exact' and CVaR as the objective"),
+        ({"slack": 0.1}, "remove other methods, limits on CVaR"),
         ({"objective": prudent.ValueAtRisk()}, "objectives, checkpoints"),
         ({"goal": "likeliest"}, "goal='likeliest'"),
     ],

@@ -55,13 +55,13 @@ def test_what_cannot_be_replanned_says_why():
     plan = prudent.solve(trip(), 0.3)
     for arguments, message in (
         ((plan.policy, "work"), "plan is a BudgetPolicy; pass what prudent.solve returned"),
-        ((plan, "back"), "state 'back' is a goal: the run is over"),
+        ((plan, "back"), "state 'back' is a goal; the run is over"),
         ((plan, "moon"), "state 'moon' is not a state of model"),
         ((plan, "work", "much"), "spent is 'much'; it must be a finite number"),
-        ((prudent.solve(trip(), 0.3, method="cvar-wc"), "work"), "solve the model from there"),
+        ((prudent.solve(trip(), 0.3, method="cvar-wc"), "work"), "solve the model from the current state instead"),
         ((prudent.solve(trip(), 0.3, slack=0.1), "work"), "not those of the paper's methods, with a limit on CVaR"),
-        ((prudent.solve(trip(), 0.3, objective=prudent.MeanPlusCVaR(1)), "work"), "or for mean plus CVaR"),
-        ((prudent.solve(trip(), 0.3, uncertainty=exactly(trip())), "work"), "from there with uncertainty="),
+        ((prudent.solve(trip(), 0.3, objective=prudent.MeanPlusCVaR(1)), "work"), "or for MeanPlusCVaR"),
+        ((prudent.solve(trip(), 0.3, uncertainty=exactly(trip())), "work"), "from the current state with uncertainty="),
     ):
         with pytest.raises(prudent.PrudentError, match=message):
             prudent.replan(*arguments)
