@@ -9,7 +9,7 @@ MODEL = prudent.build("s", {"s": {"a": [(1, "g", 1)]}})
 ARRAYS = ([0, 1, 1], [0, 1], [1.0], [1], [1.0])
 
 ODD = {
-    "build with arguments swapped": (lambda: prudent.build(lambda s: {}, 0), "give the initial state, then"),
+    "build with arguments swapped": (lambda: prudent.build(lambda s: {}, 0), "give the initial state first, then"),
     "states that are lists": (lambda: prudent.build(["s"], lambda s: {}), "states must be hashable"),
     "goals that are none": (lambda: prudent.build("s", {}, goals=3), "goals is 3; it must be a collection of states"),
     "goals that are lists": (lambda: prudent.build("s", {}, goals=[[1]]), "it must be a collection of states"),

@@ -67,7 +67,7 @@ class Expansion:
             target, cost = partial.successor[outcome], partial.cost[outcome]
             if cost < 0 and self.heuristic is None:
                 raise PrudentError(
-                    f"{partial.place(outcome)} has an outcome with cost {cost:g}; if costs are negative, set "
+                    f"{partial.place(outcome)} has an outcome of cost {cost:g}; if costs are negative, set "
                     "heuristic= to a lower bound on the lowest expected cost"
                 )
             if target == len(self.bound):

@@ -208,7 +208,7 @@ def _lost(keep: object) -> Iterator[None]:
     try:
         yield
     except BrokenExecutor:
-        way = "repeat the same call" if keep else "repeat the call with keep= a file"
+        way = "repeat the call" if keep else "repeat the call with keep= a file"
         raise PrudentError(
             "a worker died: it was killed, ran out of memory, or its script calls study without "
             f'if __name__ == "__main__"; {way}, which keeps finished rows'

@@ -66,9 +66,9 @@ def test_a_domain_without_parameters_says_so():
 
 
 def test_an_unknown_domain_is_refused_with_the_nearest():
-    with pytest.raises(prudent.PrudentError, match=r"^beting: neither .*; did you mean betting-game\? domains"):
+    with pytest.raises(prudent.PrudentError, match=r"^beting is neither .*; did you mean betting-game\?"):
         make("beting")
-    with pytest.raises(prudent.PrudentError, match=r"^xyz: neither a domain nor a file; domains are "):
+    with pytest.raises(prudent.PrudentError, match=r"^xyz is neither a domain nor a file; the domains are "):
         make("xyz")
 
 

@@ -84,7 +84,7 @@ def test_ragged_intervals_are_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "gpu"}, "sets of models .* are for the CPU alone"),
+        ({"device": "gpu"}, "sets of models .* need the CPU; remove device="),
         ({"method": "expected"}, "uncertainty needs method 'exact' and CVaR as the objective"),
         ({"slack": 0.1}, "remove other methods, limits on CVaR"),
         ({"objective": prudent.ValueAtRisk()}, "objectives, checkpoints"),

@@ -94,7 +94,9 @@ def test_a_common_step_that_takes_too_much_is_rounded(asked, limit, monkeypatch)
 
 def test_who_insists_on_the_optimum_hears_what_it_takes():
     for asked in ({"gap": 0}, {"relative_gap": 0}, {"step": 1e-4}):
-        with pytest.raises(prudent.PrudentError, match=r"the tables would take .*; 1 MB are allowed: round costs to a"):
+        with pytest.raises(
+            prudent.PrudentError, match=r"the tables would take .*; the limit is 1 MB; round costs to a"
+        ):
             prudent.solve(fine_model(), 0.3, memory="1MB", **asked)
 
 

@@ -72,7 +72,7 @@ def test_a_goal_that_has_actions_is_refused_as_in_build(start):
         prudent.build(start, endless, goals=[0])
     with pytest.raises(prudent.ModelError) as searched:
         prudent.search(start, endless, 0.5, goals=[0])
-    assert str(searched.value) == str(built.value) == "goal 0 has actions; a goal absorbs: give it none"
+    assert str(searched.value) == str(built.value) == "goal 0 has actions; a goal must have none"
 
 
 def test_states_that_cannot_reach_a_goal_are_avoided_or_have_a_price():

@@ -71,9 +71,7 @@ def test_what_is_no_executor_is_refused():
             """As Dask's."""
 
     check_executor(None)
-    with pytest.raises(
-        PrudentError, match=r"executor is a Client; it must be an executor, such as that of client.get_"
-    ):
+    with pytest.raises(PrudentError, match=r"executor is a Client; it must be an executor, such as one of client.get_"):
         check_executor(Client())
     with pytest.raises(PrudentError, match="executor is a int; it must be an executor"):
         check_executor(2)
