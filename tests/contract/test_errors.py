@@ -45,7 +45,7 @@ MODELS = {
     "not-a-number probability": ('{"p": NaN}', "NaN is not a number that a model can have"),
     "infinite cost": (
         json.dumps(with_outcomes((1, "g", 7))).replace("7", "1e999"),
-        "has an outcome of cost inf; costs must be fin",
+        "has an outcome of cost inf; costs are fin",
     ),
     "unknown successor": (
         with_outcomes((1, "h", 1)),

@@ -140,7 +140,7 @@ def test_time_that_runs_out_stops_with_bounds(game, roads):
     plan = prudent.solve(roads, 0.2, gap=1e-9, time_limit=3)  # refines as far as the time allows
     assert plan.status == "gap_not_reached"
     assert plan.upper - plan.lower < 0.1 * plan.upper
-    with pytest.raises(prudent.PrudentError, match="seconds, above 0"):
+    with pytest.raises(prudent.PrudentError, match="seconds above 0"):
         prudent.solve(game, 0.2, time_limit=0)
 
 

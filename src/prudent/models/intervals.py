@@ -82,7 +82,12 @@ class Intervals:
                 "give bounds in the order of model.probability"
             )
         p, low, high = model.probability, self.low, self.high
-        _refuse(model, ~((low >= 0) & (low <= high) & (high <= 1 + NEAR)), self, "low <= high must lie within 0 and 1")
+        _refuse(
+            model,
+            ~((low >= 0) & (low <= high) & (high <= 1 + NEAR)),
+            self,
+            "both must lie between 0 and 1, with low <= high",
+        )
         outside = (p < low - NEAR) | (p > high + NEAR)
         _refuse(model, outside, self, "the model's own probability, {p:.12g}, must lie between them")
         _refuse(model, (p == 0) & (high > 0), self, "an outcome with high above 0 needs a probability above 0")

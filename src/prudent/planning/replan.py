@@ -70,7 +70,7 @@ def replan(
     >>> trip["work"]["taxi"] = [(1, "back", 9)]  # the price has gone up
     >>> now = prudent.replan(plan, "work", spent=8, model=prudent.build("home", trip.get, goals=["back"]))
     >>> now.policy("work"), str(now.objective), now.objective.value, now.expected
-    ('bus', 'excess over 6', 1.0, 5.0)
+    ('bus', 'expected excess over 6', 1.0, 5.0)
     """
     if not isinstance(plan, Plan):
         raise PrudentError(f"plan is a {type(plan).__name__}; pass what prudent.solve returned")

@@ -44,7 +44,7 @@ CHUNK = 25
 NOISE = 3
 """The number of standard deviations of noise below which a share does not count."""
 
-STRESSING = "evaluating the plan on models drawn"
+STRESSING = "evaluating the plan on drawn models"
 
 STRUCTURE = ("order", "entering", "distance", "free_blocks", "free_depth", "least_spent")
 """What a prepared model knows that does not depend on its probabilities."""
@@ -103,7 +103,7 @@ def stress(
 
 def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits) -> tuple[FloatArray, FloatArray]:
     """Return the probabilities drawn, and the numbers on each model, by the samples' numbers."""
-    limits.check(16 * n * len(draws.count), "the models drawn", "ask for fewer samples")
+    limits.check(16 * n * len(draws.count), "the drawn models", "reduce samples=")
     calls = [(draws, first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
     each: dict[int, tuple[FloatArray, FloatArray]] = {}
     with limits, Progress(STRESSING, total=n, unit="models") as progress:

@@ -50,9 +50,9 @@ def test_settings_are_read_by_their_types(steps, settings, options):
         (("n",), "--set n: some-steps has no such parameter; write KEY=VALUE with KEY one of: n, price, safe, label"),
         (("m=3",), "--set m=3: some-steps has no such parameter"),
         (("n=3", "n=4"), "--set n=4: n is set twice"),
-        (("n=2.5",), "--set n=2.5: must be a whole number"),
-        (("price=dear",), "--set price=dear: must be a number"),
-        (("safe=1",), "--set safe=1: must be true or false"),
+        (("n=2.5",), "--set n=2.5: the value must be a whole number"),
+        (("price=dear",), "--set price=dear: the value must be a number"),
+        (("safe=1",), "--set safe=1: the value must be true or false"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(steps, settings, message):

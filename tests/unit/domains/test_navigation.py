@@ -64,7 +64,7 @@ BAD = [
     ([",1,2", "1,-,-", "", "2,-,-"], "line 3: the first column must name"),
     ([",1,2", "1,-,-", "2,-,-", "3,-,-"], "line 4: the first column must name"),
     ([",1," + "2" * 200_000], "is not a CSV file: field larger than field limit"),
-    ([",1,\0", "1,-,x", "\0,-,-"], r"line 2, column '\x00': 'x' is neither"),
+    ([",1,\0", "1,-,x", "\0,-,-"], r"line 2, column '\x00': 'x' must be '-' or a list"),
 ]
 
 

@@ -253,7 +253,7 @@ def test_where_the_worst_case_is_infinite_the_mean_is_played():
         assert plan.worst_case == np.inf
         assert plan.expected == pytest.approx(2, rel=1e-6)
         assert any("sweeps of the game" in note for note in plan.notes)
-        assert any("least expected cost is played at y = 0" in note for note in plan.notes)
+        assert any("lowest expected cost is played at y = 0" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.1])

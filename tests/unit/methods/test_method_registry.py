@@ -80,7 +80,7 @@ def test_a_line_makes_a_method_known(monkeypatch, tmp_path):
     ],
 )
 def test_what_is_no_method_is_refused(method, hint):
-    with pytest.raises(prudent.PrudentError, match=f"^unknown method .*{hint}"):
+    with pytest.raises(prudent.PrudentError, match=f"^method is .*{hint}"):
         chosen(method)
 
 

@@ -88,7 +88,7 @@ def test_notes_stay(cliff):
         ({"horizon": 0, "horizon_cost": 1}, "horizon is 0; it must be a whole number of actions, at least 1"),
         ({"horizon": 2.5, "horizon_cost": 1}, "horizon is 2.5"),
         ({"horizon": 2}, "horizon= needs horizon_cost="),
-        ({"horizon_cost": 2}, "give horizon= with it"),
+        ({"horizon_cost": 2}, "give horizon= as well"),
     ],
 )
 def test_what_is_wrong_is_said(cliff, options, message):

@@ -69,7 +69,7 @@ def test_what_cannot_be_replanned_says_why():
 
 def test_numbers_are_counted_from_there(tmp_path):
     plan = prudent.replan(prudent.solve(trip(), 0.3), "work", 8)
-    assert (plan.expected, plan.policy.budget, str(plan.objective)) == (6, 6, "excess over 6")
+    assert (plan.expected, plan.policy.budget, str(plan.objective)) == (6, 6, "expected excess over 6")
     agent = plan.policy.start()
     assert (agent.state, agent.action, agent.spent) == ("work", "taxi", 0)
     prudent.save(plan, tmp_path / "p.safetensors")

@@ -80,7 +80,7 @@ def test_what_is_no_executor_is_refused():
 def test_functions_without_a_name_of_their_own_cannot_be_sent():
     check_sendable("make", divide, "none")
     with pytest.raises(
-        PrudentError, match=r"make cannot be sent to another process \(.*: define it with def in a module"
+        PrudentError, match=r"make cannot be sent to another process \(.*\); define it with def in a module"
     ):
         check_sendable("make", lambda: 1, "none")
 

@@ -81,7 +81,7 @@ class BetweenSweep(Backend):
         return 8 * prepared.n_states * (most + 1 + PAD)
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
         self._reach(last)
         self._settle(self.done, last)

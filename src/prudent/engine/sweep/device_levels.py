@@ -85,7 +85,7 @@ class DeviceLevelSweep(Backend):
         return 0
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         task, rows, first = self.task, self.rows, self.done
         plan, bounded = task.aims.plan, task.aims.bound and not self._close
         self._widen(last)

@@ -94,7 +94,7 @@ class DeviceTileSweep(Backend):
         return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
         while self.done < last:
             self._settle(self.done, min(self.done + self.tile, last))

@@ -35,7 +35,7 @@ from prudent.runtime.progress import Progress
 
 __all__ = ["Focus", "focus_on", "focused_sweep"]
 
-FOCUSING, SWEEPING = "finding what can matter", "the sweep of what can matter"
+FOCUSING, SWEEPING = "finding the budgets that matter", "the sweep of the budgets that matter"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     values = Values(at, excess, mean, -1, *handing, entry, first - focus.low, 1)
     scratch = new_scratch(tiling, STRIP)
     work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
-    with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:
+    with limits, Progress("sweeping the budgets that matter", total=float(entries), unit="pairs") as progress:
         done = 0
         for place, s in enumerate(work.group_node.tolist()):
             if size[s] == 0:

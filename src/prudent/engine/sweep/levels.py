@@ -136,7 +136,7 @@ class LevelSweep(Backend):
         return UNREACHED if self.task.keep else self.task.prepared.cost_range[1]
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         first = self.done
         self._widen(last)
         self._lengthen(last)

@@ -64,7 +64,7 @@ class LaneSweep(RankSweep):
         self._near.meet()
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._advance(last, final)
 
     @together

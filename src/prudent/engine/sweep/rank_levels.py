@@ -49,7 +49,7 @@ class RankLevelSweep(RankSweep, LevelSweep):
         return task.ranks is not None and not task.keep
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._advance(last)
 
     @together

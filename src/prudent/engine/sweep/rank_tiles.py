@@ -101,7 +101,7 @@ class RankTileSweep(RankSweep, TileSweep):
         return Piece(cut, node, back, int(tiling.weight[end] - tiling.weight[begin]))
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._advance(last, final)
 
     @together

@@ -170,7 +170,7 @@ class Backend(ABC):
 
     @abstractmethod
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
 
     @property
     @abstractmethod

@@ -123,7 +123,7 @@ class TileSweep(Backend):
         return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
         self._lengthen(last)
         for first, end in self._window.rounds(self.done, last):
