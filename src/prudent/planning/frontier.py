@@ -33,8 +33,9 @@ from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, num
 __all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
 
 STATUS = {
-    "within_gap": "the points are complete up to the tolerance",
-    "gap_not_reached": "points may be missing beyond the tolerance; raise most or tolerance, or give a finer step",
+    "within_gap": "no policy lies below the points and the lines between them by more than the tolerance",
+    "gap_not_reached": "a policy may lie below the points or the lines between them by more than the tolerance; raise most= or "
+    "tolerance=, or give a finer step=",
     "interrupted": "stopped before the end; the points found so far and the bounds are valid",
 }
 """Each status of a frontier, with its meaning and what to change."""

@@ -73,7 +73,7 @@ def replan(
     ('bus', 'expected excess over 6', 1.0, 5.0)
     """
     if not isinstance(plan, Plan):
-        raise PrudentError(f"plan is a {type(plan).__name__}; pass what prudent.solve returned")
+        raise PrudentError(f"plan is a {type(plan).__name__}; it must be a plan from prudent.solve")
     if plan.intervals is not None:
         raise PrudentError("plan is for a set of models; solve the model from the current state with uncertainty=")
     model = plan.model if model is None else model

@@ -54,7 +54,7 @@ def exactly(model):
 def test_what_cannot_be_replanned_says_why():
     plan = prudent.solve(trip(), 0.3)
     for arguments, message in (
-        ((plan.policy, "work"), "plan is a BudgetPolicy; pass what prudent.solve returned"),
+        ((plan.policy, "work"), "plan is a BudgetPolicy; it must be a plan from prudent.solve"),
         ((plan, "back"), "state 'back' is a goal; the run is over"),
         ((plan, "moon"), "state 'moon' is not a state of model"),
         ((plan, "work", "much"), "spent is 'much'; it must be a finite number"),
