@@ -34,8 +34,8 @@ __all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
 
 STATUS = {
     "within_gap": "no policy lies below the points and the lines between them by more than the tolerance",
-    "gap_not_reached": "a policy may lie below the points or the lines between them by more than the tolerance; raise most= or "
-    "tolerance=, or give a finer step=",
+    "gap_not_reached": "a policy may lie below the points or the lines between them by more than the tolerance; raise "
+    "most= or tolerance=, or give a finer step=",
     "interrupted": "stopped before the end; the points found so far and the bounds are valid",
 }
 """Each status of a frontier, with its meaning and what to change."""
