@@ -90,8 +90,7 @@ class Compiler(Listener):
 
     @contextlib.contextmanager
     def at_work(self, purpose: str) -> Iterator[None]:
-        """Count the time inside, in which another compiler works; announce its purpose, unless it only reads a "
-        "cache."""
+        """Count the time inside as compilation; announce its purpose, unless the compiler only reads a cache."""
         timer = Timer(READING, self._announce, [purpose])
         timer.daemon = True
         timer.start()
