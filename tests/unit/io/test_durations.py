@@ -171,7 +171,11 @@ def test_scipys_new_distributions_do_too():
         (None, {}, r"x is None; it must be a number"),
         ({-2: 0.5, 3: 0.5}, {}, r"x can be -2"),
         ({2: 0.5, 3: 0.6}, {}, r"the probabilities of x sum to 1.1; they must sum to 1"),
-        ({2: 0.5, 3: 0.49}, {}, r"the probabilities of x sum to 0.99; they must sum to 1: divide them by their sum"),
+        (
+            {2: 0.5, 3: 0.49},
+            {},
+            r"the probabilities of x sum to 0.99; they must sum to 1; if they were rounded, divide them by their sum",
+        ),
         ({2: 1.5, 3: -0.5}, {}, r"x is 2 with probability 1.5; probabilities lie between 0 and 1: divide"),
         ({1: 50, 2: 40}, {}, r"x is 1 with probability 50; .* between 0 and 1: divide counts by their sum$"),
         (([1, 2], [1.0]), {}, r"x is \(\[1, 2\], \[1.0\]\); it must be"),

@@ -422,7 +422,7 @@ def test_a_plan_for_a_set_of_models_keeps_it(tmp_path):
     content, tensors = unseal(plan_file.FORMAT, path.read_bytes())
     for name, change, message in (
         ("low", None, "lacks the bounds"),
-        ("low", np.full(8, 2.0), "they must rise within 0 and 1"),
+        ("low", np.full(8, 2.0), "both must lie between 0 and 1, with low <= high"),
         ("high", np.ones(3), "low has 8 entries, high has 3"),
     ):
         forged = {key: value for key, value in tensors.items() if key != name}
