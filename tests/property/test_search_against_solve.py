@@ -137,7 +137,7 @@ def test_a_heuristic_that_is_too_high_is_refused_or_the_plan_is_not_certified(se
     try:
         plan = prudent.search(*as_function(model), alpha, heuristic=high.__getitem__)
     except prudent.PrudentError as error:
-        assert "it must be a lower bound on the least expected cost" in str(error)
+        assert "it must be a lower bound on the lowest expected cost" in str(error)
     else:
         whole = prudent.solve(model, alpha)
         same = plan.cvar == pytest.approx(whole.cvar) and plan.expected == pytest.approx(whole.expected)
