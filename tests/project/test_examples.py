@@ -44,7 +44,8 @@ def test_own_model(printed):
 def test_inventory_from_a_spreadsheet(printed):
     first, bold, second, careful = printed("inventory_from_a_spreadsheet.py").splitlines()
     (bold_mean, bold_tail), (mean, tail) = numbers(first), numbers(second)
-    assert first.startswith("expected-cost plan: expected cost ") and second.startswith("risk-averse plan: expected cost ")
+    assert first.startswith("expected-cost plan: expected cost ")
+    assert second.startswith("risk-averse plan: expected cost ")
     assert bold_mean < mean < tail < bold_tail
     assert all(re.fullmatch(r"  first order: 12; \d+ decisions in all", each) for each in (bold, careful))
     # The mean again, by recursion over the same file and nothing of the package.
