@@ -31,7 +31,7 @@ def test_the_table_says_how_much_was_met():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["inventory-control", "--set", "stages=2", "--alpha", "0.5"], "give heuristic="),
+        (["inventory-control", "--set", "stages=2", "--alpha", "0.5"], "set heuristic="),
         (["figure-2", "--alpha", "0.5", "--problem", "p.pddl"], "--problem: only files have these"),
         (["nowhere", "--alpha", "0.5"], "neither a domain nor a file"),
         (["figure-2", "--alpha", "0.5", "--save", "plan.txt"], "plan.txt"),

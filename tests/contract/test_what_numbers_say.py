@@ -150,7 +150,7 @@ def test_what_floats_did_widens_the_bounds_where_costs_may_be_negative():
 def test_where_costs_may_be_negative_many_states_cost_the_status():
     plan = prudent.solve(with_return(shops(25_000), -81.1), 0.1)
     assert plan.status == "within_gap"
-    assert plan.notes == ("the bounds allow for costs that are off their common step by up to 3e-14",)
+    assert plan.notes == ("the bounds account for costs that are off their common step by up to 3e-14",)
 
 
 @pytest.mark.parametrize(("step", "said"), [(600, True), (None, False)])

@@ -128,7 +128,7 @@ def test_cycles_at_no_cost_are_swept_on_the_cpu_and_the_plan_says_so(opened):
     }
     model = prudent.build("s", lambda state: table.get(state, {}))
     plan = check_equal(model, 0.3)
-    assert any("swept on the CPU" in note for note in plan.notes)
+    assert any("the sweep ran on the CPU" in note for note in plan.notes)
 
 
 def test_a_model_that_does_not_fit_is_refused_before_it_takes_memory(monkeypatch):

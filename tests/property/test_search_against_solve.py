@@ -124,7 +124,7 @@ def test_search_is_as_close_as_the_full_solve_on_the_road_network(alpha, monkeyp
 
 
 def test_where_costs_are_negative_a_heuristic_is_asked_for():
-    with pytest.raises(prudent.PrudentError, match=r"outcome of cost -.*give heuristic= a lower bound"):
+    with pytest.raises(prudent.PrudentError, match=r"outcome of cost -.*set heuristic= to a lower bound"):
         prudent.search(*as_function(domain("inventory-control")), 0.1)
 
 

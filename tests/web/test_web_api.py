@@ -328,7 +328,7 @@ def test_bad_input_gets_the_message_of_the_command(get, model, settings, alpha):
         ("solve", {"alpha": "a lot"}, "alpha is 'a lot'"),
         ("solve", {}, "alpha is ''"),
         ("solve", {"alpha": "nan"}, "alpha is nan"),
-        ("solve", {"alpha": 0.2, "method": "magic"}, "unknown method 'magic'"),
+        ("solve", {"alpha": 0.2, "method": "magic"}, "method is 'magic'; it must be one of"),
         ("solve", {"alpha": 0.2, "relative_gap": "-1"}, "relative_gap is -1"),
         ("policy", {"alpha": 0.2, "relative_gap": "small"}, "relative_gap is 'small'"),
         ("policy", {"alpha": 0.2, "left": "inf"}, "left is 'inf'"),

@@ -1,8 +1,8 @@
-"""Every alpha at once: optimal CVaR, its VaR and the least expected cost, from one exploration.
+"""Every alpha at once: optimal CVaR, its VaR and the lowest expected cost, from one exploration.
 
 With U(w) the least expected excess over a budget w, the optimal CVaR is min over w of w + U(w) / alpha.  As a function
-of 1 / alpha that is a minimum of straight lines: between two *breakpoints* one w is best and gives the CVaR.  The
-exploration for the smallest alpha finds all these w and the actions of every budget, hence a plan for each alpha.
+of 1 / alpha this is a minimum of straight lines: between two *breakpoints* one w is best and gives the CVaR.  The
+exploration for the smallest alpha finds all these w and the actions of every budget, and so a plan for each alpha.
 """
 
 import math
@@ -33,21 +33,21 @@ from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
 __all__ = ["Curve", "CurvePoint", "curve"]
 
 SAME = 1e-9
-"""Breakpoints closer than this, relatively, are one."""
+"""Breakpoints whose relative distance is below this count as one."""
 
 MOST = 1000
-"""The most breakpoints that are listed; if there are more, evenly spaced ones are."""
+"""The most breakpoints to list; if there are more, evenly spaced ones are listed."""
 
 
 SHOWN = 30
-"""The most points that a table shows, unless they were asked for one by one."""
+"""The most points that a table shows, unless the user lists them."""
 
 
 @dataclass(frozen=True)
 class CurvePoint:
     """The optimal CVaR at one alpha, with the VaR and the expected cost of the best policy.
 
-    For a set of models all of these are worst cases, and ``nominal`` has those of the policy in the model itself.
+    For a set of models all of these are worst-case values; ``nominal`` has the policy's values in the model itself.
 
     Examples
     --------
@@ -58,17 +58,17 @@ class CurvePoint:
     """
 
     alpha: float
-    cvar: float  # of the best policy; a lower bound on it where costs were rounded; nan if unknown
+    cvar: float  # of the best policy; a lower bound on it if costs were rounded; nan if unknown
     var: float
     expected: float
-    lower: float  # the optimal CVaR is at least this
-    upper: float  # and at most this
-    nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
+    lower: float  # lower bound on the optimal CVaR
+    upper: float  # upper bound on the optimal CVaR
+    nominal: Nominal | None = None  # for a set of models: the policy's values in the model itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve(Shown):
-    """The optimal CVaR for every alpha from ``alpha_min`` to 1; what :func:`prudent.curve` returns.
+    """The optimal CVaR for every alpha from ``alpha_min`` to 1; the result of :func:`prudent.curve`.
 
     Examples
     --------
@@ -83,8 +83,8 @@ class Curve(Shown):
     alpha_min: float
     seconds: float
     _explored: Explored | RobustExplored
-    device: str = "cpu"  # what it was computed on
-    intervals: Intervals | None = None  # the set of models that it is for, if any
+    device: str = "cpu"  # the device that computed it
+    intervals: Intervals | None = None  # the set of models, if any
 
     def __repr__(self) -> str:
         low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
@@ -95,12 +95,12 @@ class Curve(Shown):
 
     @property
     def step(self) -> float:
-        """The step of the costs that planning used."""
+        """The step of the costs used for planning."""
         return self._explored.prepared.scale.step
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else the user should know, such as rounded costs."""
+        """Further information for the user, such as rounded costs."""
         rounded = self._explored.prepared.scale.notes
         return (*self.model.notes, *rounded, *([GROUPED] if rounded else []))
 
@@ -108,7 +108,7 @@ class Curve(Shown):
     def points(self) -> tuple[CurvePoint, ...]:
         """The breakpoints, by alpha from ``alpha_min`` to 1; between two of them VaR and expected cost are constant.
 
-        At a breakpoint itself two budgets are best, and :meth:`at` takes the one of least expected cost.
+        At a breakpoint two budgets are best, and :meth:`at` takes the one with the lower expected cost.
         """
         return tuple(self.at(alpha) if w is None else self._point(alpha, w, True) for alpha, w in self._breakpoints())
 
@@ -128,14 +128,14 @@ class Curve(Shown):
         return self._point(alpha, w, alpha < 1 and not attains[:w].any())
 
     def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
-        """Return the point of a budget at an alpha; ``first`` says that it is its policy's VaR."""
+        """Return the point of a budget at an alpha; ``first``: whether the budget is its policy's VaR."""
         explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
         if isinstance(explored, RobustExplored):
             return self._robust_point(explored, alpha, w)
         excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
-        if scale.rounded:  # charged more than it truly costs
+        if scale.rounded:  # charged more than its true cost
             own = own_tail(explored.policy(w), explored.expected, cvar, alpha)
             cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
             upper = min(own.upper, upper)
@@ -179,7 +179,7 @@ class Curve(Shown):
     def to_dict(self, alpha: Alphas | None = None) -> dict[str, Any]:
         """Return the points, or those at one ``alpha`` or several, as ``prudent curve --json`` prints them.
 
-        A number is None where it is unknown or infinite.
+        Unknown and infinite numbers are None.
 
         Examples
         --------
@@ -252,7 +252,9 @@ class Curve(Shown):
     def _check(self, alpha: float) -> float:
         alpha = check_alpha(alpha)
         if alpha < self.alpha_min:
-            raise PrudentError(f"alpha is {alpha!r}; this curve begins at {self.alpha_min:g}: give alpha_min= to curve")
+            raise PrudentError(
+                f"alpha is {alpha!r}; this curve begins at {self.alpha_min:g}; give curve a smaller alpha_min="
+            )
         return alpha
 
     @cached_property
@@ -262,9 +264,9 @@ class Curve(Shown):
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 
     def _breakpoints(self) -> list[tuple[float, int | None]]:
-        """Return the alphas at which the best budget changes, each with the budget best above it, and both ends.
+        """Return the alphas at which the best budget changes, each with the best budget above it, and both ends.
 
-        They are the corners of the lower envelope of lines in 1/alpha.
+        These alphas are the corners of the lower envelope of lines in 1/alpha.
         """
         excess = self._explored.swept.excess
         kept, since = [0], [1.0]  # budgets on the envelope, and the least 1/alpha for which each is best
@@ -278,7 +280,7 @@ class Curve(Shown):
                 kept.append(w)
                 since.append(max(meet, 1.0))
                 break
-        known = zip(since[1:], kept, strict=False)  # below each 1/alpha the budget kept before is best
+        known = zip(since[1:], kept, strict=False)  # below each 1/alpha the previous budget is best
         inside = [(1 / x, w) for x, w in known if 1 + SAME < x < (1 - SAME) / self.alpha_min][::-1]
         if len(inside) > MOST:
             inside = [inside[i] for i in np.linspace(0, len(inside) - 1, MOST).astype(int)]
@@ -287,7 +289,7 @@ class Curve(Shown):
 
 
 def _up(alpha: float) -> str:
-    """Return an alpha to six digits, rounded up, since a range of alphas begins there."""
+    """Return an alpha to six digits, rounded up, because a range of alphas begins there."""
     text = f"{alpha:.6g}"
     if float(text) < alpha:
         last = 10.0 ** (math.floor(math.log10(alpha)) - 5)
@@ -306,23 +308,23 @@ def curve(
     device: str = "cpu",
     uncertainty: Intervals | float | str | None = None,
 ) -> Curve:
-    """Return the optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
+    """Return the optimal CVaR, its VaR and the lowest expected cost for every alpha from ``alpha_min`` to 1.
 
     Parameters
     ----------
     model : SSP
         The problem.
     alpha_min : float
-        The smallest alpha; the curve takes as long as solving for it.
+        The smallest alpha; the curve takes as long as a solve for it.
     step : float, optional
-        Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
-        the bounds at ``alpha_min`` to be about a thousandth apart.
+        Round the costs to multiples of this.  Costs without a common step are always rounded; the default step is so
+        fine that the relative gap at ``alpha_min`` is about 0.001.
     memory, time_limit, threads, device : optional
-        The most memory to use for tables, the most seconds, how many threads, and ``"gpu"`` for a GPU; see
-        :func:`prudent.solve`.  Running out of time is an error.
+        The memory limit for tables, the time limit in seconds, the number of threads, and ``"gpu"`` for a GPU; see
+        :func:`prudent.solve`.  Reaching the time limit raises an error.
     uncertainty : Intervals or float or "own", optional
-        Plan for a set of models, as in :func:`prudent.solve`: points have the least worst-case CVaR, and their
-        ``nominal`` the policy's numbers in the model itself.
+        Plan for a set of models, as in :func:`prudent.solve`: points have the minimal worst-case CVaR, and their
+        ``nominal`` has the policy's values in the model itself.
 
     Examples
     --------
@@ -337,7 +339,7 @@ def curve(
     """
     check_model(model)
     alpha_min = check_alpha(alpha_min, "alpha_min")
-    intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g} on"
+    intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g}"
     job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
         nominal = explored(job, what)

@@ -40,7 +40,7 @@ def test_without_a_plan_that_is_sure_the_refusal_offers_it(model):
 
 
 def test_a_price_is_asked_for_only_where_runs_may_fail(model):
-    with pytest.raises(prudent.PrudentError, match=r"probability 0.9 at most; .* Give it as dead_end_cost="):
+    with pytest.raises(prudent.PrudentError, match=r"a probability above 0.9; give .* dead_end_cost="):
         prudent.solve(model, 0.2, goal="likeliest")
     sure = prudent.build("cliff", {**CLIFF, "cliff": {**CLIFF["cliff"], "walk": [(1, "home", 30)]}})
     plan = prudent.solve(sure, 0.2, goal="likeliest")
@@ -56,7 +56,7 @@ def test_other_objectives_are_sought_among_the_likeliest_plans(model):
     ("options", "told"),
     [
         ({"goal": "perhaps"}, "goal is 'perhaps'; it must be 'sure' or 'likeliest'"),
-        ({"dead_end_cost": 5}, "dead_end_cost is the price of a run that fails under goal='likeliest'"),
+        ({"dead_end_cost": 5}, "dead_end_cost is the price of a failed run under goal='likeliest'"),
         ({"goal": "likeliest", "dead_end_cost": float("inf")}, "dead_end_cost is inf; it must be a finite number"),
     ],
 )
@@ -75,10 +75,10 @@ def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path
 
 def test_goals_that_no_run_reaches_are_refused():
     model = prudent.from_arrays([0, 1, 1], [0, 1], [1.0], [0], [1.0])
-    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a chance above 1e-16"):
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-16"):
         prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=1)
     table = {0: {"try": [(1e-20, 1, 1), (1, 2, 1)]}, 1: {}, 2: {"wait": [(1, 2, 0)]}}  # a goal can be reached, hardly
-    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a chance above 1e-16"):
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-16"):
         prudent.solve(prudent.build(0, table), 0.2, goal="likeliest", dead_end_cost=1)
 
 

@@ -102,7 +102,7 @@ def test_they_stand_beside_the_numbers_of_the_model():
     [
         (lambda state, spent: "a", {}, "not with a function"),
         (prudent.solve(prudent.domains.figure_2(), 0.1, method="cvar-wc").policy, {}, "not the paper's"),
-        ({"s0": "a", "s1": "e", "s2": "b"}, {"device": "gpu"}, "for the CPU alone|no NVIDIA GPU|CuPy"),
+        ({"s0": "a", "s1": "e", "s2": "b"}, {"device": "gpu"}, "need the CPU|no NVIDIA GPU|CuPy"),
     ],
 )
 def test_what_cannot_be_followed_against_nature_is_refused(policy, options, message):

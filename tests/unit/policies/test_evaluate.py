@@ -242,7 +242,7 @@ def test_a_function_that_meets_too_many_totals_is_asked_at_rounded_ones(monkeypa
     assert tight.mean == pytest.approx(exact.mean, rel=2e-2)
     with pytest.raises(prudent.PrudentError, match=r"following the function.* memory.*: give a larger step="):
         prudent.evaluate(model, careful, memory=100_000, step=0.01)
-    with pytest.raises(prudent.PrudentError, match=r"larger step= asks less often, takes more time than is allowed"):
+    with pytest.raises(prudent.PrudentError, match=r"larger step= asks less often, takes longer than the time limit"):
         prudent.evaluate(model, careful, time_limit=1e-9)
 
 

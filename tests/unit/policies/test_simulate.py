@@ -253,5 +253,5 @@ def test_what_is_sent_is_counted():
 def test_an_executor_must_be_one():
     with pytest.raises(prudent.PrudentError, match="executor is a int"):
         prudent.simulate(model_of(LOOP), {"s": "try"}, executor=4)
-    with ThreadPoolExecutor(1) as executor, pytest.raises(prudent.PrudentError, match="more time than is allowed"):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(prudent.PrudentError, match="longer than the time limit"):
         prudent.simulate(model_of(LOOP), try_twice, episodes=10**6, time_limit=1e-9, executor=executor)

@@ -86,10 +86,13 @@ TRAP = {
 
 def test_traps_are_reported():
     model = prudent.from_gymnasium(Table(TRAP, [1, 0, 0]))
-    assert "1 states can be reached, but no plan goes there: a run could get stuck: 2" in prudent.check(model).notes
+    assert (
+        "1 of the states can be reached, but no plan goes there because a run could get stuck: 2"
+        in prudent.check(model).notes
+    )
     assert prudent.solve(model, alpha=0.1).policy(0) == "walk"
     sure = {**TRAP, 0: {"go": TRAP[0]["go"]}}
-    with pytest.raises(PrudentError, match=r"every one may end in state 2, from which no goal can be reached"):
+    with pytest.raises(PrudentError, match=r"every policy may end in state 2, from which no goal can be reached"):
         prudent.solve(prudent.from_gymnasium(Table(sure, [1, 0, 0])), alpha=0.1)
     priced = prudent.amend(prudent.from_gymnasium(Table(sure, [1, 0, 0])), dead_end_cost=50)
     assert prudent.solve(priced, alpha=1).expected == 26
