@@ -28,7 +28,7 @@ ODD = {
     "ragged arrays": (lambda: prudent.from_arrays([0, 1, 1], [0, 1], [1.0], [[1], [1, 2]], [1.0]), "successor must be"),
     "initial in a list": (
         lambda: prudent.from_arrays(*ARRAYS, initial=[0]),
-        "initial is [0]; it must be the number of a s",
+        "initial is [0]; it must be a state's numb",
     ),
     "names that are a number": (lambda: prudent.from_arrays(*ARRAYS, state_names=5), "state_names must be a sequence"),
     "names that are lists": (lambda: prudent.from_arrays(*ARRAYS, state_names=[[1], [2]]), "state_names must be a seq"),

@@ -225,10 +225,10 @@ def test_mdptoolbox_arrays_that_are_refused(arrays):
         ({"discount": 0}, r"discount is 0; it must be a number above 0 and at most 1"),
         ({"discount": 1.5}, r"discount is 1.5"),
         ({"initial": 9}, r"the initial state is number 9; the model has 6 states"),
-        ({"initial": False}, r"initial is False; it must be the number of a ser, or"),
+        ({"initial": False}, r"initial is False; it must be the number of a state, or"),
         ({"initial": 6, "discount": 0.5}, r"the initial state is number 6; the model has 6 states"),
         ({"initial": {0: 0.5, 6: 0.5}, "discount": 0.5}, r"the initial state is number 6; the model has 6 states"),
-        ({"state_names": ["a"]}, r"state_names has 1 entries; there are 6"),
+        ({"state_names": ["a"]}, r"state_names has 1 entries; it must have 6"),
         ({"state_names": 5}, r"state_names is 5; it must be a list of 6 names"),
         ({"action_names": set("abc")}, r"action_names is .*; it must be a list of 3 names"),
     ]:

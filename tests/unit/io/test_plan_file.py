@@ -121,7 +121,7 @@ def test_paths(tmp_path, plan):
 
 def test_the_methods_whose_plans_are_read_are_those_there_are(tmp_path, plan, monkeypatch):
     path = forged(tmp_path, plan, field("method", "new"))
-    with pytest.raises(prudent.PrudentError, match="method is new, which is not one of exact"):
+    with pytest.raises(prudent.PrudentError, match="method is new; it must be one of exact"):
         prudent.load_plan(path, plan.model)
     monkeypatch.setitem(METHODS, "new", METHODS["exact"])
     assert prudent.load_plan(path, plan.model).method == "new"

@@ -129,7 +129,7 @@ def test_colours_differ_in_lightness():
 
 
 ERRORS = {
-    "nothing": (lambda p: PLOT.distribution(), "nothing to draw"),
+    "nothing": (lambda p: PLOT.distribution(), "no result is given; give plans"),
     "no result": (lambda p: PLOT.distribution(p, "plan"), "result 2 is a str"),
     "too few labels": (lambda p: PLOT.cdf(p, p, labels=["a"]), "a name for each of the 2"),
     "labels are a text": (lambda p: PLOT.cdf(p, labels="a"), "labels is 'a'"),

@@ -346,6 +346,6 @@ def test_ticks_are_values_that_occur(step, count):
 
 
 def test_routes_say_what_they_show(commute):
-    assert drawn(PLOT.routes(commute)).get_title(loc="left").startswith("exact, the worst 1% of runs; width")
+    assert drawn(PLOT.routes(commute)).get_title(loc="left").startswith("exact, the worst 1% of runs; line width")
     other = prudent.solve(commute.model, 0.01, objective=prudent.Exceedance(45))
-    assert drawn(PLOT.routes(other)).get_title(loc="left").startswith("P(cost > 45), the worst 1% of runs; width")
+    assert drawn(PLOT.routes(other)).get_title(loc="left").startswith("P(cost > 45), the worst 1% of runs; line width")

@@ -59,7 +59,7 @@ def test_costs_follow_the_rule_that_is_named():
     assert model.cost.tolist() == [7, 100, 100, 7, 100]
     assert (0, 1, -9, 2) in seen
     for bad in ("rewards", None, 3):
-        with pytest.raises(PrudentError, match=r"cost is .*'negative reward': .*'as given': .*'steps': "):
+        with pytest.raises(PrudentError, match=r"cost is .*'negative reward' \(.*'as given' \(.*'steps' \("):
             prudent.from_gymnasium(env, cost=bad)
     with pytest.raises(PrudentError, match=r"cost at state 0, action 0 is the text 'much'; it must be a number"):
         prudent.from_gymnasium(env, cost=lambda *_: "much")

@@ -136,7 +136,7 @@ REFUSED = {
         r"then use prudent\.chances for every budget, or objective=prudent\.Exceedance\(10\) "
         r'\(--objective exceed:10\) to plan for this one; .* give property=\'R\{"steps"\}min=\? \[F "goal"\]\'',
     ),
-    "within some budget": (CLOSED, {"property": "Pmax=? [F<=2*N x=2]"}, r"exceed:BUDGET\) plans"),
+    "within some budget": (CLOSED, {"property": "Pmax=? [F<=2*N x=2]"}, r"exceed:BUDGET\) to plan"),
     "beyond a budget": (
         CLOSED,
         {"property": 'Pmax=? [F{"steps"}>10 "goal"]'},
@@ -447,7 +447,7 @@ def test_a_property_by_its_name_in_a_file(file):
     for asked, constants, words in (
         (":cost", {"N": 3}, r"walk.props: property cost leaves k undefined; give constants"),
         (":cost", {"N": 3, "k": 0.5}, r"model.prism: constant k is 0.5; it must be a whole number"),
-        (":coast", {"N": 3}, r"walk.props: there is no property 'coast'; its properties are chance for Pmax"),
+        (":coast", {"N": 3}, r"walk.props: there is no property 'coast'; its properties are chance \(Pmax"),
         (
             ":chance",
             {"N": 3, "k": 2},
@@ -456,7 +456,7 @@ def test_a_property_by_its_name_in_a_file(file):
         (
             "",
             {"N": 3, "k": 2},
-            r"walk.props: several of its properties ask for .*; its properties are cost for .*steps for",
+            r"walk.props: several of its properties ask for .*; its properties are cost \(.*steps \(",
         ),
     ):
         with pytest.raises(PrudentError, match=words):

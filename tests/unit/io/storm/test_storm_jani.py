@@ -115,7 +115,7 @@ def test_of_several_properties_one_must_be_given(file):
 def test_a_property_that_accumulates_nothing_is_refused(file, accumulate, exp, field):
     path = file(jani(ALIKE, exp=exp, accumulate=accumulate))
     for asked in (None, "p0"):
-        with pytest.raises(PrudentError, match=rf'called p0, accumulates nothing .*; add "accumulate": {field} into'):
+        with pytest.raises(PrudentError, match=rf'called p0, accumulates nothing .*; add "accumulate": {field} to it'):
             prudent.load(path, property=asked)
     assert prudent.load(path, property='R{"cost"}min=? [F s=2]').n_states == 3
     path = file(jani(ALIKE, exp=exp, accumulate=accumulate, more=[{"exp": "cost", "accumulate": ["exit"]}]))

@@ -136,9 +136,9 @@ def test_properties_choose_costs_and_goals(tmp_path):
     assert load(tmp_path, index, members, property='R{"time"}=?[F "goal"]').cost.tolist() == [11.5, 11.25, 21, 32]
     with pytest.raises(prudent.PrudentError, match=r"no 'cost'; the names are 'time', 'energy': choose by property="):
         load(tmp_path, index, members)
-    with pytest.raises(prudent.PrudentError, match=r"no 'end' among 'goal', 'x', 'at t'"):
+    with pytest.raises(prudent.PrudentError, match=r"no 'end'; the names are 'goal', 'x', 'at t'"):
         load(tmp_path, index, members, property='Rmin=? [F "end"]')
-    with pytest.raises(prudent.PrudentError, match="itself says"):
+    with pytest.raises(prudent.PrudentError, match="defines its own costs and goals"):
         prudent.load(tmp_path / "m.json", property='Rmin=? [F "goal"]')
 
 
@@ -164,7 +164,8 @@ def test_several_initial_states_are_drawn_with_equal_chances_or_one_is_chosen(tm
         assert (chosen.initial_state.tolist(), chosen.notes) == (start, ())
     for asked in (5, "x", [0], {2: 0.5, 9: 0.5}):
         with pytest.raises(
-            prudent.PrudentError, match=r"initial= \(--initial\): state .* is not a state .*starts in 0, 1$"
+            prudent.PrudentError,
+            match=r"initial= \(--initial\): state .* is not a state .*; the initial states of the file are 0, 1$",
         ):
             load(tmp_path, index, members, initial=asked)
     with pytest.raises(prudent.PrudentError, match=r"\.umb: initial probabilities sum to 0.5"):
