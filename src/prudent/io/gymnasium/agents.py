@@ -332,7 +332,7 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
     mode = metadata.get("autoreset_mode")
     if mode is None:
         raise PrudentError(
-            "env is a vector whose metadata has no autoreset_mode; add when its environments reset themselves"
+            "env is a vector whose metadata has no autoreset_mode; set it to when its environments reset themselves"
         )
     agents = [EnvAgent(policy, reading, [seed, i]) for i in range(env.num_envs)]
     return VectorAgent(agents, str(getattr(mode, "value", mode)))

@@ -19,7 +19,7 @@ def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:
     model : SSP
         The problem.
     unavailable : {"stay", "error"}
-        What an action does that the state does not have.  ``"stay"``: the run stays in the state at no cost, and
+        What happens on an action that the state does not have.  ``"stay"``: the run stays in the state at no cost, and
         ``info["unavailable"]`` is True; the optimum is that of the model.  ``"error"``: an error names the actions that
         the state has.
 

@@ -83,7 +83,7 @@ def from_gymnasium(
     """Return the model of a Gymnasium environment that has a table ``P``, as FrozenLake, CliffWalking and Taxi do.
 
     ``P[state][action]`` lists ``(probability, next state, reward, terminated)``.  A transition that terminates leads
-    to a goal, and the table's entries for that state are not read.  The goal and the holes of FrozenLake are all
+    to a goal, and what the table lists after it is not read.  The goal and the holes of FrozenLake are all
     goals of the model; only the cost distinguishes them.  :func:`prudent.check` names the states from which no run
     ends; so does :func:`prudent.solve` if they cannot be avoided.
 

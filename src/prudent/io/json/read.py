@@ -10,7 +10,7 @@ all outcomes of a file have counts or none has.  Without bounds, a probability i
 Names are strings: other names are written with ``str``, and are strings when read back.  Numbers keep all their
 digits when written and read.
 
-Files are not trusted.  Reading it takes time in proportion to its size, and memory of at most 64 times its size
+Files are not trusted.  Reading one takes time in proportion to its size, and memory of at most 64 times its size
 plus 1 MiB.  For a gzipped file that is the size of its text, at most 200 times the file plus 16 MiB.
 
 Rows are checked a column at a time, in a third of the time that row by row would take.  Only if a column is wrong does

@@ -202,7 +202,7 @@ def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
         return f'R{{"{COST}"}}min=? [F "{GOAL}"]' if COST in rewards else f'Rmin=? [F "{GOAL}"]'
     if fitting:
         shown = ", ".join(f"{printable(each.get_name())} ({printable(each.get_raw_formula())})" for each in fitting)
-        found = f"several of its properties fit: {shown}"
+        found = f"several of its properties fit, so one must be named: {shown}"
     elif GOAL in names.labels:
         found = f'no reward structure is called "{COST}"'
     else:
