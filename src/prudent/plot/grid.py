@@ -85,7 +85,7 @@ def grid(
     cells = cells_of(plan, budget, x, y, where)
     if not cells:
         raise PrudentError(
-            f"no run is in a state of {plan.model.name} with budget {budget!r} and where {dict(where)!r}"
+            f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
         )
     place = is_map(plan.model, x, y)
     goals = goal_cells(plan.model, x, y, where) if place else []

@@ -66,7 +66,7 @@ def heat_map(
         cells = _cells(plan, budget, x, y, where)
     if not cells:
         raise PrudentError(
-            f"no run is in a state of {plan.model.name} with budget {budget!r} and where {dict(where)!r}"
+            f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
         )
     ax = axes_for(ax, (6.0, 4.6))
     across, up = (in_order([cell[i] for cell in cells]) for i in (0, 1))

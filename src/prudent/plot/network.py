@@ -82,7 +82,7 @@ def routes(
     ax.set_axis_off()
     if budget is None:
         _key(ax, crowded=len(taken) > MANY)
-        shown = "line width: how often runs go there"
+        shown = "line width: how often runs take a connection"
     else:
         shown = f"what is played with {budget:g} of the budget left"
     what = plan.method if plan.objective is None else plan.objective

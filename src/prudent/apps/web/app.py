@@ -55,7 +55,7 @@ ASKED = {
 """The values of the query that each task uses; questions that differ only in others are the same."""
 
 UPLOADS = (".json", ".json.gz", ".umb")
-"""Files that are data; other files are programs for Storm, which a server does not run for anybody."""
+"""Files that are data; other files are programs for Storm, which a server does not run for strangers."""
 
 
 class ServerLimits:

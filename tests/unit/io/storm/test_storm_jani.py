@@ -98,7 +98,7 @@ def test_of_several_properties_one_must_be_given(file):
     path = file(jani(ALIKE, more=[{"exp": 1, "accumulate": ["steps"]}]))
     with pytest.raises(
         PrudentError,
-        match=r"several of its properties fit, so one must be named: p0 \(R.*\), p1 \(Tmin=\? \[F \(s = 2\)\]\); choose",
+        match=r"several of its properties fit, so one must be named: p0 \(R.*\), p1 \(Tmin=\? \[F \(s = 2\)\]\); ",
     ):
         prudent.load(path)
     for asked in ("Tmin=? [F s=2]", "p1"):

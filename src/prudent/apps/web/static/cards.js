@@ -130,8 +130,8 @@ function showHeadline(answers) {
     parts.push("This holds for ", strong(setNamed(state.uncertainty)), `; in the model itself it is ${short(exact.plan.nominal.cvar)}.`);
   } else if (mean && mean.plan.alpha === exact.plan.alpha && exact.plan.alpha < 1) {
     const same = exact.plan.cvar !== null && mean.plan.cvar !== null && Math.abs(mean.plan.cvar - exact.plan.cvar) <= 1e-9 * Math.max(1, Math.abs(exact.plan.cvar));
-    if (same) parts.push("The plan with the lowest expected cost has the same.");
-    else parts.push("With the plan of lowest expected cost it is ", strong(tail(mean)), ". In return, the expected cost is ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
+    if (same) parts.push("The plan with the lowest expected cost attains the same.");
+    else parts.push("With the plan of lowest expected cost it is ", strong(tail(mean)), ". The price: an expected cost of ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
   }
   $("headline").replaceChildren(...parts);
 }
