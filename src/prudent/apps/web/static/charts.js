@@ -78,11 +78,11 @@ export function distribution(place, answer, axes) {
   const bars = joined(answer.bars, axes.width);
   const tail = bars.x.map((x) => own.var !== null && x > own.var + 1e-9 * Math.abs(own.var));
   const shapes = [], annotations = [];
-  const marks = [["expected cost", own.expected, "solid"], ["VaR", own.var, "dot"], ["CVaR", own.cvar, "dash"]].filter(([, x]) => x !== null);
+  const marks = [["expected", own.expected, "solid"], ["VaR", own.var, "dot"], ["CVaR", own.cvar, "dash"]].filter(([, x]) => x !== null);
   marks.sort((a, b) => a[1] - b[1]);
   marks.forEach(([name, x, dash], i) => {
     shapes.push({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1 - 0.08 * i, line: { color: colour("ink"), width: 1.6, dash } });
-    const right = x > low + 0.88 * (high - low);
+    const right = x > low + (1 - 0.03 * name.length) * (high - low); // where the name would be cut off
     annotations.push({ x, yref: "paper", y: 1.01 - 0.08 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 12, color: colour("ink") }, bgcolor: colour("card"), borderpad: 0 });
   });
   const wide = Math.max(bars.width, (high - low) / 150);
