@@ -87,7 +87,7 @@ def test_what_cannot_be_followed_within_limits_and_on_curves(game, too_large):
     point = prudent.curve(game, step=7, alpha_min=0.1).at(0.2)
     assert math.isnan(point.cvar)
     assert point.lower <= point.upper
-    with pytest.raises(prudent.PrudentError, match="chosen is a plan whose CVaR is not known"):
+    with pytest.raises(prudent.PrudentError, match="chosen is a plan whose CVaR is unknown"):
         prudent.plot.frontier(prudent.frontier(game, 0.2), chosen=plan)
     too_large()
     assert prudent.evaluate(game, plan.policy).cvar(0.2) <= plan.max_cvar

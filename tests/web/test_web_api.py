@@ -100,7 +100,7 @@ def test_what_would_take_long_at_fine_steps_is_simulated_or_refused(monkeypatch)
     rough = json.loads(tasks.perform(session, "solve", values))["bars"]
     assert (exact["simulated"], rough["simulated"]) == (False, True)
     assert np.interp(exact["x"], rough["x"], rough["p"]) == pytest.approx(exact["p"], abs=0.02)
-    with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1: choose a wider gap"):
+    with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1; choose a larger gap"):
         tasks.perform(session, "play", values)
 
 

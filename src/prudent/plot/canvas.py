@@ -1,7 +1,7 @@
 """What all pictures share: axes that pyplot does not know, colours, and files written whole or not at all.
 
 Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis.
-An SVG also suits a dark page: ``DARK`` says which colour replaces which there.
+An SVG also suits a dark page: ``DARK`` maps the colours of a light page to those of a dark one.
 """
 
 import io
@@ -89,7 +89,7 @@ def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes
         found: Axes = Picture(figsize=size, layout="constrained").add_subplot(axes_class=PictureAxes)
         return found
     if not issubclass(type(ax), kind):
-        raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or nothing for a figure of its own")
+        raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or leave ax out for a new figure")
     return ax
 
 
@@ -135,12 +135,12 @@ def short(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share of runs as a percentage, with the digits that it has, at most six."""
+    """Return a fraction of runs as a percentage, with at most six digits."""
     return f"{100 * share:.6g}%"
 
 
 def worst(alpha: float) -> str:
-    """Return which runs an alpha is about."""
+    """Return the runs that an alpha selects, in words."""
     return "all runs" if alpha == 1 else f"the worst {percent(alpha)} of runs"
 
 
@@ -216,10 +216,10 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     ax : Axes
         What a function of this module returned, or any other axes.
     path : str or path
-        Where to write; its suffix says which format.
+        The file to write; its suffix selects the format.
     theme : {"both", "light", "dark"}
-        The colours of an SVG: by default light ones, and dark ones where the reader's browser asks for them.
-        Other formats have light ones.
+        The colours of an SVG: by default light colours, and dark ones if the reader's browser asks for them.
+        Other formats have light colours.
 
     Examples
     --------
@@ -233,5 +233,5 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     check_picture_path(path)
     suffix = Path(path).suffix.lower()
     if suffix != ".svg" and theme != "both":
-        raise PrudentError(f"theme is {theme!r}; only an .svg has light and dark colours, {path} has light ones")
+        raise PrudentError(f"theme is {theme!r}, but {path} has light colours; write an .svg, or leave theme out")
     write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))

@@ -177,7 +177,7 @@ def test_wrong_options(tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "file" / "x")])
     assert result.exit_code == 2
-    assert "cannot be made a folder" in result.stderr
+    assert "cannot be created as a folder" in result.stderr
 
 
 def test_compare():

@@ -1,4 +1,4 @@
-"""The report's figures: what each method gives up for what, and the paper's histograms, from the simulated runs."""
+"""The report's figures: the trade-off that each method makes, and the paper's histograms, from the simulated runs."""
 
 from typing import Any
 
