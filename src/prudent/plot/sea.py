@@ -55,7 +55,7 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     else:
         shade = np.where(often[:, None] > 0, shade, rgba(FAINT))
     # Several moves from one cell start at its middle; a single one is centred there.
-    scale, pivot, width = (1.9, "tail", 0.07) if budget is None else (1.25, "mid", 0.09)
+    scale, pivot, width = (1.7, "tail", 0.09) if budget is None else (1.25, "mid", 0.09)
     ax.quiver(
         column[order], row[order], (right / size)[order], (down / size)[order], color=shade[order], angles="xy",
         scale_units="xy", scale=scale, pivot=pivot, units="xy", width=width, headwidth=4, headlength=4.5,
@@ -74,7 +74,7 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
 
 def _opacity(often: Any) -> Any:
     """Return how opaque an arrow is: rare moves stay visible."""
-    return 0.3 + 0.7 * np.sqrt(np.minimum(often, 1.0))
+    return 0.4 + 0.6 * np.sqrt(np.minimum(often, 1.0))
 
 
 def _key(ax: Any) -> None:
