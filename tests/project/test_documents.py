@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import prudent
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 PAGE = """# A page
@@ -111,3 +113,15 @@ def test_names_break_after_dots_and_underscores_alone():
     assert context["body"] == (
         '<span class="pre">prudent.<wbr>domains.<wbr>betting_<wbr>game()</span> <span class="pre">solve.now</span>'
     )
+
+
+def test_the_changelog_has_sections_for_each_release_and_a_line_for_each_change():
+    first, *releases = re.split(r"^## ", (DOCS.parent / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert first.startswith("# Changelog")
+    assert releases[0].startswith(prudent.__version__)
+    for release in releases:
+        title, *lines = (line for line in release.splitlines() if line)
+        assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+ - [0-9]{4}-[0-9]{2}-[0-9]{2}", title)
+        for line in lines:
+            assert re.fullmatch(r"### (Added|Changed|Deprecated|Removed|Fixed|Security)|\* \S.*[.]", line), line
+            assert len(line) <= 120, line
