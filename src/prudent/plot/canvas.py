@@ -1,7 +1,8 @@
 """What all pictures share: axes that pyplot does not know, colours, and files written whole or not at all.
 
-Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis.
-An SVG also suits a dark page: ``DARK`` maps the colours of a light page to those of a dark one.
+Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis,
+without its darkest part.  An SVG also suits a dark page: ``DARK`` maps the colours of a light page to those of a dark
+one.
 """
 
 import io
@@ -38,6 +39,7 @@ __all__ = [
     "png",
     "quiet",
     "save",
+    "scale",
     "short",
     "svg",
     "worst",
@@ -48,9 +50,12 @@ SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
 STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
 HATCHES = ("////", "\\\\\\\\", "xxxx", "....", "++++", "oooo")
 BODY, TAIL, INK, FAINT, PALE = SKY, "#D55E00", "#222222", "#B8B8B8", "#F1F3F5"
-PAPER, ROAD = "#FFFFFF", "#D9D9D9"
+PAPER, ROAD, SEA = "#FFFFFF", "#D9D9D9", "#E3F0FA"
 ON_DARK, ON_LIGHT = "#FDFDFD", "#111111"
 """Text on a coloured area, which a dark page leaves as it is."""
+
+DARKEST = 0.22
+"""Where ordered colours begin along cividis: darker ones are hard to see on a dark page."""
 
 FADED = 0.3
 """How opaque an action is where no run of the plan plays it."""
@@ -60,8 +65,9 @@ DARK = {
     BLACK: "#EEF1F5",
     INK: "#E1E6EC",
     FAINT: "#6B7684",
-    PALE: "#353E4A",
+    PALE: "#222A33",
     ROAD: "#3A444F",
+    SEA: "#1B2B3B",
     BLUE: "#4CA6E8",
 }
 """The colours of a dark page that replace those of a light one; all others suit both."""
@@ -107,8 +113,15 @@ def hues(n: int) -> list[str]:
 
 def ordered(share: float) -> str:
     """Return the colour of a share between 0 and 1 along cividis, from dark to light."""
-    colours = needed("matplotlib.colors", "plot")
-    return str(colours.to_hex(needed("matplotlib", "plot").colormaps["cividis"](share)))
+    return str(needed("matplotlib.colors", "plot").to_hex(scale()(share)))
+
+
+@cache
+def scale() -> Any:
+    """Return the colour map of ordered values."""
+    whole = needed("matplotlib", "plot").colormaps["cividis"]
+    shades = [whole(DARKEST + (1 - DARKEST) * i / 255) for i in range(256)]
+    return needed("matplotlib.colors", "plot").ListedColormap(shades)
 
 
 def light(colour: Any) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from prudent.errors import PrudentError, as_number
 from prudent.models.ssp import SSP
 from prudent.plot.actions import actions_of
-from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of, short
+from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of, scale, short
 from prudent.plot.strips import check_plan
 from prudent.results.cells import met_with
 from prudent.results.plan import Plan
@@ -85,7 +85,7 @@ def heat_map(
     set_ticks(ax.xaxis, across)
     set_ticks(ax.yaxis, up)
     figure: Any = ax.figure
-    bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]}, mean of runs")
+    bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]} (mean over visits)")
     bar.outline.set_visible(False)
     if isinstance(mesh.norm, needed("matplotlib.colors", "plot").BoundaryNorm):
         bar.set_ticks((mesh.norm.boundaries[:-1] + mesh.norm.boundaries[1:]) / 2)
@@ -124,7 +124,7 @@ def heading(
 
 def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
     """Draw the cells and the numbers in them; actions that are few whole numbers get one colour each."""
-    colors, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
+    colors = needed("matplotlib.colors", "plot")
     actions = np.array([action for action in actions_of(model) if is_number(action)], dtype=np.float64)
     low, high = float(actions[0]), float(actions[-1])  # of the model, so that colours are those of other pictures
     known = grid[np.isfinite(grid)]
@@ -133,9 +133,7 @@ def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
         norm: Any = colors.BoundaryNorm(np.arange(low - 0.5, high + 1), 256)
     else:
         norm = colors.Normalize(low, max(high, low + 1e-9))
-    mesh = ax.pcolormesh(
-        *edges, np.ma.masked_invalid(grid), cmap=maps["cividis"], norm=norm, edgecolors="face", linewidth=0.2
-    )
+    mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(grid), cmap=scale(), norm=norm, edgecolors="face", linewidth=0.2)
     if grid.size <= NUMBERED:
         for j, i in np.argwhere(np.isfinite(grid) & ~unmet).tolist():
             middle = (edges[0][i] + edges[0][i + 1]) / 2, (edges[1][j] + edges[1][j + 1]) / 2

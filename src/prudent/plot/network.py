@@ -10,6 +10,7 @@ from prudent.errors import PrudentError
 from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
+from prudent.plot.actions import FILLS, actions_of, colours_of
 from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of, worst
 from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
@@ -45,7 +46,8 @@ def routes(
     plan : Plan
         The plan; its model has at most 600 states, unless positions are given.
     budget : float, optional
-        Draw the actions that the plan plays in each state at this remaining budget instead.
+        Draw instead the actions that the plan plays in each state at this remaining budget; if they are few, in the
+        colours of the actions.
     positions : mapping, optional
         The position (x, y) of each state; the goals that :func:`prudent.amend` adds need none.  By default the
         positions of the invented road network; for other models, positions whose distances match the costs between
@@ -68,14 +70,15 @@ def routes(
     once, total = ways_of(model).used(played)
     tall, wide = np.ptp(place[:, 1]), max(np.ptp(place[:, 0]), 1e-9)
     ax = axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
-    lines = needed("matplotlib.collections", "plot").LineCollection
-    ax.add_collection(lines(place[once], colors=ROAD, linewidths=0.5, zorder=1))
+    apart = np.insert(place[once], 2, np.nan, axis=1).reshape(-1, 2)  # one path with gaps: files stay small
+    ax.plot(*apart.T, color=ROAD, linewidth=0.5, zorder=1)
     ax.plot(place[:, 0], place[:, 1], "o", color=FAINT, markersize=2.5, zorder=2)
     taken = np.flatnonzero((total >= SHOWN) & (once[:, 0] != once[:, 1]))
     taken = taken[np.argsort(total[taken], kind="stable")]
-    often = np.minimum(total[taken], 1.0) if budget is None else np.full(len(taken), 0.15)
+    often = np.minimum(total[taken], 1.0) if budget is None else np.full(len(taken), 0.3)
     draw = _draw_arrows if len(taken) <= MANY else _draw_lines
-    draw(ax, place[once[taken]], often, BLUE if budget is None else INK)
+    shades = [BLUE] * len(taken) if budget is None else _shades(ax, model, once[taken, 0], played)
+    draw(ax, place[once[taken]], often, shades)
     _name_places(ax, model, place, once, total, budget)
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
@@ -90,10 +93,23 @@ def routes(
     return ax
 
 
-def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> None:
+def _shades(ax: Any, model: SSP, sources: IntArray, played: FloatArray) -> list[str]:
+    """Return the colour of what is played in each state, and name the actions; one colour where they are many."""
+    if len(actions_of(model)) > len(FILLS):
+        return [INK] * len(sources)
+    colour = colours_of(model)
+    chosen = {model.state_of_action(row): model.action(row) for row in np.flatnonzero(played).tolist()}
+    Line = needed("matplotlib.lines", "plot").Line2D
+    named = [action for action in colour if action in {chosen[source] for source in sources.tolist()}]
+    handles = [Line([], [], color=colour[action], linewidth=2.5, label=name_of(action)) for action in named]
+    ax.legend(handles=handles, loc="best", frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5)
+    return [colour[chosen[source]] for source in sources.tolist()]
+
+
+def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
     """Draw ways, (n, 2, 2), as arrows, slightly bent so that ways there and back lie side by side."""
     arrow = needed("matplotlib.patches", "plot").FancyArrowPatch
-    for (source, target), share in zip(ways, often.tolist(), strict=True):
+    for (source, target), share, colour in zip(ways, often.tolist(), shades, strict=True):
         how: dict[str, Any] = {"linewidth": _width(share), "alpha": 0.4 + 0.6 * share, "mutation_scale": 6 + 4 * share}
         how |= {"arrowstyle": "-|>", "shrinkA": 0.5, "shrinkB": 0.5, "connectionstyle": "arc3,rad=0.05"}
         drawn = arrow(source, target, **how)
@@ -101,7 +117,7 @@ def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> N
         ax.add_patch(drawn)
 
 
-def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> None:
+def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
     """Draw many ways, (n, 2, 2), at once: lines that end in triangles."""
     found = needed("matplotlib.collections", "plot")
     along = ways[:, 1] - ways[:, 0]
@@ -109,9 +125,9 @@ def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> No
     head = along * np.minimum(0.3, 0.02 * np.ptp(ways.reshape(-1, 2), axis=0).max() / long)[:, None]
     tip, back, aside = ways[:, 1], ways[:, 1] - head, 0.5 * np.column_stack([-head[:, 1], head[:, 0]])
     how = {"alpha": 0.4 + 0.6 * often, "zorder": 3}
-    ax.add_collection(found.LineCollection(ways, colors=colour, linewidths=_width(often), **how))
+    ax.add_collection(found.LineCollection(ways, colors=shades, linewidths=_width(often), **how))
     heads = np.stack([tip, back + aside, back - aside], axis=1)
-    ax.add_collection(found.PolyCollection(heads, facecolors=colour, linewidths=0, **how))
+    ax.add_collection(found.PolyCollection(heads, facecolors=shades, linewidths=0, **how))
 
 
 def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None) -> FloatArray:

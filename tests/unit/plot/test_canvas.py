@@ -124,6 +124,8 @@ def test_names_are_cut_and_never_mathematics():
 def test_colours_differ_in_lightness():
     light = [canvas.light(colour) for colour in canvas.hues(9)]
     assert (np.diff(light) > 0).all()
+    dark = canvas.light(canvas.DARK[canvas.PAPER])
+    assert (light[0] + 0.05) / (dark + 0.05) > 1.8  # the darkest is seen on a dark page, too
     assert canvas.light("black") == 0
     assert canvas.light("white") == pytest.approx(1)
 

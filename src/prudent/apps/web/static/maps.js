@@ -3,6 +3,8 @@
 import { colour, draw, layout, legend } from "./charts.js";
 
 const ARROWS = { up: "↑", right: "→", down: "↓", left: "←", N: "↑", NE: "↗", E: "→", SE: "↘", S: "↓", SW: "↙", W: "←", NW: "↖", stop: "■" };
+// The colours of numbers, as in the pictures of plans: cividis without its darkest part.
+const SHADES = ["#3b496c", "#545a6d", "#6a6c71", "#7f7e78", "#979177", "#b0a571", "#cbb965", "#e6d051", "#fee838"].map((shade, i) => [i / 8, shade]);
 
 export function show(content, places) {
   const { map, table, note } = places;
@@ -15,7 +17,7 @@ export function show(content, places) {
 function heat(content, place) {
   const small = content.cells.length * content.cells[0].length <= 320;
   draw(place, [{
-    type: "heatmap", z: content.cells, x: content.columns, y: content.rows, colorscale: "Cividis", zmin: content.least ?? 0, zmax: content.most, xgap: 1, ygap: small ? 1 : 0, hoverongaps: false,
+    type: "heatmap", z: content.cells, x: content.columns, y: content.rows, colorscale: SHADES, zmin: content.least ?? 0, zmax: content.most, xgap: 1, ygap: small ? 1 : 0, hoverongaps: false,
     texttemplate: small ? "%{z}" : "", textfont: { size: 11 },
     colorbar: { title: { text: content.z, side: "right" }, thickness: 12, outlinewidth: 0 },
     hovertemplate: `${content.x} %{x}, ${content.y} %{y}: ${content.z} %{z}<extra></extra>`,
