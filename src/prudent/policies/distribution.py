@@ -14,17 +14,33 @@ import numpy as np
 
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import (
+    DataFrame,
+    Shown,
+    Table,
+    at_least,
+    at_most,
+    certain,
+    frame,
+    in_hundredths,
+    number,
+    percent,
+    plain,
+    worst,
+)
 
 if TYPE_CHECKING:
     from prudent.policies.at_worst import AtWorst
 
-__all__ = ["GROUPED", "Alphas", "Distribution", "alphas_of", "check_alpha", "mixture"]
+__all__ = ["GROUPED", "USUAL", "Alphas", "Distribution", "alphas_of", "check_alpha", "exceeded_in", "mixture"]
 
 FORGIVEN = 1e-12
 
 GROUPED = "runs whose costs round alike are taken together: the true CVaR is at least what is shown, VaR about that"
 """The note on tails where costs were rounded."""
+
+USUAL = 0.05
+"""The alpha of the tail that is shown if none is given."""
 
 HALVINGS = 200
 """The most halvings in the search for the budget that gives the least bound on CVaR."""
@@ -56,6 +72,11 @@ def alphas_of(alpha: Alphas) -> tuple[float, ...]:
     """Return one alpha, or several, as floats, or refuse them."""
     one = isinstance(alpha, str) or not isinstance(alpha, Iterable)
     return tuple(map(check_alpha, [alpha] if one else alpha))  # type: ignore[arg-type]
+
+
+def exceeded_in(alpha: float) -> str:
+    """Return in words what the VaR at an alpha is."""
+    return "the lowest possible cost" if alpha == 1 else f"exceeded in at most {percent(alpha)} of runs"
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,49 +354,64 @@ class Distribution(Shown):
         >>> result = prudent.evaluate(plan.model, plan.policy)
         >>> for row in result.table(alpha=0.1).rows[:3]:
         ...     print(*row)
-        mean 4.060000 standard deviation 4.002049
-        CVaR 10.000000 mean of the worst 0.1 of runs
-        VaR 9.000000 where that tail begins
+        expected cost 4.06 standard deviation 4.002049
+        CVaR 10 mean of the worst 10% of runs
+        VaR 9 exceeded in at most 10% of runs
         """
-        at_least, about = self._certainty
-        rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}{at_least}")]
-        rows += () if alpha is None else self.tails(alpha)
+        (bound, about), alphas = self._certainty, () if alpha is None else alphas_of(alpha)
+        exact, digits = certain(0.0, self._money), self._decimals(alphas[0] if alphas else USUAL)
+        spread = f"standard deviation {number(self.std, digits)}{bound}"
+        rows = [("expected cost", number(self.mean, exact), spread), *self.tails(alphas)]
         if self.at_worst is not None:
-            worst = "in the worst model of the set, at most; all else is for the model itself"
-            rows.append(("worst-case mean", number(self.at_worst.mean), worst))
-            for each in () if alpha is None else alphas_of(alpha):
-                rows.append(
-                    ("worst-case CVaR", number(self.at_worst.cvar(each)), f"of the worst {each:g} of runs, likewise")
-                )
+            here = "in the worst model of the set, at most"
+            mean = at_most(self.at_worst.mean, exact)
+            rows.append(("worst-case expected cost", mean, f"{here}; all other rows are for the model itself"))
+            for each in alphas:
+                shown = at_most(self.at_worst.cvar(each), exact)
+                rows.append(("worst-case CVaR", shown, f"mean of {worst(each)}, {here}"))
         for q in (0.05, 0.25, 0.5, 0.75, 0.95):
-            rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
-        rows.append(("least", number(float(self.values[0])), ""))
-        rows.append(("most", number(self.most), "at most" if self.grouped and np.isfinite(self.most) else ""))
-        notes = [f"exact mean; {GROUPED}"] if self.grouped and self.asked_step is None else []
+            rows.append((percent(q), number(self.quantile(q), digits), f"of runs cost at most this{about}"))
+        limit = "at most" if self.grouped and np.isfinite(self.most) else ""
+        rows.append(("lowest cost", number(float(self.values[0]), digits), about.removeprefix(", ")))
+        rows.append(("highest cost", (at_most if limit else number)(self.most, digits), limit))
+        notes = [f"the expected cost is exact; {GROUPED}"] if self.grouped and self.asked_step is None else []
         if self.asked_step is not None:
             notes.append(ASKED.format(self.asked_step))
         if self.missing:
-            notes.append(f"{self.missing:.2g} of probability lies beyond {number(float(self.values[-1]))}")
-        return Table("total cost", tuple(rows), "lrw", notes=tuple(notes))
+            last = number(float(self.values[-1]), digits)
+            notes.append(f"the total cost exceeds {last} with probability {self.missing:.2g}")
+        return Table("total cost", tuple(rows), "ldw", notes=tuple(notes))
 
     def tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
         """Return the rows of tables that show CVaR and VaR (internal)."""
-        (at_least, about), rows = self._certainty, []
+        (bound, about), rows = self._certainty, []
         for each in alphas_of(alpha):
-            rows.append(("CVaR", number(self.cvar(each)), f"mean of the worst {each:g} of runs{at_least}"))
-            rows.append(("VaR", number(self.var(each)), f"where that tail begins{about}"))
+            side, digits = at_least if bound == ", at least" else number, self._decimals(each)
+            rows.append(("CVaR", side(self.cvar(each), digits), f"mean of {worst(each)}{bound}"))
+            rows.append(("VaR", number(self.var(each), digits), f"{exceeded_in(each)}{about}"))
         return rows
 
     @property
+    def _money(self) -> bool:
+        return not self.grouped and in_hundredths(self.values)
+
+    def _decimals(self, alpha: float) -> int:
+        """Return how many decimals are certain: where costs were rounded, the bounds on CVaR at an alpha decide."""
+        if self.asked_step is not None:
+            return certain(self.asked_step)
+        return certain(self.cvar_at_most(alpha) - self.cvar(alpha), self._money)
+
+    @property
     def _certainty(self) -> tuple[str, str]:
-        """What is said of a CVaR, and of a VaR, where costs were rounded."""
+        """What kind of numbers CVaR and VaR are where costs were rounded."""
         if not self.grouped:
             return "", ""
         return ", at least" if self.asked_step is None else ", about", ", about"
 
     def __repr__(self) -> str:
         missing = f", {self.missing:.2g} missing" if self.missing else ""
-        return f"<Distribution: mean {self.mean:.6g}, std {self.std:.6g}, {len(self.values):,} values{missing}>"
+        mean, std = (number(each, certain(0.0, self._money)) for each in (self.mean, self.std))
+        return f"<Distribution: expected cost {mean}, std {std}, {len(self.values):,} values{missing}>"
 
 
 def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:

@@ -17,7 +17,7 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.at_worst import Follower
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain, small
 
 __all__ = ["Explainer", "Explanation", "Option", "RobustExplainer"]
 
@@ -113,15 +113,15 @@ class Explanation(Shown):
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
             numbers: list[float | None] = [option.excess, option.expected]
             numbers += [option.nominal_excess, option.nominal_expected] if robust else []
-            shown = ("" if x is None or np.isnan(x) else f"{x:.6g}" for x in numbers)
+            shown = ("" if x is None or np.isnan(x) else small(x) for x in numbers)
             allowed = "yes" if option.allowed else "no"
             rows.append((f"{'>' if self._plays(option) else ' '} {name}", *shown, allowed, option.why))
         title = f"In {self.state!r}, having spent {self.spent:g}: {self.summary}"
         if not robust:
-            return Table(title, tuple(rows), "wrrlw", head=("  action", "excess", "expected", "allowed", "why"))
-        head = ("  action", "worst excess", "worst mean", "excess", "expected", "allowed", "why")
-        notes = ("worst: in the worst model of the set, which decides; excess, expected: in the model itself",)
-        return Table(title, tuple(rows), "wrrrrlw", head=head, notes=notes)
+            return Table(title, tuple(rows), "wddlw", head=("  action", "excess", "expected cost", "allowed", "why"))
+        head = ("  action", "worst excess", "worst expected cost", "excess", "expected cost", "allowed", "why")
+        notes = ("worst: in the worst model of the set, which decides; excess, expected cost: in the model itself",)
+        return Table(title, tuple(rows), "wddddlw", head=head, notes=notes)
 
     def _plays(self, option: Option) -> bool:
         return (option.action, option.at) == (self.action, self.state)

@@ -11,7 +11,7 @@ from prudent.methods.objectives import Achieved
 from prudent.methods.solution import UNKNOWN, Nominal
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
-from prudent.policies.distribution import Alphas, Distribution
+from prudent.policies.distribution import Alphas, Distribution, exceeded_in
 from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
@@ -19,7 +19,21 @@ from prudent.results.decisions import Decision, Decisions, bands_of, decisions_o
 from prudent.results.explanation import Explainer, Explanation, RobustExplainer
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
-from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain, small
+from prudent.runtime.tables import (
+    DataFrame,
+    Shown,
+    Table,
+    at_least,
+    at_most,
+    between,
+    bounds,
+    certain,
+    frame,
+    number,
+    plain,
+    small,
+    worst,
+)
 
 __all__ = ["STATUS", "Exploration", "Plan"]
 
@@ -122,7 +136,7 @@ class Plan(Shown):
     >>> import prudent
     >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
     >>> plan
-    <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 10 (optimal 10 to 10), VaR 9, mean 4.06>
+    <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 10 (optimal 10), VaR 9, expected cost 4.06>
     >>> plan.lower <= plan.cvar <= plan.upper, plan.message.partition(",")[0]
     (True, 'the optimal CVaR is known to within 1e-8 of its size')
     """
@@ -163,20 +177,28 @@ class Plan(Shown):
 
     def __repr__(self) -> str:
         least, about = ("at least ", "about ") if self._from_below else ("", "")
+        shown = self.shown()
+        optimum = shown["lower"] if shown["lower"] == shown["upper"] else f"{shown['lower']} to {shown['upper']}"
         return (
             f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, "
-            f"{'CVaR' if self.nominal is None else 'worst-case CVaR'} "
-            f"{least}{_short(self.cvar)} (optimal {self.lower:.6g} to {self.upper:.6g}), "
-            f"VaR {about}{_short(self.var)}, mean {_short(self.expected)}>"
+            f"{'CVaR' if self.nominal is None else 'worst-case CVaR'} {least}{shown['cvar']} (optimal {optimum}), "
+            f"VaR {about}{shown['var']}, expected cost {shown['expected']}>"
         )
 
     @property
     def own_cvar(self) -> str:
         """What is known of the policy's own CVaR in the model itself, in words (internal)."""
-        most = self.upper if self.max_cvar == math.inf else self.max_cvar
+        most, digits = self.upper if self.max_cvar == math.inf else self.max_cvar, self._own_decimals
         if math.isnan(self.own.cvar):
-            return f"at most {number(most)}" if math.isfinite(most) else "unknown"
-        return f"{'at least' if self.policy.prepared.scale.rounded else 'exactly'} {number(self.own.cvar)}"
+            return f"at most {at_most(most, digits)}" if math.isfinite(most) else "unknown"
+        if self.policy.prepared.scale.rounded:
+            return f"at least {at_least(self.own.cvar, digits)}"
+        return f"exactly {number(self.own.cvar, digits)}"
+
+    @property
+    def own_expected(self) -> str:
+        """The policy's expected cost in the model itself, as text (internal)."""
+        return number(self.own.expected, self._decimals(0.0))
 
     @property
     def own(self) -> Nominal:
@@ -330,53 +352,93 @@ class Plan(Shown):
         return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
 
     def table(self, alpha: Alphas | None = None) -> Table:
-        """Return what ``prudent solve`` prints; with one ``alpha`` or several, the plan's CVaR and VaR at each, too.
+        """Return what ``prudent solve`` prints; with one ``alpha`` or several, also the plan's CVaR and VaR at each.
 
         Examples
         --------
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> plan.table().rows[0]
-        ('CVaR', '10.000000', 'mean of the worst 0.1 of runs')
+        ('CVaR', '10', 'mean of the worst 10% of runs')
         >>> plan.table(alpha=0.5).rows[-2]
-        ('CVaR', '7.120000', 'mean of the worst 0.5 of runs')
+        ('CVaR', '7.12', 'mean of the worst 50% of runs')
         """
-        tail, begins = f"mean of the worst {self.alpha:g} of runs", "where that tail begins"
+        shown, tail, exceeded = self.shown(), f"mean of {worst(self.alpha)}", exceeded_in(self.alpha)
         if self._from_below:
-            tail, begins = f"{tail}, at least", f"{begins}, about"
+            tail, exceeded = f"{tail}, at least", f"{exceeded}, about"
         elif math.isnan(self.cvar):
             tail = f"{tail}; {self.own_cvar}"
         if self.nominal is not None:
-            rows = self._robust_rows(tail)
+            rows = self._robust_rows(shown, tail)
         else:
-            rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
-        if self.objective is None:  # else it was not sought
-            best = "optimal CVaR" if self.nominal is None else "least worst-case CVaR"
-            rows += [(best, number(self.lower), "at least"), ("", number(self.upper), "at most")]
-        known = "of all plans, not of this one" if self.explored is None else "of all plans, at least"
-        rows.append(("least worst case", number(self.worst_case), known))
+            rows = [("CVaR", shown["cvar"], tail), ("VaR", shown["var"], exceeded), self._mean_row(shown)]
+        if self.objective is None:  # else the optimal CVaR was not sought
+            rows.append(self._optimum(shown))
+        known = "over all plans; this plan may exceed it" if self.explored is None else "over all plans, at least"
+        rows.append(("minimal worst-case cost", shown["worst_case"], known))
         if self.goal_probability < 1:
-            rows.insert(0, ("chance of a goal", small(self.goal_probability), "the greatest there is"))
+            rows.insert(0, ("probability of a goal", small(self.goal_probability), "the highest possible"))
         rows += () if alpha is None else self._tails(alpha)
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
-            rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))
+            rows.insert(0, self._objective_row(goal))
             what = f"objective {goal}"
         title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
         size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"
         if self.explored is not None:
             size = f"{self.explored.met:,} states met, {self.explored.expanded:,} expanded, {self.seconds:.3g} s"
-        return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
+        return Table(title, tuple(rows), "ldw", notes=(size, f"{self.status}: {self.message}", *self.notes))
 
-    def _robust_rows(self, tail: str) -> list[tuple[str, str, str]]:
+    def shown(self) -> dict[str, str]:
+        """Return the plan's numbers as text, each with the digits that are certain (internal)."""
+        exact, lower, upper = self._decimals(0.0), *bounds(self.lower, self.upper, self._money)
+        side = at_least if self._from_below else number if self.nominal is None else at_most
+        return {
+            "cvar": side(self.cvar, self._own_decimals),
+            "var": number(self.var, self._own_decimals),
+            "expected": number(self.expected, exact),
+            "expected_lower": at_least(self.expected_lower, self._decimals(self.expected - self.expected_lower)),
+            "lower": lower,
+            "upper": upper,
+            "worst_case": number(self.worst_case, exact),
+        }
+
+    @property
+    def _money(self) -> bool:
+        return self.policy.prepared.scale.money
+
+    def _decimals(self, gap: float) -> int:
+        return certain(gap, self._money)
+
+    @property
+    def _own_decimals(self) -> int:
+        """How many decimals of the policy's own CVaR and VaR are certain: the gap decides if costs were rounded."""
+        return self._decimals(self.upper - self.lower if self.policy.prepared.scale.rounded else 0.0)
+
+    def _optimum(self, shown: dict[str, str]) -> tuple[str, str, str]:
+        """Return the row for the bounds on the optimal CVaR."""
+        best = "optimal CVaR" if self.nominal is None else "minimal worst-case CVaR"
+        if shown["lower"] == shown["upper"]:
+            return best, shown["lower"], "known to all digits shown"
+        return best, "", between(self.lower, self.upper, self._money)
+
+    def _objective_row(self, goal: Achieved) -> tuple[str, str, str]:
+        """Return the row for another objective than CVaR, with the bounds on its optimal value."""
+        money = self._money and goal.objective != "exceedance"
+        low, high = bounds(goal.lower, goal.upper, money, tiny=goal.objective == "exceedance")
+        value = small(goal.value, certain(goal.upper - goal.lower, money))
+        return str(goal), value, "optimal, known to all digits shown" if low == high else f"optimal: {low} to {high}"
+
+    def _robust_rows(self, shown: dict[str, str], tail: str) -> list[tuple[str, str, str]]:
         """Return rows for a set of models: the worst of them, and the model itself."""
-        own = self.nominal or UNKNOWN
+        own, here = self.nominal or UNKNOWN, "in the model itself"
+        numbers = (number(own.cvar, self._own_decimals), number(own.var, self._own_decimals))
         return [
-            ("worst-case CVaR", number(self.cvar), f"{tail}, in the worst model of the set, at most"),
-            ("worst-case mean", number(self.expected), "mean of all runs, in the worst model for that"),
-            ("CVaR", number(own.cvar), "in the model itself"),
-            ("VaR", number(own.var), "in the model itself"),
-            ("expected cost", number(own.expected), "in the model itself"),
+            ("worst-case CVaR", shown["cvar"], f"{tail}, in the worst model of the set, at most"),
+            ("worst-case expected cost", shown["expected"], "in the model of the set that is worst for it"),
+            ("CVaR", numbers[0], here),
+            ("VaR", numbers[1], here),
+            ("expected cost", self.own_expected, here),
         ]
 
     def _tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
@@ -385,17 +447,16 @@ class Plan(Shown):
         how += "" if self.nominal is None else ", in the model itself"
         return [(name, shown, f"{what}{how}") for name, shown, what in self.total_cost().tails(alpha)]
 
-    def _mean_rows(self) -> list[tuple[str, str, str]]:
-        """Return rows for the second objective."""
-        shown, what = number(self.expected), "mean of all runs"
+    def _mean_row(self, shown: dict[str, str]) -> tuple[str, str, str]:
+        """Return the row for the second objective."""
+        what = "mean of all runs"
         if self.objective is not None:
             sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.scale.rounded
-            return [("expected cost", shown, f"{what}; the least at that {self.objective}" if sought else what)]
-        if self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
-            return [("expected cost", shown, f"{what}; the least at that CVaR")]
-        those = "of optimal CVaR" if self.max_cvar == math.inf else f"within CVaR {number(self.max_cvar)}"
-        return [("expected cost", shown, what), ("", at_least(self.expected_lower), f"no plan {those} has less")]
-
-
-def _short(value: float) -> str:
-    return "unknown" if math.isnan(value) else f"{value:.6g}"
+            what += f"; the lowest at that {self.objective}" if sought else ""
+        elif self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
+            what += "; the lowest at that CVaR"
+        else:
+            limit = number(self.max_cvar, self._decimals(0.0))
+            those = "of optimal CVaR" if self.max_cvar == math.inf else f"with a CVaR up to {limit}"
+            what += f"; no plan {those} has less than {shown['expected_lower']}"
+        return "expected cost", shown["expected"], what

@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.errors import printable
 from prudent.models.rows import FloatArray
-from prudent.runtime.tables import Shown, Table, number, plain
+from prudent.runtime.tables import Shown, Table, certain, number, plain
 
 __all__ = ["QUANTILES", "Matter", "Stress"]
 
@@ -94,16 +94,16 @@ class Stress(Shown):
         """
         head = ("", *(f"{q:.0%}" for q in QUANTILES))
         names = {"cvar": "CVaR", "var": "VaR", "expected": "expected cost"}
-        rows = tuple((name, *map(number, self.quantiles(what).values())) for what, name in names.items())
-        notes = [f"CVaR in the model itself: {number(self.nominal)}"]
+        rows = tuple((name, *self._shown(what, *self.quantiles(what).values())) for what, name in names.items())
+        notes = [f"CVaR in the model itself: {self._shown('cvar', self.nominal)[0]}"]
         for each in self.matters[:SHOWN]:
             notes.append(
                 f"{each.share:.0%} of the variance of CVaR: {printable(each.action, 40)} in "
                 f"{printable(each.state, 40)}, seen {each.seen:g} times; as many again would narrow the middle 90% by "
-                f"{number(each.doubled)}"
+                f"{self._shown('cvar', each.doubled)[0]}"
             )
         title = f"{self.model}, alpha {self.alpha:g}: {len(self.cvar):,} models drawn"
-        return Table(title, rows, "l" + "r" * len(QUANTILES), head, notes=tuple(notes))
+        return Table(title, rows, "l" + "d" * len(QUANTILES), head, notes=tuple(notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``prudent stress --json`` prints.
@@ -122,8 +122,15 @@ class Stress(Shown):
         return plain({**about, **shown, "matters": [each._asdict() for each in self.matters]})
 
     def __repr__(self) -> str:
-        low, high = self.quantiles()[0.05], self.quantiles()[0.95]
+        quantiles = self.quantiles()
+        low, high, own = self._shown("cvar", quantiles[0.05], quantiles[0.95], self.nominal)
         return (
-            f"<Stress of {self.model}, alpha {self.alpha:g}, {len(self.cvar):,} models: CVaR {low:.3g} to {high:.3g}, "
-            f"{self.nominal:.3g} in the model itself>"
+            f"<Stress of {self.model}, alpha {self.alpha:g}, {len(self.cvar):,} models: CVaR {low} to {high}, "
+            f"{own} in the model itself>"
         )
+
+    def _shown(self, what: str, *values: float) -> list[str]:
+        """Return numbers as text, with two digits of the standard error over the models drawn."""
+        drawn = getattr(self, what)
+        spread = float(np.std(drawn)) / len(drawn) ** 0.5
+        return [number(value, certain(spread)) for value in values]

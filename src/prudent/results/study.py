@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from prudent.runtime.atomic_files import check_place, write_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, csv_text, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, certain, csv_text, frame, in_hundredths, number, plain
 
 __all__ = ["FIELDS", "Row", "Study", "check_csv_path"]
 
@@ -35,6 +35,9 @@ FIELDS: dict[str, Literal["text", "number", "count", "texts"]] = {
     "error": "text",
 }
 """The columns of a row besides the parameters: those of a plan, and why there is none."""
+
+NEGLIGIBLE = 1e-8
+"""The gap, relative to the size of CVaR, up to which a plan is optimal."""
 
 Row = dict[str, Any]
 """The parameters and the fields by name; a field is None where there is nothing to say."""
@@ -144,14 +147,13 @@ class Study(Shown):
         >>> study = prudent.study("betting-game", {"stages": [2, 4]}, alphas=[0.1], workers=1)
         >>> table = study.table()
         >>> table.head, table.rows[0][:3]
-        (('stages', 'alpha', 'CVaR', 'VaR', 'mean', 'status', 'seconds'), ('2', '0.1', '95.000000'))
+        (('stages', 'alpha', 'CVaR', 'VaR', 'expected cost', 'status', 'seconds'), ('2', '0.1', '95'))
         """
         rows = []
         for row in self.rows:
             about = (*(str(row[name]) for name in self.parameters), f"{row['alpha']:g}")
             if row["error"] is None:
-                numbers = (number(row[name]) for name in ("cvar", "var", "expected"))
-                rows.append((*about, *numbers, row["status"], f"{row['seconds']:.3g}"))
+                rows.append((*about, *_numbers(row), row["status"], f"{row['seconds']:.3g}"))
             else:
                 rows.append((*about, "", "", "", f"failed: {row['error']}", ""))
         notes = []
@@ -159,9 +161,16 @@ class Study(Shown):
             notes.append(f"{len(self.failed):,} of {self.asked:,} combinations failed")
         if not self.complete:
             notes.append(f"interrupted: {self.asked - len(self.rows):,} of {self.asked:,} combinations are not done")
-        head = (*self.parameters, "alpha", "CVaR", "VaR", "mean", "status", "seconds")
+        head = (*self.parameters, "alpha", "CVaR", "VaR", "expected cost", "status", "seconds")
         title = f"{self.make}: {self.asked:,} combinations, {self.seconds:.3g} s"
-        return Table(title, tuple(rows), "l" * (len(self.parameters) + 1) + "rrrwr", head=head, notes=tuple(notes))
+        return Table(title, tuple(rows), "l" * (len(self.parameters) + 1) + "dddwd", head=head, notes=tuple(notes))
+
+
+def _numbers(row: Row) -> tuple[str, str, str]:
+    """Return CVaR, VaR and expected cost as text; where costs were rounded, a CVaR lies between it and the bound."""
+    gap, money = max(row["upper"] - row["cvar"], 0.0), in_hundredths(row["step"])
+    digits = certain(gap if gap > NEGLIGIBLE * abs(row["upper"]) else 0.0, money)
+    return number(row["cvar"], digits), number(row["var"], digits), number(row["expected"], certain(0.0, money))
 
 
 def check_csv_path(path: str | PathLike[str]) -> None:

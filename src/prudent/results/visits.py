@@ -14,7 +14,7 @@ from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.forwards import MISSING, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain, small
 
 __all__ = ["Visits", "visits_of"]
 
@@ -95,17 +95,17 @@ class Visits(Shown):
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> print(plan.visits().table())
         figure-2: how often a run plays an action, on average
-        state  action     times
-        s0     a       1.000000
-        s1     d       0.900000
-        s2     b       0.100000
+        state  action  times
+        s0     a         1
+        s1     d         0.9
+        s2     b         0.1
         """
         rows = sorted(self._rows(), key=lambda row: -row[2])
         more = len(rows) - SHOWN
         title = f"{self.model.name}: how often a run plays an action, on average"
-        cells = tuple((str(s), str(a), f"{times:.6f}") for s, a, times in rows[:SHOWN])
+        cells = tuple((str(s), str(a), small(times)) for s, a, times in rows[:SHOWN])
         notes = (f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else ()
-        return Table(title, cells, "wwr", head=("state", "action", "times"), notes=notes)
+        return Table(title, cells, "wwd", head=("state", "action", "times"), notes=notes)
 
     def _rows(self) -> list[tuple[Hashable, Hashable, float]]:
         model = self.model

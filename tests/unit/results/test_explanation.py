@@ -111,7 +111,7 @@ def test_for_a_set_of_models_worst_and_nominal_numbers_stand_apart(tmp_path):
     assert options["c"].nominal_expected == pytest.approx(1)
     assert options["d"].expected == pytest.approx(1 + 8 * (0.3 + 0.1 * 0.3 * 0.7))
     assert options["d"].nominal_expected == pytest.approx(3.4)
-    assert told.table().head[1:5] == ("worst excess", "worst mean", "excess", "expected")
+    assert told.table().head[1:5] == ("worst excess", "worst expected cost", "excess", "expected cost")
     prudent.save(plan, tmp_path / "plan.safetensors")
     assert prudent.load_plan(tmp_path / "plan.safetensors", model).explain("s1") == told
 
