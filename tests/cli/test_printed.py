@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
-from prudent.apps.cli.terminal import print_histogram
+from prudent.apps.cli.terminal import print_histogram, round_edges
 
 
 def run(*arguments):
@@ -114,10 +114,14 @@ def test_only_what_costs_more_than_var_is_shaded(capsys):
     print_histogram(found, found.var(0.1))
     shown = [line for line in capsys.readouterr().out.splitlines() if "%" in line and " 0.00%" not in line]
     bars = [line.rpartition("% ")[2] for line in shown]
-    assert [line.split("%")[0].split()[:3] for line in shown] == [
-        ["2", "to", "3"],
-        ["9", "to", "10"],
-        ["15", "to", "16"],
-    ]
+    assert [line.split()[0] for line in shown] == ["2", "9", "15"]  # round edges
     assert [bar.count("█") for bar in bars] == [40, 32, 0]
     assert [bar.count("▒") for bar in bars] == [0, 4, 4]
+
+
+def test_a_histogram_has_round_edges(plan):
+    assert round_edges(58.938, 425.9).tolist() == [float(x) for x in range(40, 441, 20)]
+    assert round_edges(1, 10, least=1.0).tolist() == [float(x) for x in range(1, 11)]  # whole costs
+    assert round_edges(0.5, 2.4).tolist() == pytest.approx([x / 10 for x in range(5, 25)])
+    shown = run("evaluate", *GAME, plan).splitlines()
+    assert shown[-1].startswith("each range includes its lower end, the last one both ends")

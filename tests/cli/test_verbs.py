@@ -186,7 +186,11 @@ def test_curve():
     assert [point["expected"] for point in answer["points"]] == pytest.approx([75.486476, 95], abs=1e-6)
     assert [point["var"] for point in answer["points"]] == [86, 95]
     printed = run("curve", "figure-2", "--alpha-min", 0.05)
-    assert "\n20%          9.5         9           4.06\n" in printed
+    assert [line.split() for line in printed.splitlines()[2:5]] == [
+        ["5%", "10", "10", "4.06"],
+        ["10%", "10", "9", "4.06"],
+        ["20%", "8.5", "7", "7.3"],
+    ]
     assert "all 4 breakpoints" in printed
     result = CliRunner().invoke(main, ["curve", "figure-2", "--alphas", "0.1,x"])
     assert result.exit_code == 2

@@ -28,7 +28,19 @@ from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alph
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
-from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, percent, plain
+from prudent.runtime.tables import (
+    DataFrame,
+    Shown,
+    Table,
+    at_least,
+    at_most,
+    bounds,
+    certain,
+    frame,
+    number,
+    percent,
+    plain,
+)
 
 __all__ = ["Curve", "CurvePoint", "curve"]
 
@@ -250,9 +262,10 @@ class Curve(Shown):
         """Return the columns of a table, with the digits that are certain."""
         scale = self._explored.prepared.scale
         exact = certain(0.0, scale.money)
-        own = [certain(p.upper - p.lower if scale.rounded else 0.0, scale.money) for p in points]
+        own = [certain(p.upper - p.cvar if scale.rounded else 0.0, scale.money) for p in points]
+        side = number if not scale.rounded else at_least if self.intervals is None else at_most
         pairs = [bounds(p.lower, p.upper, scale.money) for p in points]
-        cvar = [number(p.cvar, digits) for p, digits in zip(points, own, strict=True)]
+        cvar = [side(p.cvar, digits) for p, digits in zip(points, own, strict=True)]
         expected = [number(p.expected, exact) for p in points]
         known = pairs == [(each, each) for each in cvar]
         limits = {} if known else {"lower bound": [low for low, _ in pairs], "upper bound": [high for _, high in pairs]}

@@ -174,6 +174,7 @@ class Frontier(Shown):
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
         gap = at_most(self.gap, certain(self.gap))
+        lower = at_least(self.lower, certain(self.points[-1].cvar - self.lower, self._money))
         return Table(
             f"{self.model.name}, alpha {self.alpha:g}, {self.seconds:.3g} s",
             tuple((*self._shown(p), price) for p, price in zip(self.points, paid, strict=True)),
@@ -181,7 +182,7 @@ class Frontier(Shown):
             head=("expected cost", "CVaR", "extra expected cost per unit of CVaR saved"),
             notes=(
                 f"no plan's expected cost is below these points, or the lines between them, by more than {gap}",
-                f"no plan's CVaR is below {at_least(self.lower, certain(0.0, self._money))}",
+                f"no plan's CVaR is below {lower}",
                 f"{self.status}: {self.message}",
                 *self.notes,
             ),

@@ -188,7 +188,7 @@ class Plan(Shown):
     @property
     def own_cvar(self) -> str:
         """What is known of the policy's own CVaR in the model itself, in words (internal)."""
-        most, digits = self.upper if self.max_cvar == math.inf else self.max_cvar, self._own_decimals
+        most, digits = self._most, self._own_decimals
         if math.isnan(self.own.cvar):
             return f"at most {at_most(most, digits)}" if math.isfinite(most) else "unknown"
         if self.policy.prepared.scale.rounded:
@@ -225,11 +225,11 @@ class Plan(Shown):
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> print(plan.explain("s1"))
-        In 's1', having spent 0: 9 of the budget left, and the tail is safe: no run need exceed it, so the mean decides
-          action  excess  expected  allowed  why
-          c         0.55         1  no       could exceed the budget
-        > d            0       3.4  yes      played: the least expected cost of those allowed
-          e            0         7  yes      allowed, but costs more on average
+        In 's1', having spent 0: the remaining budget is 9, and no run needs to exceed it, so the expected cost decides
+          action  excess  expected cost  allowed  why
+          c         0.55            1    no       could exceed the budget
+        > d         0               3.4  yes      played: the lowest expected cost of the allowed actions
+          e         0               7    yes      allowed, but its expected cost is higher
         """
         if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
             raise PrudentError(
@@ -412,8 +412,15 @@ class Plan(Shown):
 
     @property
     def _own_decimals(self) -> int:
-        """How many decimals of the policy's own CVaR and VaR are certain: the gap decides if costs were rounded."""
-        return self._decimals(self.upper - self.lower if self.policy.prepared.scale.rounded else 0.0)
+        """How many decimals of the policy's own CVaR and VaR are certain; with rounded costs, its bounds decide."""
+        if not self.policy.prepared.scale.rounded:
+            return self._decimals(0.0)
+        return self._decimals(self._most - (self.cvar if self.nominal is None else self.lower))
+
+    @property
+    def _most(self) -> float:
+        """An upper bound on the policy's own CVaR."""
+        return self.upper if self.max_cvar == math.inf else self.max_cvar
 
     def _optimum(self, shown: dict[str, str]) -> tuple[str, str, str]:
         """Return the row for the bounds on the optimal CVaR."""

