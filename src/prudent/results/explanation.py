@@ -110,11 +110,8 @@ class Explanation(Shown):
         >>> [row[0] for row in plan.explain("s1").table().rows]
         ['  c', '> d', '  e']
         """
-        rows, digits, robust = (
-            [],
-            certain(0.0, self.money),
-            any(option.nominal_expected is not None for option in self.options),
-        )
+        rows, digits = [], certain(0.0, self.money)
+        robust = any(option.nominal_expected is not None for option in self.options)
         for option in self.options:
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
             numbers: list[float | None] = [option.excess, option.expected]

@@ -91,7 +91,7 @@ def test_points_line_up():
         "           CVaR",
         "a     86",
         "b     91.337584",
-        "c        unknown",
+        "c       unknown",
         "d  1,049.5",
     ]
     assert [line.rstrip() for line in printed(table).splitlines()] == str(table).splitlines()
