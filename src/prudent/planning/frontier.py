@@ -240,7 +240,7 @@ def frontier(
     --------
     >>> import prudent
     >>> prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-    <Frontier for figure-2, alpha 0.1: 2 points, expected 1.9 to 4.06, CVaR 14.5 to 10>
+    <Frontier for figure-2, alpha 0.1: 2 points, expected cost 1.9 to 4.06, CVaR 14.5 to 10>
     """
     check_model(model)
     alpha = check_alpha(alpha)

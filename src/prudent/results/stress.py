@@ -50,7 +50,7 @@ class Stress(Shown):
     >>> data = prudent.from_episodes([{**row, "cost": 1, "n": 9}, {**row, "cost": 5, "n": 1}], count="n", initial="s")
     >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=50)
     >>> result
-    <Stress of log, alpha 0.2, 50 models: CVaR 1.49 to 5, 3 in the model itself>
+    <Stress of log, alpha 0.2, 50 models: CVaR 1.49 to 5.00, 3 in the model itself>
     >>> result.matters[0].state, result.matters[0].seen
     ('s', 10.0)
     """
@@ -95,12 +95,12 @@ class Stress(Shown):
         head = ("", *(f"{q:.0%}" for q in QUANTILES))
         names = {"cvar": "CVaR", "var": "VaR", "expected": "expected cost"}
         rows = tuple((name, *self._shown(what, *self.quantiles(what).values())) for what, name in names.items())
-        notes = [f"CVaR in the model itself: {self._shown('cvar', self.nominal)[0]}"]
+        notes = [f"CVaR in the model itself: {number(self.nominal)}"]
         for each in self.matters[:SHOWN]:
             notes.append(
                 f"{each.share:.0%} of the variance of CVaR: {printable(each.action, 40)} in "
                 f"{printable(each.state, 40)}, seen {each.seen:g} times; as many again would narrow the middle 90% by "
-                f"{self._shown('cvar', each.doubled)[0]}"
+                f"{number(each.doubled, certain(each.doubled))}"
             )
         title = f"{self.model}, alpha {self.alpha:g}: {len(self.cvar):,} models drawn"
         return Table(title, rows, "l" + "d" * len(QUANTILES), head, notes=tuple(notes))
@@ -123,10 +123,10 @@ class Stress(Shown):
 
     def __repr__(self) -> str:
         quantiles = self.quantiles()
-        low, high, own = self._shown("cvar", quantiles[0.05], quantiles[0.95], self.nominal)
+        low, high = self._shown("cvar", quantiles[0.05], quantiles[0.95])
         return (
             f"<Stress of {self.model}, alpha {self.alpha:g}, {len(self.cvar):,} models: CVaR {low} to {high}, "
-            f"{own} in the model itself>"
+            f"{number(self.nominal)} in the model itself>"
         )
 
     def _shown(self, what: str, *values: float) -> list[str]:
