@@ -23,8 +23,11 @@ def run(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["figure-2", "--property", "Tmin=? [F x=1]"], "--property: only files have these, and figure-2 is a domain"),
-        (["figure-2", "--const", "N=1"], "--const: only files have these, and figure-2 is a domain"),
+        (
+            ["figure-2", "--property", "Tmin=? [F x=1]"],
+            "--property: figure-2 is a domain, and this option is for files",
+        ),
+        (["figure-2", "--const", "N=1"], "--const: figure-2 is a domain, and this option is for files"),
         (
             ["model.json", "--property", "Tmin=? [F x=1]"],
             "model.json: a .json file itself says what its costs and goals are",
@@ -33,7 +36,7 @@ def run(*arguments):
             ["model.json", "--const", "N=1"],
             "model.json: a .json file leaves no constants open; leave out constants= (--const)",
         ),
-        (["figure-2", "--initial", "s0"], "--initial: only files have these, and figure-2 is a domain"),
+        (["figure-2", "--initial", "s0"], "--initial: figure-2 is a domain, and this option is for files"),
         (["model.json", "--initial", "s0"], "model.json: a .json file itself says where runs start; change it there"),
         (["model.prism", "--const", "N"], "--const N: write NAME=VALUE"),
         (["model.prism", "--const", "N=1", "--const", "N=2"], "--const N=2: N is given twice"),

@@ -282,7 +282,7 @@ def test_study(tmp_path):
         (["--set", "stage=2"], "--set stage=2: betting-game has no such parameter"),
         (["--set", "stages=2", "--set", "stages=3"], "stages is set twice"),
         (["--set", "stages=2,2"], "stages has 2 twice"),
-        (["--set", "stages=0,-1", "--workers", "1"], "all 2 failed, the first: stages is 0"),
+        (["--set", "stages=0,-1", "--workers", "1"], "all 2 combinations failed, the first with: stages is 0"),
         (["--csv", "rows.txt"], "rows.txt: a study's table is written as .csv"),
     ],
 )

@@ -22,8 +22,8 @@ KEPT = 10_000_000
 """The most runs whose costs are kept one by one."""
 
 ROUNDING = 1e-12
-"""What rounding may change in a mean or a CVaR, relative to the largest cost; where all runs cost the same, a standard
-error is nothing else."""
+"""The rounding error of a mean or a CVaR, relative to the largest cost; the whole standard error if all runs cost the
+same."""
 
 Path = tuple[tuple[Hashable, Hashable, float], ...]
 """The steps of a run: state, action played there, cost."""
@@ -31,11 +31,11 @@ Path = tuple[tuple[Hashable, Hashable, float], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Runs(Shown):
-    """Total costs of simulated runs, and their tail at ``alpha``: that of the plan that was simulated, else 0.05.
+    """Total costs of simulated runs, and their tail at ``alpha``: the alpha of the simulated plan, or 0.05.
 
-    Of more than ten million runs only the ``tally`` is kept: ``tally.values``, rising, and ``tally.counts``, how many
-    runs had each.  Where there are more than 262,144 different costs, it has them rounded to 17 binary digits, which
-    the standard errors include.
+    Beyond ten million runs only the ``tally`` is kept: ``tally.values``, rising, and ``tally.counts``, the number of
+    runs with each.  Beyond 262,144 different costs, these are rounded to 17 binary digits; the standard errors include
+    that.
 
     Examples
     --------
@@ -50,13 +50,13 @@ class Runs(Shown):
 
     tally: Tally
     seed: int
-    paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as asked for
+    paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as requested
     kept: FloatArray | None = None  # (episodes,)
     plan: "Plan | None" = None  # the plan that was simulated, if it was one
 
     @classmethod
     def of(cls, costs: FloatArray, seed: int = 0) -> "Runs":
-        """Return runs of which the total costs are known.
+        """Return runs with given total costs.
 
         Examples
         --------
@@ -76,21 +76,21 @@ class Runs(Shown):
 
     @property
     def alpha(self) -> float:
-        """The fraction of worst runs whose tail is shown: the plan's, or 0.05 where no plan was simulated."""
+        """The fraction of worst runs that is shown: that of the plan, or 0.05 if no plan was simulated."""
         return USUAL if self.plan is None else self.plan.alpha
 
     @property
     def episodes(self) -> int:
-        """How many runs."""
+        """The number of runs."""
         return int(self.tally.counts.sum())
 
     @property
     def costs(self) -> FloatArray:
-        """The total cost of each run; ten million runs are the most that are kept."""
+        """The total cost of each run; kept for up to ten million runs."""
         if self.kept is None:
             raise PrudentError(
-                f"the costs of {self.episodes:,} runs are not kept one by one: take tally or distribution, or simulate "
-                f"at most {KEPT:,}"
+                f"the costs of {self.episodes:,} runs are not kept one by one; use tally or distribution, or simulate "
+                f"at most {KEPT:,} runs"
             )
         return self.kept
 
@@ -102,12 +102,12 @@ class Runs(Shown):
 
     @property
     def mean(self) -> float:
-        """The mean cost."""
+        """The sample mean of the total cost, an estimate of the expected cost."""
         return self.distribution.mean
 
     @property
     def mean_se(self) -> float:
-        """The standard error of the mean; rounding is included, which is all there is where runs cost the same."""
+        """The standard error of the sample mean; rounding errors are included."""
         return self._error(self.tally.values)
 
     def cvar(self, alpha: float) -> float:
@@ -124,7 +124,7 @@ class Runs(Shown):
         return self.distribution.cvar(alpha)
 
     def cvar_se(self, alpha: float) -> float:
-        """Return the standard error of the CVaR: that of the mean excess over VaR, divided by alpha; rounding included.
+        """Return the standard error of the CVaR: that of the mean excess over VaR, divided by alpha.
 
         Examples
         --------
@@ -181,9 +181,9 @@ class Runs(Shown):
         return frame({"cost": self.costs})
 
     def table(self, alpha: Alphas | None = None) -> Table:
-        """Return what ``prudent simulate`` prints: the mean, and the tail at one ``alpha`` or several.
+        """Return what ``prudent simulate`` prints: the expected cost, and the tail at one ``alpha`` or several.
 
-        By default that is the alpha of the runs.  What is known exactly of the plan that was simulated stands beside.
+        The default is the alpha of the runs.  The exact numbers of the simulated plan are shown beside the estimates.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Why a plan plays an action: all actions of a state, compared as the method compares them."""
+"""Why a plan plays an action: all actions of a state, with the numbers that the method compares."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
@@ -24,7 +24,7 @@ __all__ = ["Explainer", "Explanation", "Option", "RobustExplainer"]
 
 @dataclass(frozen=True)
 class Option:
-    """One action, valued as if it is played now and the plan is followed afterwards.
+    """One action, with its numbers if it is played now and the plan is followed afterwards.
 
     In a plan for a set of models ``excess`` and ``expected`` are for the worst of them.
 
@@ -38,13 +38,13 @@ class Option:
     """
 
     action: Hashable
-    at: Hashable  # the state that has the action: another one where free moves lead there first
-    excess: float  # expected amount by which the total exceeds the budget; infinite if stuck, nan without a budget
+    at: Hashable  # the state that has the action: another one if moves at no cost lead there first
+    excess: float  # expected excess of the total cost over the budget; infinite if stuck, nan without a budget
     expected: float  # expected cost still to come
     allowed: bool  # whether it keeps the first objective at its optimum
     why: str
     nominal_excess: float | None = None  # for a set of models, ``excess`` in the model itself
-    nominal_expected: float | None = None  # likewise
+    nominal_expected: float | None = None  # for a set of models, ``expected`` in the model itself
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,9 +62,9 @@ class Explanation(Shown):
 
     state: Hashable
     spent: float
-    budget: float | None  # the budget left; None if the plan looks at the mean alone
-    safe: bool  # whether from here no run need exceed the budget: the tail is safe
-    action: Hashable  # what the plan plays
+    budget: float | None  # the remaining budget; None if the plan minimises the expected cost alone
+    safe: bool  # whether a policy exists under which no run exceeds the budget from here
+    action: Hashable  # the action that the plan plays
     options: tuple[Option, ...]
     summary: str
     money: bool = False  # whether costs are in hundredths, and shown with two decimals (internal)

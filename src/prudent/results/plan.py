@@ -39,55 +39,57 @@ __all__ = ["STATUS", "Exploration", "Plan"]
 
 STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
-    "within_gap": "the bounds on the optimal CVaR are as close as was asked for",
-    "gap_not_reached": "the bounds hold but are wider than asked for: method exact, with no step= given, narrows them "
-    "if time and memory allow; or ask for less",
-    "approximate": "the method does not aim at the optimal CVaR; the bounds hold: method exact closes them",
-    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again, with a checkpoint "
-    "from the start it would go on from there",
+    "within_gap": "the gap between the bounds on the optimal CVaR is within the tolerance",
+    "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; use method exact without step=, allow "
+    "more time or memory, or request a larger gap",
+    "approximate": "this method does not aim at the optimal CVaR, but the bounds hold; method exact closes the gap",
+    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again, and from the start with "
+    "checkpoint= (--checkpoint) if it should resume",
 }
-"""Each status with what it means and what to change."""
+"""Each status: what it means and what to change."""
 
 STATUS_WITHIN = {
     **STATUS,
     "optimal": "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size",
-    "within_gap": "no plan within the limit on CVaR has an expected cost lower than this by more than was asked for",
-    "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: "
-    "randomise=True (--randomise) finds the best of all; or ask for a larger relative_gap, or for a finer step "
-    "where costs were rounded",
+    "within_gap": "no plan within the limit on CVaR has an expected cost that is lower by more than the tolerance",
+    "gap_not_reached": "a plan within the limit on CVaR may have a lower expected cost, down to the bound; use "
+    "randomise=True (--randomise) for the best plan of all, request a larger relative_gap, or set a finer step if "
+    "costs were rounded",
 }
 """The same for a plan with a limit on its CVaR."""
 
 STATUS_OBJECTIVE = {
     **STATUS,
     "optimal": "the optimal value of the objective is known to within 1e-8 of its size, and the policy attains it",
-    "within_gap": "the bounds on the optimal value of the objective are as close as was asked for",
-    "gap_not_reached": "the bounds hold but are wider than asked for: give a finer step= (--step), or ask for less",
+    "within_gap": "the gap between the bounds on the optimal value of the objective is within the tolerance",
+    "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; set a finer step= (--step), or request "
+    "a larger gap",
 }
 """The same for a plan with another objective."""
 
 STATUS_ROBUST = {
     **STATUS,
-    "optimal": "the least worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
-    "within_gap": "the bounds on the least worst-case CVaR are as close as was asked for",
-    "gap_not_reached": "the upper bound holds for every model in the set, but a plan with a lower one may exist, down "
-    "to the lower bound: ask for a larger gap (gap=, relative_gap=), or give narrower intervals",
+    "optimal": "the minimal worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
+    "within_gap": "the gap between the bounds on the minimal worst-case CVaR is within the tolerance",
+    "gap_not_reached": "the upper bound holds for every model in the set, but another plan may have a lower one, down "
+    "to the lower bound; request a larger gap (gap=, relative_gap=), or give narrower intervals",
 }
 """The same for a plan for a set of models."""
 
 STATUS_SEARCHED = {
     **STATUS,
-    "gap_not_reached": "the bounds hold but are wider than asked for: allow more time or memory, give a heuristic that "
-    "is closer to the least expected cost, or fallback= (--fallback) where there is no upper bound; or ask for less",
-    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again for longer, with a "
-    "heuristic that is closer to the least expected cost, or with fallback= (--fallback) where there is no upper bound",
+    "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; allow more time or memory, give a "
+    "heuristic closer to the lowest expected cost, set fallback= (--fallback) if there is no upper bound, or request "
+    "a larger gap",
+    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again for longer, with a heuristic "
+    "closer to the lowest expected cost, or with fallback= (--fallback) if there is no upper bound",
 }
-"""The same for a plan of a search, which takes no checkpoint and begins anew."""
+"""The same for a plan of a search, which has no checkpoint and starts again."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """How much of a model :func:`prudent.search` looked at; the rest need not be looked at.
+    """How much of a model :func:`prudent.search` explored; the plan and its bounds do not need the rest.
 
     Examples
     --------
@@ -99,14 +101,14 @@ class Exploration:
     ('optimal', True, False)
     """
 
-    met: int  # states that were numbered
-    expanded: int  # states whose actions were asked for
-    solves: int = 0  # how often the part known so far was solved
-    trusted: int = 0  # states not expanded, at which the bounds rest on the heuristic
+    met: int  # states found
+    expanded: int  # states whose actions were requested
+    solves: int = 0  # how often the explored part was solved
+    trusted: int = 0  # states that were not expanded and at which the bounds rest on the heuristic
 
     @property
     def certified(self) -> bool:
-        """Whether the bounds hold whatever the heuristic is: no state was taken at its word."""
+        """Whether the bounds hold even if the heuristic is wrong: they rest on it at no state."""
         return self.trusted == 0
 
 
@@ -115,21 +117,23 @@ class Plan(Shown):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
-    ``expected`` belong to the returned policy and come from its exact evaluation.  If it is too large for that
-    (``notes`` say so), ``var`` is nan, and so is ``cvar`` unless the sweep was finished on costs that were not rounded:
-    then it is the optimal CVaR.  Under method ``expected`` both are also nan where they would take more than seconds.
+    ``expected`` belong to the returned policy and come from its exact evaluation.  If the policy is too large to
+    evaluate exactly, a note states this and ``var`` is nan.  ``cvar`` is then nan, too, unless the sweep was finished
+    on costs that were not rounded: then it is the optimal CVaR.  Under method ``expected`` both are also nan if they
+    would take more than seconds.
 
-    If costs were rounded (``notes`` say so), ``expected`` is still exact, of the true costs, while ``cvar`` and ``var``
-    count runs charged alike at their mean cost: ``cvar`` is at most the policy's own and at least ``lower``, ``var`` an
-    estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
-    ``expected_lower``; the returned one has the least if the status is ``optimal``.
+    If costs were rounded, a note states this.  ``expected`` is still exact, of the true costs.  ``cvar`` and ``var``
+    count runs that are charged the same at their mean cost: ``cvar`` is at most the policy's own and at least
+    ``lower``, and ``var`` is an estimate.  Both may be far off if the step is coarse.  No policy of optimal CVaR has an
+    expected cost below ``expected_lower``; the returned one has the lowest if the status is ``optimal``.
 
-    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar`` and
-    ``expected`` are the policy's in the worst case, each in the worst model for it, ``var`` is the total cost that the
-    policy plans not to exceed, and ``nominal`` has all three for the model itself.
+    For a set of models (``uncertainty``), ``lower`` and ``upper`` are bounds on the minimal worst-case CVaR.  ``cvar``
+    and ``expected`` are the policy's own, each in the model of the set that is worst for it.  ``var`` is the total cost
+    that the policy plans not to exceed.  ``nominal`` has all three for the model itself.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
-    No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.
+    No such policy has an expected cost below ``expected_lower``; the status depends on how far ``expected`` is above
+    that bound.
 
     Examples
     --------
@@ -153,15 +157,15 @@ class Plan(Shown):
     expected_lower: float
     lower: float
     upper: float
-    worst_case: float  # the least worst case over all policies, infinite where none bounds it
-    seconds: float  # solving alone
-    max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
-    goal_probability: float = 1.0  # below 1 only if the likeliest goal was asked for
-    explored: Exploration | None = None  # how much of the model was looked at, if it was searched
-    objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
+    worst_case: float  # the minimal worst-case cost over all policies, infinite if none bounds the cost
+    seconds: float  # of solving, without compilation
+    max_cvar: float = float("inf")  # the limit on CVaR; infinite if there is none
+    goal_probability: float = 1.0  # below 1 only with goal="likeliest"
+    explored: Exploration | None = None  # how much of the model was explored, if it was searched
+    objective: Achieved | None = None  # the objective other than CVaR, if any: value and bounds
     nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
-    intervals: Intervals | None = None  # the set of models that it is for, if any
-    notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
+    intervals: Intervals | None = None  # the set of models that the plan is for, if any
+    notes: tuple[str, ...] = ()  # rounded costs, a method's fallbacks and the like
     device: str = "cpu"  # what it was computed on
 
     @property
@@ -211,14 +215,14 @@ class Plan(Shown):
         return self.policy.prepared.scale.rounded and not math.isnan(self.cvar) and self.nominal is None
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
-        """Compare all actions of a state, given what the run has spent.
+        """Compare all actions of a state, given the cost so far.
 
         Parameters
         ----------
         state : hashable
             The state's name.
         spent : float
-            What the run has cost on the way there.
+            The cost so far.
 
         Examples
         --------
@@ -233,8 +237,8 @@ class Plan(Shown):
         """
         if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
             raise PrudentError(
-                "only plans for the least CVaR, the least mean or the least worst case can be explained, not those "
-                "with a limit on CVaR or another objective"
+                "this plan has a limit on CVaR or another objective; only plans for the optimal CVaR, the lowest "
+                "expected cost or the minimal worst-case cost can be explained"
             )
         return self._explainer.explain(state, spent)
 
@@ -255,9 +259,9 @@ class Plan(Shown):
     def chain(self) -> SSP:
         """Return the Markov chain that the plan makes of the model: a model with one action in each state.
 
-        Its states are those of the model, with the budget left where the plan depends on it, and its costs are the
-        model's.  So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain for
-        Storm, with the label ``goal`` and the reward model ``cost``.
+        Its states are those of the model, with the remaining budget where the plan depends on it, and its costs are
+        the model's.  So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain
+        for Storm, with the label ``goal`` and the reward model ``cost``.
 
         Examples
         --------
@@ -272,7 +276,7 @@ class Plan(Shown):
         return chain_of(self.policy)
 
     def bands(self, state: Hashable) -> tuple[Decision, ...]:
-        """Return what the plan plays in a state for every cost so far, whether or not its runs meet it.
+        """Return the actions of the plan in a state for every cost so far, including costs that its runs never have.
 
         Examples
         --------
@@ -284,7 +288,7 @@ class Plan(Shown):
         return bands_of(self.policy, state)
 
     def visits(self) -> Visits:
-        """Return how often each action is played in a run, on average; exact, and 0 where no run comes.
+        """Return the expected number of times that a run plays each action; exact, and 0 where no run goes.
 
         Examples
         --------

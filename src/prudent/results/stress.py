@@ -1,4 +1,4 @@
-"""Stress: a plan's numbers on models drawn from what the counts allow."""
+"""Stress: a plan's numbers on models drawn at random that fit the counts."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SHOWN = 10
 
 
 class Matter(NamedTuple):
-    """How much the counts of one action matter.
+    """How much of the uncertainty is due to the counts of one action.
 
     Examples
     --------
@@ -35,13 +35,13 @@ class Matter(NamedTuple):
     state: Hashable
     action: Hashable
     seen: float  # how often it was seen
-    share: float  # of the variance of CVaR over the models drawn, about
-    doubled: float  # by how much the middle 90% of CVaR would narrow, about, if it were seen as often again
+    share: float  # of the variance of CVaR over the models drawn, estimated
+    doubled: float  # estimate of how much narrower the middle 90% of CVaR gets with twice the data on it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stress(Shown):
-    """What :func:`prudent.stress` returns; arrays are by model drawn.
+    """What :func:`prudent.stress` returns; arrays have an entry for each model drawn.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Stress(Shown):
     var: FloatArray  # (samples,)
     expected: FloatArray  # (samples,)
     levels: FloatArray  # (n_levels,)  total costs
-    exceeds: FloatArray  # (samples, n_levels)  the chance of a higher one
+    exceeds: FloatArray  # (samples, n_levels)  the probability of a higher one
     matters: tuple[Matter, ...]  # the actions whose counts matter, most first
 
     def quantiles(self, what: str = "cvar") -> dict[float, float]:
@@ -99,7 +99,7 @@ class Stress(Shown):
         for each in self.matters[:SHOWN]:
             notes.append(
                 f"{each.share:.0%} of the variance of CVaR: {printable(each.action, 40)} in "
-                f"{printable(each.state, 40)}, seen {each.seen:g} times; as many again would narrow the middle 90% by "
+                f"{printable(each.state, 40)}, seen {each.seen:g} times; twice as many would narrow the middle 90% by "
                 f"{number(each.doubled, certain(each.doubled))}"
             )
         title = f"{self.model}, alpha {self.alpha:g}: {len(self.cvar):,} models drawn"

@@ -34,21 +34,21 @@ FIELDS: dict[str, Literal["text", "number", "count", "texts"]] = {
     "notes": "texts",
     "error": "text",
 }
-"""The columns of a row besides the parameters: those of a plan, and why there is none."""
+"""The columns of a row besides the parameters: the fields of a plan, and the error if there is no plan."""
 
 NEGLIGIBLE = 1e-8
 """The gap, relative to the size of CVaR, up to which a plan is optimal."""
 
 Row = dict[str, Any]
-"""The parameters and the fields by name; a field is None where there is nothing to say."""
+"""The parameters and the fields by name; a field without a value is None."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study(Shown):
     """What :func:`prudent.study` returns.
 
-    ``rows`` has a dict for each combination that is done, in the order in which they were asked for: the parameters and
-    the fields of :class:`prudent.Plan`.  Where one failed, ``error`` says why, and the numbers are None.
+    ``rows`` has a dict for each finished combination, in the order requested: the parameters and the fields of
+    :class:`prudent.Plan`.  If a combination failed, ``error`` has the message, and the numbers are None.
 
     Examples
     --------
@@ -63,12 +63,12 @@ class Study(Shown):
     make: str  # the domain, or the function's name
     parameters: tuple[str, ...]
     rows: tuple[Row, ...]
-    asked: int  # how many combinations were asked for
-    seconds: float  # of this call, whatever was known before
+    asked: int  # the number of combinations requested
+    seconds: float  # of this call, without rows that were kept from earlier calls
 
     @property
     def complete(self) -> bool:
-        """Whether every combination is done: it was not interrupted."""
+        """Whether every combination is finished: the study was not interrupted."""
         return len(self.rows) == self.asked
 
     @property
@@ -77,7 +77,7 @@ class Study(Shown):
         return tuple(row for row in self.rows if row["error"] is not None)
 
     def __repr__(self) -> str:
-        return f"<Study of {self.make}: {len(self.rows):,} of {self.asked:,} done, {len(self.failed):,} failed>"
+        return f"<Study of {self.make}: {len(self.rows):,} of {self.asked:,} finished, {len(self.failed):,} failed>"
 
     def values(self, name: str) -> list[Hashable]:
         """Return the different values of a column, in the order in which they come (internal)."""
@@ -121,7 +121,7 @@ class Study(Shown):
     def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
         """Return the rows as CSV, or write them to a file (``.csv``, UTF-8), whole or not at all.
 
-        Text is quoted, numbers are not; what is unknown or infinite is left empty.
+        Text is quoted, numbers are not; cells for unknown and infinite numbers are empty.
 
         Examples
         --------
@@ -160,7 +160,9 @@ class Study(Shown):
         if self.failed:
             notes.append(f"{len(self.failed):,} of {self.asked:,} combinations failed")
         if not self.complete:
-            notes.append(f"interrupted: {self.asked - len(self.rows):,} of {self.asked:,} combinations are not done")
+            notes.append(
+                f"interrupted: {self.asked - len(self.rows):,} of {self.asked:,} combinations are not finished"
+            )
         head = (*self.parameters, "alpha", "CVaR", "VaR", "expected cost", "status", "seconds")
         title = f"{self.make}: {self.asked:,} combinations, {self.seconds:.3g} s"
         return Table(title, tuple(rows), "l" * (len(self.parameters) + 1) + "dddwd", head=head, notes=tuple(notes))

@@ -1,4 +1,4 @@
-"""How often a plan plays each action: where its runs go, on average."""
+"""The expected number of times that a run of a plan plays each action."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Visits(Shown):
-    """How often each action is played in a run, on average; what :meth:`prudent.Plan.visits` returns.
+    """The expected number of times that a run plays each action; what :meth:`prudent.Plan.visits` returns.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Visits(Shown):
     played: FloatArray  # (model.n_actions,)
 
     def of(self, state: Hashable, action: Hashable | None = None) -> float:
-        """Return how often a run acts in a state, or plays an action there, on average; runs do not act in goals.
+        """Return the expected number of actions of a run in a state, or of one action there; goals have none.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class Visits(Shown):
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> print(plan.visits().table())
-        figure-2: how often a run plays an action, on average
+        figure-2: expected number of times that a run plays an action
         state  action  times
         s0     a         1
         s1     d         0.9
@@ -102,7 +102,7 @@ class Visits(Shown):
         """
         rows = sorted(self._rows(), key=lambda row: -row[2])
         more = len(rows) - SHOWN
-        title = f"{self.model.name}: how often a run plays an action, on average"
+        title = f"{self.model.name}: expected number of times that a run plays an action"
         cells = tuple((str(s), str(a), small(times)) for s, a, times in rows[:SHOWN])
         notes = (f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else ()
         return Table(title, cells, "wwd", head=("state", "action", "times"), notes=notes)

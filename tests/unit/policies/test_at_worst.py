@@ -100,7 +100,7 @@ def test_they_stand_beside_the_numbers_of_the_model():
 @pytest.mark.parametrize(
     ("policy", "options", "message"),
     [
-        (lambda state, spent: "a", {}, "not with a function"),
+        (lambda state, spent: "a", {}, "not a function"),
         (prudent.solve(prudent.domains.figure_2(), 0.1, method="cvar-wc").policy, {}, "not the paper's"),
         ({"s0": "a", "s1": "e", "s2": "b"}, {"device": "gpu"}, "for the CPU alone|no NVIDIA GPU|CuPy"),
     ],
