@@ -23,8 +23,11 @@ def run(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["figure-2", "--property", "Tmin=? [F x=1]"], "--property: only files have these, and figure-2 is a domain"),
-        (["figure-2", "--const", "N=1"], "--const: only files have these, and figure-2 is a domain"),
+        (
+            ["figure-2", "--property", "Tmin=? [F x=1]"],
+            "--property: figure-2 is a domain, and this option is for files",
+        ),
+        (["figure-2", "--const", "N=1"], "--const: figure-2 is a domain, and this option is for files"),
         (
             ["model.json", "--property", "Tmin=? [F x=1]"],
             "model.json: a .json file defines its own costs and goals",
@@ -33,7 +36,7 @@ def run(*arguments):
             ["model.json", "--const", "N=1"],
             "model.json: a .json file has no undefined constants; leave out constants= (--const)",
         ),
-        (["figure-2", "--initial", "s0"], "--initial: only files have these, and figure-2 is a domain"),
+        (["figure-2", "--initial", "s0"], "--initial: figure-2 is a domain, and this option is for files"),
         (
             ["model.json", "--initial", "s0"],
             "model.json: a .json file defines where runs start; change that in the file",

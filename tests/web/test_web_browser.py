@@ -216,7 +216,7 @@ def test_a_gap_is_chosen_where_it_makes_a_difference(visit):
         theirs = printed("solve", "autonomous-navigation", "--alpha", 0.05, "--relative-gap", gap)
         here.wait(f"document.querySelector('#plan-exact dd[data-key=upper]').dataset.value === '{theirs['upper']}'")
         have = re.fullmatch(
-            r"within gap: bounds (\S+) % apart, costs rounded to steps of (\S+)", here.page.inner_text("#have")
+            r"within gap: bounds (\S+)% apart, costs rounded to steps of (\S+)", here.page.inner_text("#have")
         )
         assert float(have[1]) == pytest.approx(100 * (1 - theirs["lower"] / theirs["upper"]), rel=0.05)
         assert float(have[1]) <= percent and float(have[2]) == theirs["step"]
@@ -430,7 +430,7 @@ def test_a_run_of_a_plan_that_looks_at_the_mean_alone(visit):
     here = visit("?model=betting-game&alpha=1&run=1").ready(alpha=1).drawn("story")
     here.page.wait_for_selector("#now h3")
     text = here.page.inner_text("#now")
-    assert "Cost so far" in text and "this plan looks at the mean alone" in text and "remaining budget" not in text
+    assert "Cost so far" in text and "this plan minimises the expected cost alone" in text and "remaining budget" not in text
     assert "this plan uses no budget" in here.page.inner_text("#left-value")
     while here.page.is_enabled("#step"):
         here.page.click("#step")
@@ -487,7 +487,7 @@ def test_a_slider_beside_alpha_sets_the_confidence(visit, tmp_path):
     slider.focus()
     for _ in range(6):
         slider.press("ArrowRight")
-    here.wait("document.querySelector('#confidence-value').textContent.includes('95 % confidence')")
+    here.wait("document.querySelector('#confidence-value').textContent.includes('95% confidence')")
     theirs = printed("solve", path, "--alpha", 0.2, "--uncertainty", 0.95)
     here.wait(f"document.querySelector('#plan-exact dd[data-key=cvar]').dataset.value === '{theirs['cvar']!r}'")
     assert here.number("cvar").text_content() != before
@@ -498,7 +498,7 @@ def test_a_slider_beside_alpha_sets_the_confidence(visit, tmp_path):
     assert "uncertainty=0.95" in here.page.url
     again = visit(here.page.url.removeprefix(here.address + "/")).ready()
     again.page.wait_for_selector("#confidence-box", state="visible")
-    assert again.page.locator("#confidence-value").text_content().endswith("95 % confidence")
+    assert again.page.locator("#confidence-value").text_content().endswith("95% confidence")
     assert again.number("cvar").get_attribute("data-value") == repr(theirs["cvar"])
 
 
@@ -557,7 +557,7 @@ def test_no_text_of_a_picture_is_cut_off(visit):
             }).map((text) => text.textContent)"""
         )
         assert cut == []
-        assert here.page.locator("#curve .xtick", has_text="100 %").count() == 1
+        assert here.page.locator("#curve .xtick", has_text="100%").count() == 1
         hidden = here.page.evaluate(
             """() => [...document.querySelectorAll(".plan *, #name, #about")].filter((place) =>
                 place.scrollWidth > place.clientWidth + 1 && getComputedStyle(place).overflowX === "hidden")

@@ -35,14 +35,12 @@ __all__ = [
     "light",
     "name_of",
     "ordered",
-    "percent",
     "png",
     "quiet",
     "save",
     "scale",
     "short",
     "svg",
-    "worst",
 ]
 
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
@@ -145,16 +143,6 @@ def short(value: float) -> str:
     if value == round(value) or abs(value) >= 1e5:
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
-
-
-def percent(share: float) -> str:
-    """Return a fraction of runs as a percentage, with at most six digits."""
-    return f"{100 * share:.6g}%"
-
-
-def worst(alpha: float) -> str:
-    """Return the runs that an alpha selects, in words."""
-    return "all runs" if alpha == 1 else f"the worst {percent(alpha)} of runs"
 
 
 def name_of(name: Hashable, most: int = 24) -> str:

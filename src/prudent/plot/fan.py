@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.plot.canvas import BODY, INK, TAIL, Axes, axes_for, worst
+from prudent.plot.canvas import BODY, INK, TAIL, Axes, axes_for
 from prudent.results.stress import QUANTILES, Stress
+from prudent.runtime.tables import worst
 
 __all__ = ["stress"]
 

@@ -11,12 +11,13 @@ from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.plot.actions import FILLS, actions_of, colours_of
-from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of, worst
+from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of
 from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import played_at
 from prudent.runtime.optional import needed
+from prudent.runtime.tables import worst
 
 __all__ = ["routes"]
 

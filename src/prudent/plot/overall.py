@@ -19,12 +19,11 @@ from prudent.plot.canvas import (
     TAIL,
     Axes,
     axes_for,
-    percent,
     quiet,
     short,
-    worst,
 )
 from prudent.results.plan import Plan
+from prudent.runtime.tables import percent, worst
 
 __all__ = ["curve", "frontier"]
 

@@ -20,15 +20,14 @@ from prudent.plot.canvas import (
     axes_for,
     hues,
     name_of,
-    percent,
     quiet,
     short,
-    worst,
 )
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
+from prudent.runtime.tables import percent, worst
 
 __all__ = ["cdf", "common_bins", "distribution"]
 

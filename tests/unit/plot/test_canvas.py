@@ -105,8 +105,6 @@ def test_costs_have_the_digits_that_a_reader_needs():
     shown = {91.3376: "91.34", 86.0: "86", 0.5: "0.50", 0.00123456: "0.00123", 1234567.8: "1,234,568", -2.5: "-2.50"}
     assert {value: canvas.short(value) for value in shown} == shown
     assert (canvas.short(float("nan")), canvas.short(float("inf"))) == ("unknown", "unbounded")
-    assert [canvas.percent(share) for share in (1, 0.05, 0.001)] == ["100%", "5%", "0.1%"]
-    assert (canvas.worst(0.05), canvas.worst(1)) == ("the worst 5% of runs", "all runs")
 
 
 def test_names_are_cut_and_never_mathematics():

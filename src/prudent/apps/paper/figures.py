@@ -4,9 +4,10 @@ from typing import Any
 
 from prudent.apps.paper.experiments import Results, Row
 from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
-from prudent.plot.canvas import percent, png, svg
+from prudent.plot.canvas import png, svg
 from prudent.plot.panels import TradeOff, histograms, trade_offs
 from prudent.plot.tails import common_bins
+from prudent.runtime.tables import percent
 
 __all__ = ["BREAK_EVEN", "FIGURES", "ORDER", "draw_figures"]
 

@@ -10,7 +10,7 @@ from prudent.apps.paper.experiments import Results, Row
 from prudent.apps.paper.figures import BREAK_EVEN, FIGURES, ORDER
 from prudent.apps.paper.published import ALPHAS, DOMAINS, FLOOR, METHODS
 from prudent.apps.paper.style import STYLE
-from prudent.plot.canvas import percent
+from prudent.runtime.tables import percent
 
 __all__ = ["render_page"]
 

@@ -22,7 +22,7 @@ from prudent.methods.registry import chosen
 from prudent.planning.plans import heard
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
-from prudent.runtime.tables import at_least, csv_text, number, plain
+from prudent.runtime.tables import csv_text, plain
 
 __all__ = ["TASKS", "as_alpha", "perform", "so_far"]
 
@@ -90,8 +90,7 @@ def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
     prepared = plan.policy.prepared
     long = bool(prepared.n_states * prepared.scale.in_levels(plan.own.var) > LONG)
     result = prudent.simulate(plan.model, plan.policy).distribution if long else follow()
-    shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
-    shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
+    shown = plan.shown()
     if plan.nominal is None:
         own = plan.own_cvar.removeprefix("exactly ")
         shown["cvar"] = own.replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")

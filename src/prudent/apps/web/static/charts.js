@@ -116,7 +116,7 @@ export function curve(place, content, point) {
   const shapes = point ? [{ type: "line", x0: point.alpha, x1: point.alpha, yref: "paper", y0: 0, y1: 1, line: { color: colour("quiet"), width: 1, dash: "dot" } }] : [];
   return draw(place, traces, layout({
     shapes, ...legend(place), margin: { l: 48, r: 22, t: 26, b: 42 },
-    xaxis: { type: "log", range: [Math.log10(Math.min(...x) / 1.06), Math.log10(1.06)], title: { text: "alpha: the worst fraction of runs" }, tickangle: 0, tickvals: marks, ticktext: marks.map((alpha) => `${100 * alpha} %`) },
+    xaxis: { type: "log", range: [Math.log10(Math.min(...x) / 1.06), Math.log10(1.06)], title: { text: "alpha: the worst fraction of runs" }, tickangle: 0, tickvals: marks, ticktext: marks.map((alpha) => `${100 * alpha}%`) },
     yaxis: { title: { text: "total cost" } },
   }));
 }

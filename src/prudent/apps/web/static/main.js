@@ -130,9 +130,9 @@ async function upload(file) {
 
 function showAlpha() {
   const percent = Number((100 * state.alpha).toPrecision(3));
-  $("percent").textContent = Number.isFinite(percent) ? `${percent} %` : "?";
+  $("percent").textContent = Number.isFinite(percent) ? `${percent}%` : "?";
   $("alpha").value = positionOf(Number(state.alpha) || 1);
-  $("alpha").setAttribute("aria-valuetext", `worst ${percent} % of runs`);
+  $("alpha").setAttribute("aria-valuetext", `worst ${percent}% of runs`);
   if (document.activeElement !== $("alpha-number")) $("alpha-number").value = state.alpha;
 }
 

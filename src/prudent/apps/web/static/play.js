@@ -73,7 +73,7 @@ function logLine(one, i) {
   return line;
 }
 
-function percent(p) { return `${Number((100 * p).toPrecision(3))} %`; }
+function percent(p) { return `${Number((100 * p).toPrecision(3))}%`; }
 
 function present(one) {
   const parts = [];

@@ -43,7 +43,7 @@ export function setsOf({ counts, intervals }) {
 export function setNamed(uncertainty) {
   if (uncertainty === null) return "the model itself";
   if (uncertainty === "own") return "every model within the file's bounds";
-  return `every model that fits the counts: ${Number((100 * uncertainty).toPrecision(4))} % confidence`;
+  return `every model that fits the counts: ${Number((100 * uncertainty).toPrecision(4))}% confidence`;
 }
 
 export function positionOf(alpha) {
