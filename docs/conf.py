@@ -45,7 +45,7 @@ html_sidebars = {name: [] for name in ("index", "contributing", "search", "genin
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "examples": []},
     "header_links_before_dropdown": 5,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

@@ -1,4 +1,4 @@
-"""A Gymnasium agent: a plan made from an environment's table, carried through its runs."""
+"""A Gymnasium agent: a plan made from an environment's table of transitions, and runs of it."""
 
 import gymnasium
 
@@ -7,7 +7,7 @@ import prudent
 env = gymnasium.make("CliffWalking-v1", is_slippery=True, max_episode_steps=-1)
 model = prudent.from_gymnasium(env)  # the cost is minus the reward
 plan = prudent.solve(model, alpha=0.1)
-print(f"{plan.status}: CVaR {plan.cvar:.2f}, mean {plan.expected:.2f}")
+print(f"{plan.status}: CVaR {plan.cvar:.2f}, expected cost {plan.expected:.2f}")
 
 agent = prudent.gymnasium_agent(plan, env)
 total, runs = 0.0, 200
@@ -16,4 +16,4 @@ for seed in range(runs):
     while not agent.done:
         agent.observe(*env.step(agent.action))
     total += agent.spent
-print(f"{runs} runs in the environment: mean {total / runs:.2f}")
+print(f"{runs} runs in the environment: sample mean {total / runs:.2f}")

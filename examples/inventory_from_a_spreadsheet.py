@@ -1,7 +1,7 @@
-"""An inventory problem from a spreadsheet: how often each demand was seen in each week.
+"""An inventory problem from a spreadsheet with the demands seen in past weeks.
 
 A unit ordered costs 3, a unit kept for another week 1, a customer sent away 9.  Up to 12
-units arrive at the start of a week, and the shelf holds 16.  Run it where demand.csv is.
+units arrive at the start of a week, and the shelf holds 16.  Run it beside demand.csv.
 """
 
 import csv
@@ -18,7 +18,7 @@ with open("demand.csv", newline="") as file:
 
 
 def shop(state):
-    """Return the orders possible in a week with so much in stock, and what each may cost."""
+    """Return the possible orders in a state (week, stock), each with its outcomes."""
     week, stock = state
     if week not in seen:
         return {}  # the season is over
@@ -33,7 +33,7 @@ def shop(state):
 
 
 model = prudent.build((1, 0), shop, name="shop")
-for what, method in (("for the mean", "expected"), ("for the tail", "exact")):
+for name, method in (("expected-cost plan", "expected"), ("risk-averse plan", "exact")):
     plan = prudent.solve(model, alpha=0.05, method=method)
-    print(f"{what}: {plan.expected:.2f} on average, {plan.cvar:.2f} in the worst 5% of seasons")
-    print(f"  first order: {plan.policy((1, 0))}; the plan has {len(plan.decisions())} lines")
+    print(f"{name}: expected cost {plan.expected:.2f}, worst 5% of seasons {plan.cvar:.2f}")
+    print(f"  first order: {plan.policy((1, 0))}; {len(plan.decisions())} decisions in all")

@@ -1,10 +1,10 @@
-"""A model of your own: the way to work, late in one run of a hundred or not at all."""
+"""A model of your own: the way to work, planned for the worst 1% of days."""
 
 import prudent
 
 
 def commute(place):
-    """Return what can be done: {action: [(probability, next place, minutes), ...]}."""
+    """Return the actions of a place: {action: [(probability, next place, minutes), ...]}."""
     if place == "work":
         return {}  # the goal
     if place == "home":

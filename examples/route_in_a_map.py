@@ -15,7 +15,7 @@ model = prudent.from_networkx(roads, "home", "airport")
 
 for alpha in (1, 0.1):
     plan = prudent.solve(model, alpha)
-    print(f"alpha {alpha:g}: CVaR {plan.cvar:.1f} minutes, mean {plan.expected:.2f}")
+    print(f"alpha {alpha:g}: CVaR {plan.cvar:.1f} minutes, expected cost {plan.expected:.2f}")
     print(f"  at home: to the {plan.policy('home')}")
     for minutes in (6, 15):
         print(f"  at the bridge after {minutes}: to the {plan.policy('bridge', minutes)}")

@@ -1,4 +1,4 @@
-"""A study on a Dask cluster: here two processes of this machine, or any cluster."""
+"""A study on a Dask cluster: here two local processes; any other cluster works the same way."""
 
 import prudent
 

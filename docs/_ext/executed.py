@@ -7,7 +7,8 @@ line.  ``{shell}`` runs commands and shows their output.  ``{example}`` does wit
 
 What a block shows must be checked: ``:check:`` is a Python expression that knows the page's names and ``out``, the text
 that was printed.  Readers paste what they see, so code that is shown may use only names that were shown; ``:fold:``
-shows code on a click, ``:hide:`` not at all.  A check that fails, an error, output without a check, or a name from
+shows code on a click, ``:hide:`` not at all.  ``:thumbnail:`` makes a picture the page's own in a gallery: that of the
+block, or of an expression that is drawn for it.  A check that fails, an error, output without a check, or a name from
 nowhere is a warning, and ``make docs`` takes none.
 """
 
@@ -29,6 +30,7 @@ from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from pictures import images, keep, shrink
 from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
@@ -82,13 +84,19 @@ class Page:
             tables += table.get_children()
         return sorted(taken - self.seen)
 
-    def keep(self, figure):
-        """Keep a figure; return its address and its width in pixels."""
+    def keep(self, figure, words):
+        """Keep a figure; return its images."""
         self.shown += 1
-        path = self.pictures / f"{self.name.replace('/', '-')}-{self.shown}.png"
-        figure.savefig(path, dpi=192, bbox_inches="tight", facecolor="white")
-        width = int.from_bytes(path.read_bytes()[16:20], "big") // 2
-        return f"/_build/pictures/{path.name}", width
+        name = f"{self.name.replace('/', '-')}-{self.shown}"
+        keep(figure, self.pictures, name)
+        return list(images(figure, name, words))
+
+    def keep_thumbnail(self, expression, figure):
+        """Keep a small picture: of an expression or, without one, of a figure that is not needed any more."""
+        if expression:
+            figure = self.run(expression, "thumbnail")[1].figure
+        shrink(figure)
+        keep(figure, self.pictures, f"{self.name}-thumbnail")
 
 
 def missing(module):
@@ -108,6 +116,7 @@ class Cell(SphinxDirective):
         "hide": directives.flag,
         "raises": directives.unchanged,
         "alt": directives.unchanged,
+        "thumbnail": directives.unchanged,
         "when": directives.unchanged,
     }
 
@@ -152,11 +161,15 @@ class Cell(SphinxDirective):
                     return self.refuse(f"check failed: {self.options['check']}\nwhat was shown:\n{out}")
             except Exception:
                 return self.refuse(f"check broke: {self.options['check']}\n{traceback.format_exc(limit=-1)}")
-        if figure is not None:
-            address, width = page.keep(figure)
-            if "alt" not in self.options:
-                return self.refuse("a picture needs :alt:, what it shows in words")
-            cell += nodes.image(uri=address, alt=self.options["alt"], width=f"{width}px", classes=["cell-picture"])
+        if figure is not None and "alt" not in self.options:
+            return self.refuse("a picture needs :alt:, what it shows in words")
+        try:
+            if figure is not None:
+                cell += page.keep(figure, self.options["alt"])
+            if "thumbnail" in self.options:
+                page.keep_thumbnail(self.options["thumbnail"], figure)
+        except Exception:
+            return self.refuse(traceback.format_exc(limit=-1))
         return [cell] if len(cell) else []
 
     def before(self, page):

@@ -1,30 +1,30 @@
-"""A gallery: cards with pictures that other pages draw as they run."""
+"""A gallery: cards with the thumbnails that other pages draw as they run."""
 
 import html
+import shutil
+from pathlib import Path
 
 from docutils import nodes
+from pictures import THEMES
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
 
 LOG = logging.getLogger(__name__)
 
 
 class gallery(nodes.General, nodes.Element):
-    """Cards, until all pages are read and their pictures known."""
+    """Cards, until all pages are read and their titles known."""
 
 
 class Gallery(SphinxDirective):
-    """``{gallery}``: a line ``PAGE NUMBER: WORDS`` for each card, the page's picture of that number with the words."""
+    """``{gallery}``: a line ``PAGE: WORDS`` for each card, the page's thumbnail with its title and the words."""
 
     has_content = True
 
     def run(self):
         """Keep the lines."""
-        cards = []
-        for line in self.content:
-            place, _, words = line.partition(": ")
-            page, _, number = place.partition(" ")
-            cards.append((page, number, words))
+        cards = [line.partition(": ")[::2] for line in self.content]
         return [gallery("", cards=cards, location=self.get_location())]
 
 
@@ -36,16 +36,23 @@ def hang(app, doctree, docname):
 
 def shown(app, docname, node):
     """Yield the HTML of the cards."""
+    there = Path(app.outdir, app.builder.imagedir)
+    there.mkdir(parents=True, exist_ok=True)
+    folder = relative_uri(app.builder.get_target_uri(docname), app.builder.imagedir)
     yield '<div class="gallery">'
-    for page, number, words in node["cards"]:
-        picture = app.env.images.get(f"_build/pictures/{page}-{number}.png")
-        drawn = any(uri.startswith(f"_build/pictures/{page}-") for uri in app.env.images)
-        if picture is None and drawn:  # a page that draws nothing lacks a library here, and says so
-            LOG.warning("page %s has no picture %s", page, number, location=node["location"])
-        title = html.escape(app.env.titles[page].astext())
-        image = f'<img src="_images/{picture[1]}" alt="">' if picture is not None else ""
-        address = app.builder.get_relative_uri(docname, page)
-        yield f'<a href="{address}">{image}<b>{title}</b><span>{html.escape(words)}</span></a>'
+    for page, words in node["cards"]:
+        pictures = sorted(Path(app.srcdir, "_build", "pictures").glob(f"{page}-*.svg"))
+        small = [path for theme in THEMES for path in pictures if path.name == f"{page}-thumbnail-{theme}.svg"]
+        if pictures and not small:  # a page that draws nothing lacks a library here, and says so
+            LOG.warning("page %s has no thumbnail", page, location=node["location"])
+        for path in small:
+            shutil.copy(path, there)
+        image = "".join(
+            f'<img class="only-{theme}" src="{folder}/{path.name}" alt="" loading="lazy">'
+            for theme, path in zip(THEMES, small, strict=False)
+        )
+        title, address = html.escape(app.env.titles[page].astext()), app.builder.get_relative_uri(docname, page)
+        yield f'<a href="{address}"><span class="thumbnail">{image}</span><b>{title}</b><i>{html.escape(words)}</i></a>'
     yield "</div>"
 
 

@@ -36,7 +36,7 @@ class Commands(SphinxDirective):
 
 
 def fields_of(kind):
-    """Return (name, type, comment) of a dataclass's public fields."""
+    """Return (name, type, comment) of the public fields of a dataclass or a named tuple."""
     source = inspect.getsource(kind)
     comment = {
         token.start[0]: token.string.lstrip("#: ").replace("|", r"\|")  # no substitutions are meant
@@ -50,10 +50,11 @@ def fields_of(kind):
 
 
 def add_fields(app, what, name, obj, options, lines):
-    """Add the fields of a dataclass to its docstring, as numpydoc writes them."""
-    if what != "class" or not dataclasses.is_dataclass(obj) or "Attributes" in lines:
+    """Add the fields of a dataclass or a named tuple to its docstring, as numpydoc writes them."""
+    if what != "class" or "Attributes" in lines:
         return
-    listed = [field for kind in reversed(obj.__mro__) if dataclasses.is_dataclass(kind) for field in fields_of(kind)]
+    kinds = [kind for kind in reversed(obj.__mro__) if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")]
+    listed = [field for kind in kinds for field in fields_of(kind)]
     if listed:
         text = ["", "Attributes", "----------"]
         for field, kind, comment in listed:
@@ -63,8 +64,9 @@ def add_fields(app, what, name, obj, options, lines):
 
 
 def skip_internal(app, what, name, member, skip, options):
-    """Leave out what is public for other modules alone: its docstring says so in its first line."""
-    return skip or "(internal)." in (inspect.getdoc(member) or "").partition("\n")[0]
+    """Leave out what is public for other modules alone, as its docstring's first line says, and a tuple's fields."""
+    first = (inspect.getdoc(member) or "").partition("\n")[0]
+    return skip or "(internal)." in first or first.startswith("Alias for field number")
 
 
 def setup(app):

@@ -8,7 +8,7 @@ come with bounds.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names are imported when first used: `import prudent` and `prudent --help` load neither numba nor SciPy.
 # No module is called like a function here, or importing it would hide the function.

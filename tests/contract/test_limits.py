@@ -235,7 +235,7 @@ def test_a_checkpoint_belongs_to_one_solve(game, tmp_path, monkeypatch):
             prudent.solve(checkpoint=file, **options)
     for damage in (kept[:-1], kept[:2000] + bytes([kept[2000] ^ 1]) + kept[2001:], b""):
         file.write_bytes(damage)
-        with pytest.raises(prudent.PrudentError, match="is damaged or is not a checkpoint; delete it to begin anew"):
+        with pytest.raises(prudent.PrudentError, match="is damaged or is not a checkpoint; delete it to start again"):
             prudent.solve(game, 0.2, checkpoint=file)
         assert file.read_bytes() == damage  # never overwritten
     with pytest.raises(prudent.PrudentError, match="there is no folder"):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import prudent
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 PAGE = """# A page
@@ -20,17 +22,17 @@ It is {value}`x:.1f`.
 """
 
 
-def built(folder, check, code):
+def built(folder, check, code, more=""):
     """Return what Sphinx says and the page it makes of a block of code."""
     pytest.importorskip("sphinx")
     pytest.importorskip("myst_parser")
     (folder / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\n"
-        "extensions = ['myst_parser', 'executed']\nhtml_theme = 'basic'\n"
+        "extensions = ['myst_parser', 'executed', 'gallery']\nhtml_theme = 'basic'\n"
     )
     page = PAGE.replace("CODE", code)
     page = page.replace("CHECK", check) if check else page.replace(":check: CHECK\n", "")
-    (folder / "index.md").write_text(page)
+    (folder / "index.md").write_text(page + more)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(folder), str(folder / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stderr, (folder / "out" / "index.html").read_text()
@@ -59,6 +61,40 @@ def test_a_page_that_is_wrong_is_not_built(tmp_path, check, code, told):
     assert told in said
 
 
+LINE = "from matplotlib.figure import Figure\nx = 4\nax = Figure().subplots()\nax.plot([1, 2], color='black')\nax"
+GALLERY = "\n```{gallery}\nindex: One line\n```\n"
+
+
+def test_pictures_suit_light_and_dark_pages(tmp_path):
+    pytest.importorskip("matplotlib")
+    code, said, page = built(tmp_path, "True\n:alt: A line\n:thumbnail:", LINE, GALLERY)
+    assert (code, said) == (0, "")
+    width = {}
+    for theme, ink in (("light", "#000000"), ("dark", "#eef1f5")):
+        for name in ("index-1", "index-thumbnail"):
+            shown = re.search(rf'<img[^>]*src="_images/{name}-{theme}.svg"[^>]*>', page)[0]
+            assert f"only-{theme}" in shown and 'loading="lazy"' in shown
+            drawn = (tmp_path / "out" / "_images" / f"{name}-{theme}.svg").read_text()
+            assert f"stroke: {ink}" in drawn
+            width[name] = float(re.search(r'width="([\d.]+)pt"', drawn)[1])
+            assert ("<!-- 1.0 -->" in drawn) == (name == "index-1")  # no words at the size of a thumbnail
+    assert width["index-thumbnail"] < 0.6 * width["index-1"]
+    assert "<i>One line</i>" in page
+
+
+def test_a_card_needs_a_thumbnail(tmp_path):
+    pytest.importorskip("matplotlib")
+    code, said, _ = built(tmp_path, "True\n:alt: A line", LINE, GALLERY)
+    assert code != 0 and "page index has no thumbnail" in said
+
+
+def test_a_picture_that_is_too_large_is_refused(tmp_path):
+    pytest.importorskip("matplotlib")
+    many = LINE.replace("[1, 2]", "[i * i % 7 for i in range(40_000)], '.', markersize=1")
+    code, said, _ = built(tmp_path, "True\n:alt: Dots", many)
+    assert code != 0 and "draw fewer shapes" in said
+
+
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
 def test_every_block_of_code_runs(page):
     fences = re.findall(r"^```(?!`)(.+)$", page.read_text(), flags=re.MULTILINE)
@@ -77,3 +113,15 @@ def test_names_break_after_dots_and_underscores_alone():
     assert context["body"] == (
         '<span class="pre">prudent.<wbr>domains.<wbr>betting_<wbr>game()</span> <span class="pre">solve.now</span>'
     )
+
+
+def test_the_changelog_has_sections_for_each_release_and_a_line_for_each_change():
+    first, *releases = re.split(r"^## ", (DOCS.parent / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert first.startswith("# Changelog")
+    assert releases[0].startswith(prudent.__version__)
+    for release in releases:
+        title, *lines = (line for line in release.splitlines() if line)
+        assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+ - [0-9]{4}-[0-9]{2}-[0-9]{2}", title)
+        for line in lines:
+            assert re.fullmatch(r"### (Added|Changed|Deprecated|Removed|Fixed|Security)|\* \S.*[.]", line), line
+            assert len(line) <= 120, line

@@ -44,9 +44,10 @@ def test_own_model(printed):
 def test_inventory_from_a_spreadsheet(printed):
     first, bold, second, careful = printed("inventory_from_a_spreadsheet.py").splitlines()
     (bold_mean, bold_tail), (mean, tail) = numbers(first), numbers(second)
-    assert first.startswith("for the mean: ") and second.startswith("for the tail: ")
+    assert first.startswith("expected-cost plan: expected cost ")
+    assert second.startswith("risk-averse plan: expected cost ")
     assert bold_mean < mean < tail < bold_tail
-    assert all(re.fullmatch(r"  first order: 12; the plan has \d+ lines", each) for each in (bold, careful))
+    assert all(re.fullmatch(r"  first order: 12; \d+ decisions in all", each) for each in (bold, careful))
     # The mean again, by recursion over the same file and nothing of the package.
     assert bold_mean == pytest.approx(least_mean(1, 0), abs=0.005)
 

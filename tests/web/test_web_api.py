@@ -100,7 +100,7 @@ def test_what_would_take_long_at_fine_steps_is_simulated_or_refused(monkeypatch)
     rough = json.loads(tasks.perform(session, "solve", values))["bars"]
     assert (exact["simulated"], rough["simulated"]) == (False, True)
     assert np.interp(exact["x"], rough["x"], rough["p"]) == pytest.approx(exact["p"], abs=0.02)
-    with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1: choose a wider gap"):
+    with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1; choose a larger gap"):
         tasks.perform(session, "play", values)
 
 
@@ -267,7 +267,7 @@ def test_a_run_follows_the_plan_and_its_luck_adds_up(get):
 def test_a_plan_that_looks_at_the_mean_alone_has_no_budget(get):
     run = get("play", "figure-2", alpha=1, run=1).json()
     assert (run["budget"], run["steps"][0]["budget"]) == (None, None)
-    assert run["steps"][0]["summary"] == "this plan looks at the mean alone"
+    assert run["steps"][0]["summary"] == "this plan minimises the expected cost alone"
     assert get("policy", "figure-2", alpha=1).json()["budget"]["start"] is None
 
 

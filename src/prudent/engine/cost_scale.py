@@ -14,6 +14,7 @@ import numpy as np
 from prudent.engine.cost_step import Lattice
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.tables import in_hundredths
 
 __all__ = ["CostScale", "multiple"]
 
@@ -52,6 +53,11 @@ class CostScale:
     def resolution(self) -> float:
         """The least difference between totals, in the user's units: one level, or 0 if costs are rounded."""
         return 0.0 if self.rounded else self.level_size
+
+    @property
+    def money(self) -> bool:
+        """Whether costs are in hundredths, and shown with two decimals."""
+        return in_hundredths(self.lattice.step)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.check import about_avoided
 from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, chance_step
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain, small
+from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
 
 __all__ = ["Chances", "chances"]
 
@@ -98,25 +98,30 @@ class Chances(Shown):
         return frame({"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper})
 
     def table(self) -> Table:
-        """Return the chances as a table.
+        """Return the probabilities as a table, with bounds where they differ in the digits shown.
 
         Examples
         --------
         >>> import prudent
         >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
         >>> found.table().rows[0]
-        ('1.000000', '0.855000', '0.855000', '0.855000')
+        ('1', '0.855')
         """
-        rounded = () if self.step is None else (f"costs rounded to multiples of {self.step:g}",)
-        which = "least" if self.worst else "greatest"
+        rounded = () if self.step is None else (f"costs were rounded to multiples of {self.step:g}",)
+        which, head = "lowest" if self.worst else "highest", ["budget", "probability"]
+        limits = [bounds(*pair, tiny=True) for pair in zip(self.lower, self.upper, strict=True)]
+        rows = [
+            [number(budget), small(chance, certain(upper - lower))]
+            for budget, chance, lower, upper in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
+        ]
+        if any(low != high for low, high in limits):
+            head += ["lower bound", "upper bound"]
+            rows = [[*row, *pair] for row, pair in zip(rows, limits, strict=True)]
         return Table(
-            f"{self.model.name}: {which} chance of a total cost within a budget, {self.seconds:.3g} s",
-            tuple(
-                (number(budget), *map(small, row))
-                for budget, *row in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
-            ),
-            "rrrr",
-            head=("budget", "chance", "at least", "at most"),
+            f"{self.model.name}: {which} probability of a total cost within a budget, {self.seconds:.3g} s",
+            tuple(map(tuple, rows)),
+            "d" * len(head),
+            head=tuple(head),
             notes=(*rounded, *self.notes),
         )
 

@@ -17,7 +17,7 @@ from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.policies.distribution import check_alpha
 from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
 
 __all__ = ["Report", "about_avoided", "check"]
 
@@ -129,14 +129,23 @@ class Report(Shown):
     def _rows(self) -> list[tuple[str, str, str]]:
         if self.states is None:
             return []
+        digits = certain(0.0, self.step is not None and in_hundredths(self.step))
         horizon = "finite horizon" if self.acyclic else "cyclic"
         rows = [
             ("states", _shown(self.states), f"{_shown(self.goals)} of them goals; {horizon}"),
             ("actions", _shown(self.actions), ""),
             ("outcomes", _shown(self.outcomes), f"probabilities off by at most {self.deviation:.1g}"),
             ("cost step", _shown(self.step), ""),
-            ("least cost", _shown(self.least_cost), "with the best of luck"),
-            ("worst case", "" if self.worst_case is None else number(self.worst_case), "the least over all plans"),
+            (
+                "lowest cost",
+                "" if self.least_cost is None else number(self.least_cost, digits),
+                "if every outcome is the best",
+            ),
+            (
+                "worst-case cost",
+                "" if self.worst_case is None else number(self.worst_case, digits),
+                "minimal over all plans",
+            ),
             ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
         ]
         if self.counts:

@@ -28,7 +28,19 @@ from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alph
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import (
+    DataFrame,
+    Shown,
+    Table,
+    at_least,
+    at_most,
+    bounds,
+    certain,
+    frame,
+    number,
+    percent,
+    plain,
+)
 
 __all__ = ["Curve", "CurvePoint", "curve"]
 
@@ -39,8 +51,8 @@ MOST = 1000
 """The most breakpoints to list; if there are more, evenly spaced ones are listed."""
 
 
-SHOWN = 30
-"""The most points that a table shows, unless the user lists them."""
+ROUND = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+"""The alphas from 0.1 on that a table shows if none are given; below, they are 1, 2 and 5 times powers of 10."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +99,10 @@ class Curve(Shown):
     intervals: Intervals | None = None  # the set of models, if any
 
     def __repr__(self) -> str:
-        low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
+        low, high = (self._columns((self.at(alpha),)) for alpha in (self.alpha_min, 1.0))
+        name = "CVaR" if self.intervals is None else "worst-case CVaR"
         return (
-            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, CVaR {low} to {high}, "
+            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, {name} {low[name][0]} to {high[name][0]}, "
             f"{len(self.points):,} points>"
         )
 
@@ -216,35 +229,58 @@ class Curve(Shown):
         return frame(columns)
 
     def table(self, alpha: Alphas | None = None) -> Table:
-        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at one ``alpha`` or several.
+        """Return what ``prudent curve`` prints: points at round alphas, or at one ``alpha`` or several.
+
+        Bounds on the optimal CVaR are shown where they differ from the CVaR in the digits shown.
 
         Examples
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
         >>> table = curve.table(alpha=0.1)
-        >>> table.head[:3], table.rows[0][:3]
-        (('alpha', 'CVaR', 'VaR'), ('0.1', '10.000000', '9.000000'))
+        >>> table.head, table.rows
+        (('worst runs', 'CVaR', 'VaR', 'expected cost'), (('10%', '10', '9', '4.06'),))
         """
-        points, notes = self._asked(alpha), [*self.notes]
-        if alpha is None and len(points) > SHOWN:
-            shown = [points[i] for i in np.linspace(0, len(points) - 1, SHOWN).astype(int)]
-            left_out = len(points) - SHOWN
-            notes.append(f"{left_out:,} of {len(points):,} points are left out, evenly; --json and to_frame() have all")
-            points = tuple(shown)
-        title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
-        bounds = "at least, at most: bounds on the optimal CVaR"
-        head: tuple[str, ...] = ("alpha", "CVaR", "VaR", "mean", "at least", "at most")
-        rows = [(_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points]
+        points = self._asked(round_alphas(self.alpha_min) if alpha is None else alpha)
+        head, rows, notes = ["worst runs"], [[percent(p.alpha)] for p in points], list[str]()
+        for name, cells in self._columns(points).items():
+            head.append(name)
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(cell)
+        if "lower bound" in head:
+            notes.append("lower bound, upper bound: on the optimal CVaR")
         if self.intervals is not None:
-            head = ("alpha", "worst-case CVaR", "mean", "at least", "at most", "CVaR", "VaR", "mean")
-            bounds = "in the worst model of the set, with bounds on the least worst-case CVaR; then in the model itself"
-            own = [p.nominal or UNKNOWN for p in points]
-            rows = [
-                (_up(p.alpha), *map(number, (p.cvar, p.expected, p.lower, p.upper, q.cvar, q.var, q.expected)))
-                for p, q in zip(points, own, strict=True)
-            ]
-        return Table(title, tuple(rows), "l" + "r" * (len(head) - 1), head=head, notes=(bounds, *notes))
+            notes.append("worst-case: in the worst model of the set; other columns: in the model itself")
+        if alpha is None:
+            n = len(self._breakpoints())
+            notes.append(f"all {n:,} breakpoints of the curve: .points, to_frame() or --json")
+        title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
+        align = "l" + "d" * (len(head) - 1)
+        return Table(title, tuple(map(tuple, rows)), align, head=tuple(head), notes=(*notes, *self.notes))
+
+    def _columns(self, points: tuple[CurvePoint, ...]) -> dict[str, list[str]]:
+        """Return the columns of a table, with the digits that are certain."""
+        scale = self._explored.prepared.scale
+        exact = certain(0.0, scale.money)
+        own = [certain(p.upper - p.cvar if scale.rounded else 0.0, scale.money) for p in points]
+        side = number if not scale.rounded else at_least if self.intervals is None else at_most
+        pairs = [bounds(p.lower, p.upper, scale.money) for p in points]
+        cvar = [side(p.cvar, digits) for p, digits in zip(points, own, strict=True)]
+        expected = [number(p.expected, exact) for p in points]
+        known = pairs == [(each, each) for each in cvar]
+        limits = {} if known else {"lower bound": [low for low, _ in pairs], "upper bound": [high for _, high in pairs]}
+        if self.intervals is None:
+            var = [number(p.var, digits) for p, digits in zip(points, own, strict=True)]
+            return {"CVaR": cvar, "VaR": var, "expected cost": expected, **limits}
+        nominal = [p.nominal or UNKNOWN for p in points]
+        return {
+            "worst-case CVaR": cvar,
+            "worst-case expected cost": expected,
+            **limits,
+            "CVaR": [number(q.cvar, digits) for q, digits in zip(nominal, own, strict=True)],
+            "VaR": [number(q.var, digits) for q, digits in zip(nominal, own, strict=True)],
+            "expected cost": [number(q.expected, exact) for q in nominal],
+        }
 
     def _asked(self, alpha: Alphas | None) -> tuple[CurvePoint, ...]:
         return self.points if alpha is None else tuple(map(self.at, alphas_of(alpha)))
@@ -288,13 +324,11 @@ class Curve(Shown):
         return [*first, *inside, (1.0, None)]
 
 
-def _up(alpha: float) -> str:
-    """Return an alpha to six digits, rounded up, because a range of alphas begins there."""
-    text = f"{alpha:.6g}"
-    if float(text) < alpha:
-        last = 10.0 ** (math.floor(math.log10(alpha)) - 5)
-        text = f"{alpha + last:.6g}"
-    return text
+def round_alphas(least: float) -> list[float]:
+    """Return round alphas from the least one to 1 (internal)."""
+    most = math.ceil(-math.log10(least))
+    small = [digit * 10.0**-k for k in range(most, 1, -1) for digit in (1, 2, 5)]
+    return [least, *(float(f"{alpha:.1g}") for alpha in (*small, *ROUND) if alpha > least * (1 + SAME))]
 
 
 def curve(

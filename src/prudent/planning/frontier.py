@@ -28,7 +28,7 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
 from prudent.runtime.progress import Progress
-from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, at_least, at_most, certain, frame, number, plain
 
 __all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
 
@@ -98,7 +98,7 @@ class Frontier(Shown):
         >>> import prudent
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
         >>> frontier.plan(0)
-        <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 14.5 (optimal 10 to 14.5), VaR 10, mean 1.9>
+        <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 14.5 (optimal 10.0 to 14.5), VaR 10, expected cost 1.9>
         >>> print(frontier.plan(-1).decisions())
         state  spent      action
         s0     0          a
@@ -168,31 +168,43 @@ class Frontier(Shown):
         >>> import prudent
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
         >>> frontier.table().head
-        ('mean', 'CVaR', 'extra expected cost per unit of CVaR saved')
+        ('expected cost', 'CVaR', 'extra expected cost per unit of CVaR saved')
         >>> frontier.table().rows
-        (('1.900000', '14.500000', ''), ('4.060000', '10.000000', '0.48'))
+        (('1.9', '14.5', ''), ('4.06', '10', '0.48'))
         """
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
+        gap = at_most(self.gap, certain(self.gap))
+        lower = at_least(self.lower, certain(self.points[-1].cvar - self.lower, self._money))
         return Table(
             f"{self.model.name}, alpha {self.alpha:g}, {self.seconds:.3g} s",
-            tuple((number(p.expected), number(p.cvar), price) for p, price in zip(self.points, paid, strict=True)),
-            "rrr",
-            head=("mean", "CVaR", "extra expected cost per unit of CVaR saved"),
+            tuple((*self._shown(p), price) for p, price in zip(self.points, paid, strict=True)),
+            "ddd",
+            head=("expected cost", "CVaR", "extra expected cost per unit of CVaR saved"),
             notes=(
-                f"no plan's mean is below these, or the lines between them, by more than {self.gap:.3g}",
-                f"no plan's CVaR is below {at_least(self.lower)}",
+                f"no plan's expected cost is below these points, or the lines between them, by more than {gap}",
+                f"no plan's CVaR is below {lower}",
                 f"{self.status}: {self.message}",
                 *self.notes,
             ),
         )
 
     def __repr__(self) -> str:
-        first, last = self.points[0], self.points[-1]
+        first, last = self._shown(self.points[0]), self._shown(self.points[-1])
         return (
-            f"<Frontier for {self.model.name}, alpha {self.alpha:g}: {len(self.points)} points, expected "
-            f"{first.expected:.6g} to {last.expected:.6g}, CVaR {first.cvar:.6g} to {last.cvar:.6g}>"
+            f"<Frontier for {self.model.name}, alpha {self.alpha:g}: {len(self.points)} points, expected cost "
+            f"{first[0]} to {last[0]}, CVaR {first[1]} to {last[1]}>"
         )
+
+    @property
+    def _money(self) -> bool:
+        return self.points[0].policy.prepared.scale.money
+
+    def _shown(self, point: FrontierPoint) -> tuple[str, str]:
+        """Return a point as text; where costs were rounded, the CVaR is an estimate."""
+        exact = certain(0.0, self._money)
+        rounded = point.policy.prepared.scale.rounded
+        return number(point.expected, exact), number(point.cvar, certain(self.step, self._money) if rounded else exact)
 
 
 def frontier(
@@ -229,7 +241,7 @@ def frontier(
     --------
     >>> import prudent
     >>> prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-    <Frontier for figure-2, alpha 0.1: 2 points, expected 1.9 to 4.06, CVaR 14.5 to 10>
+    <Frontier for figure-2, alpha 0.1: 2 points, expected cost 1.9 to 4.06, CVaR 14.5 to 10>
     """
     check_model(model)
     alpha = check_alpha(alpha)

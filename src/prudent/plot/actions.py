@@ -6,10 +6,10 @@ from prudent.models.ssp import SSP
 from prudent.plot.canvas import in_order, ordered
 from prudent.results.policy_map import is_number
 
-__all__ = ["actions_of", "colours_of"]
+__all__ = ["FILLS", "actions_of", "colours_of"]
 
 FILLS = (
-    "#2F7FBF", "#F4C95D", "#159A78", "#F08A5D", "#6A4C93", "#8FD3F4", "#C8553D", "#B5C99A", "#A45C86", "#9AA5B1",
+    "#2F7FBF", "#F4C95D", "#159A78", "#F08A5D", "#8464B4", "#8FD3F4", "#C8553D", "#B5C99A", "#A45C86", "#9AA5B1",
 )  # fmt: skip
 """Colours of actions with names: the first ones differ in lightness, and all of them suit light and dark pages."""
 

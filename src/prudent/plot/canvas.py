@@ -1,7 +1,8 @@
 """What all pictures share: axes that pyplot does not know, colours, and files written whole or not at all.
 
-Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis.
-An SVG also suits a dark page: ``DARK`` says which colour replaces which there.
+Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis,
+without its darkest part.  An SVG also suits a dark page: ``DARK`` maps the colours of a light page to those of a dark
+one.
 """
 
 import io
@@ -34,13 +35,12 @@ __all__ = [
     "light",
     "name_of",
     "ordered",
-    "percent",
     "png",
     "quiet",
     "save",
+    "scale",
     "short",
     "svg",
-    "worst",
 ]
 
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
@@ -48,9 +48,12 @@ SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
 STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
 HATCHES = ("////", "\\\\\\\\", "xxxx", "....", "++++", "oooo")
 BODY, TAIL, INK, FAINT, PALE = SKY, "#D55E00", "#222222", "#B8B8B8", "#F1F3F5"
-PAPER, ROAD = "#FFFFFF", "#D9D9D9"
+PAPER, ROAD, SEA = "#FFFFFF", "#D9D9D9", "#E3F0FA"
 ON_DARK, ON_LIGHT = "#FDFDFD", "#111111"
 """Text on a coloured area, which a dark page leaves as it is."""
+
+DARKEST = 0.22
+"""Where ordered colours begin along cividis: darker ones are hard to see on a dark page."""
 
 FADED = 0.3
 """How opaque an action is where no run of the plan plays it."""
@@ -60,8 +63,9 @@ DARK = {
     BLACK: "#EEF1F5",
     INK: "#E1E6EC",
     FAINT: "#6B7684",
-    PALE: "#353E4A",
+    PALE: "#222A33",
     ROAD: "#3A444F",
+    SEA: "#1B2B3B",
     BLUE: "#4CA6E8",
 }
 """The colours of a dark page that replace those of a light one; all others suit both."""
@@ -89,7 +93,7 @@ def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes
         found: Axes = Picture(figsize=size, layout="constrained").add_subplot(axes_class=PictureAxes)
         return found
     if not issubclass(type(ax), kind):
-        raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or nothing for a figure of its own")
+        raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or leave ax out for a new figure")
     return ax
 
 
@@ -107,8 +111,15 @@ def hues(n: int) -> list[str]:
 
 def ordered(share: float) -> str:
     """Return the colour of a share between 0 and 1 along cividis, from dark to light."""
-    colours = needed("matplotlib.colors", "plot")
-    return str(colours.to_hex(needed("matplotlib", "plot").colormaps["cividis"](share)))
+    return str(needed("matplotlib.colors", "plot").to_hex(scale()(share)))
+
+
+@cache
+def scale() -> Any:
+    """Return the colour map of ordered values."""
+    whole = needed("matplotlib", "plot").colormaps["cividis"]
+    shades = [whole(DARKEST + (1 - DARKEST) * i / 255) for i in range(256)]
+    return needed("matplotlib.colors", "plot").ListedColormap(shades)
 
 
 def light(colour: Any) -> float:
@@ -132,16 +143,6 @@ def short(value: float) -> str:
     if value == round(value) or abs(value) >= 1e5:
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
-
-
-def percent(share: float) -> str:
-    """Return a share of runs as a percentage, with the digits that it has, at most six."""
-    return f"{100 * share:.6g}%"
-
-
-def worst(alpha: float) -> str:
-    """Return which runs an alpha is about."""
-    return "all runs" if alpha == 1 else f"the worst {percent(alpha)} of runs"
 
 
 def name_of(name: Hashable, most: int = 24) -> str:
@@ -216,10 +217,10 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     ax : Axes
         What a function of this module returned, or any other axes.
     path : str or path
-        Where to write; its suffix says which format.
+        The file to write; its suffix selects the format.
     theme : {"both", "light", "dark"}
-        The colours of an SVG: by default light ones, and dark ones where the reader's browser asks for them.
-        Other formats have light ones.
+        The colours of an SVG: by default light colours, and dark ones if the reader's browser asks for them.
+        Other formats have light colours.
 
     Examples
     --------
@@ -233,5 +234,5 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     check_picture_path(path)
     suffix = Path(path).suffix.lower()
     if suffix != ".svg" and theme != "both":
-        raise PrudentError(f"theme is {theme!r}; only an .svg has light and dark colours, {path} has light ones")
+        raise PrudentError(f"theme is {theme!r}, but {path} has light colours; write an .svg, or leave theme out")
     write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))

@@ -10,12 +10,14 @@ from prudent.errors import PrudentError
 from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
-from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of, worst
+from prudent.plot.actions import FILLS, actions_of, colours_of
+from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of
 from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import played_at
 from prudent.runtime.optional import needed
+from prudent.runtime.tables import worst
 
 __all__ = ["routes"]
 
@@ -23,10 +25,10 @@ FEW = 12
 """Up to this many states, all are named."""
 
 MANY = 200
-"""Up to this many ways are drawn as arrows one by one, which takes about a millisecond for each."""
+"""Up to this many connections are drawn as arrows one by one, which takes about a millisecond for each."""
 
 SHOWN = 0.005
-"""Ways that runs take less often than this are left out."""
+"""Connections that runs take less often than this are left out."""
 
 
 def routes(
@@ -36,22 +38,23 @@ def routes(
     positions: Mapping[Hashable, tuple[float, float]] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the model as a network; ways are the thicker, the more often a plan's runs take them.
+    """Draw the model as a network; line width shows how often runs of the plan take each connection.
 
-    Parallel ways, such as two actions that lead from one state to the same other one, are drawn as one.
+    Parallel connections, such as two actions that lead from one state to the same successor, are drawn as one.
 
     Parameters
     ----------
     plan : Plan
         The plan; its model has at most 600 states, unless positions are given.
     budget : float, optional
-        Draw instead what the plan plays in each state at this budget left.
+        Draw instead the actions that the plan plays in each state at this remaining budget; if they are few, in the
+        colours of the actions.
     positions : mapping, optional
-        Where each state lies, (x, y); the ends that :func:`prudent.amend` adds need no place.  By default as in the
-        invented road network; for other models the distances match the costs between states, as nearly as a plane
-        allows, with the start on the left.
+        The position (x, y) of each state; the goals that :func:`prudent.amend` adds need none.  By default the
+        positions of the invented road network; for other models, positions whose distances match the costs between
+        states as closely as possible, with the start on the left.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -68,21 +71,22 @@ def routes(
     once, total = ways_of(model).used(played)
     tall, wide = np.ptp(place[:, 1]), max(np.ptp(place[:, 0]), 1e-9)
     ax = axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
-    lines = needed("matplotlib.collections", "plot").LineCollection
-    ax.add_collection(lines(place[once], colors=ROAD, linewidths=0.5, zorder=1))
+    apart = np.insert(place[once], 2, np.nan, axis=1).reshape(-1, 2)  # one path with gaps: files stay small
+    ax.plot(*apart.T, color=ROAD, linewidth=0.5, zorder=1)
     ax.plot(place[:, 0], place[:, 1], "o", color=FAINT, markersize=2.5, zorder=2)
     taken = np.flatnonzero((total >= SHOWN) & (once[:, 0] != once[:, 1]))
     taken = taken[np.argsort(total[taken], kind="stable")]
-    often = np.minimum(total[taken], 1.0) if budget is None else np.full(len(taken), 0.15)
+    often = np.minimum(total[taken], 1.0) if budget is None else np.full(len(taken), 0.3)
     draw = _draw_arrows if len(taken) <= MANY else _draw_lines
-    draw(ax, place[once[taken]], often, BLUE if budget is None else INK)
+    shades = [BLUE] * len(taken) if budget is None else _shades(ax, model, once[taken, 0], played)
+    draw(ax, place[once[taken]], often, shades)
     _name_places(ax, model, place, once, total, budget)
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
     ax.set_axis_off()
     if budget is None:
         _key(ax, crowded=len(taken) > MANY)
-        shown = "width: how often runs take a way"
+        shown = "line width: how often runs take a connection"
     else:
         shown = f"what is played with {budget:g} of the budget left"
     what = plan.method if plan.objective is None else plan.objective
@@ -90,10 +94,23 @@ def routes(
     return ax
 
 
-def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> None:
+def _shades(ax: Any, model: SSP, sources: IntArray, played: FloatArray) -> list[str]:
+    """Return the colour of what is played in each state, and name the actions; one colour where they are many."""
+    if len(actions_of(model)) > len(FILLS):
+        return [INK] * len(sources)
+    colour = colours_of(model)
+    chosen = {model.state_of_action(row): model.action(row) for row in np.flatnonzero(played).tolist()}
+    Line = needed("matplotlib.lines", "plot").Line2D
+    named = [action for action in colour if action in {chosen[source] for source in sources.tolist()}]
+    handles = [Line([], [], color=colour[action], linewidth=2.5, label=name_of(action)) for action in named]
+    ax.legend(handles=handles, loc="best", frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5)
+    return [colour[chosen[source]] for source in sources.tolist()]
+
+
+def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
     """Draw ways, (n, 2, 2), as arrows, slightly bent so that ways there and back lie side by side."""
     arrow = needed("matplotlib.patches", "plot").FancyArrowPatch
-    for (source, target), share in zip(ways, often.tolist(), strict=True):
+    for (source, target), share, colour in zip(ways, often.tolist(), shades, strict=True):
         how: dict[str, Any] = {"linewidth": _width(share), "alpha": 0.4 + 0.6 * share, "mutation_scale": 6 + 4 * share}
         how |= {"arrowstyle": "-|>", "shrinkA": 0.5, "shrinkB": 0.5, "connectionstyle": "arc3,rad=0.05"}
         drawn = arrow(source, target, **how)
@@ -101,7 +118,7 @@ def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> N
         ax.add_patch(drawn)
 
 
-def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> None:
+def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
     """Draw many ways, (n, 2, 2), at once: lines that end in triangles."""
     found = needed("matplotlib.collections", "plot")
     along = ways[:, 1] - ways[:, 0]
@@ -109,9 +126,9 @@ def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, colour: str) -> No
     head = along * np.minimum(0.3, 0.02 * np.ptp(ways.reshape(-1, 2), axis=0).max() / long)[:, None]
     tip, back, aside = ways[:, 1], ways[:, 1] - head, 0.5 * np.column_stack([-head[:, 1], head[:, 0]])
     how = {"alpha": 0.4 + 0.6 * often, "zorder": 3}
-    ax.add_collection(found.LineCollection(ways, colors=colour, linewidths=_width(often), **how))
+    ax.add_collection(found.LineCollection(ways, colors=shades, linewidths=_width(often), **how))
     heads = np.stack([tip, back + aside, back - aside], axis=1)
-    ax.add_collection(found.PolyCollection(heads, facecolors=colour, linewidths=0, **how))
+    ax.add_collection(found.PolyCollection(heads, facecolors=shades, linewidths=0, **how))
 
 
 def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None) -> FloatArray:
@@ -143,7 +160,7 @@ def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None
 
 
 def _played(plan: Plan, budget: float) -> FloatArray:
-    """Return 1 for the actions played at a budget left, where a run can have that much left, and 0 for others."""
+    """Return 1 for the actions played at a remaining budget that a run can have there, and 0 for others."""
     model = plan.model
     found = np.zeros(model.n_actions)
     for index in np.flatnonzero(~model.is_goal).tolist():
@@ -155,7 +172,7 @@ def _played(plan: Plan, budget: float) -> FloatArray:
 def _name_places(
     ax: Any, model: SSP, place: FloatArray, once: IntArray, total: FloatArray, budget: float | None
 ) -> None:
-    """Name the start, the goal, and where routes part, as far as there is room."""
+    """Name the start, the goal, and the states where routes part, as far as there is room."""
     size = np.ptp(place, axis=0).max()
     named: list[FloatArray] = []
     start, goal = model.initial_state.tolist(), np.flatnonzero(model.is_goal).tolist()
@@ -189,7 +206,7 @@ def _width(often: Any) -> Any:
 
 
 def _key(ax: Any, *, crowded: bool) -> None:
-    """Say what widths mean: where there is room, or below a crowded picture, where looking for room takes long."""
+    """Explain the widths in a legend: where there is room, or below a crowded picture, to save a long search."""
     Line = needed("matplotlib.lines", "plot").Line2D
     handles = [
         Line([0], [0], color=BLUE, linewidth=_width(often), alpha=0.4 + 0.6 * often, label=f"{often:.0%} of runs")

@@ -6,7 +6,8 @@ import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.plot.canvas import FAINT, ON_LIGHT, PAPER, Axes, axes_for
+from prudent.plot.actions import colours_of
+from prudent.plot.canvas import FAINT, INK, ON_LIGHT, PAPER, ROAD, SEA, Axes, axes_for
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, is_sea
@@ -14,22 +15,19 @@ from prudent.runtime.optional import needed
 
 __all__ = ["sea_map"]
 
-SEA, UNMET = "#E3F0FA", "#AEB9C4"
-"""The sea and arrows where no run is: the same on dark pages, since dark arrows are drawn on it."""
-
 
 def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw a plan for Deep Sea Treasure as arrows on the map.
+    """Draw a plan for Deep Sea Treasure as arrows on the map, in the colours of the actions.
 
     Parameters
     ----------
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget, which gives the number of moves made; arrows are grey where the plan's runs cannot
-        be by then.  Without it, all moves of its runs, darker the more often they are made.
+        The remaining budget, which gives the number of moves made; arrows are grey in cells that no run of the plan
+        can be in by then.  Without it, all moves of the plan's runs are drawn, the frequent ones more opaque.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -45,30 +43,26 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     arrows = _sailed(plan) if budget is None else _steered(plan, budget)
     ax = axes_for(ax, (6.0, 5.4))
     _draw_sea(ax)
-    spots = [(column, row, *DIRECTIONS[action], often) for (column, row, action), often in arrows.items()]
-    often = np.array([spot[4] for spot in spots])
-    column, row, right, down = (np.array([spot[i] for spot in spots], dtype=float) for i in range(4))
+    spots = [(column, row, *DIRECTIONS[action]) for column, row, action in arrows]
+    often = np.array(list(arrows.values()))
+    column, row, right, down = np.array(spots, dtype=float).T
     size = np.hypot(right, down)
     order = np.argsort(often, kind="stable")
-    colours, maps = needed("matplotlib.colors", "plot"), needed("matplotlib", "plot").colormaps
-    dark = colours.ListedColormap(maps["cividis_r"](np.linspace(0.15, 1, 256)))  # rare moves stay visible
-    scaled = needed("matplotlib.cm", "plot").ScalarMappable(colours.PowerNorm(0.5, 0, max(1.0, often.max())), dark)
-    shade = scaled.to_rgba(often)
-    if budget is not None:
-        shade = np.where(often[:, None] > 0, colours.to_rgba(ON_LIGHT), colours.to_rgba(UNMET))
+    rgba, colour = needed("matplotlib.colors", "plot").to_rgba, colours_of(plan.model)
+    shade = np.array([rgba(colour[action]) for _, _, action in arrows])
+    if budget is None:
+        shade[:, 3] = _opacity(often)
+    else:
+        shade = np.where(often[:, None] > 0, shade, rgba(FAINT))
     # Several moves from one cell start at its middle; a single one is centred there.
-    scale, pivot, width = (1.9, "tail", 0.07) if budget is None else (1.25, "mid", 0.09)
+    scale, pivot, width = (1.7, "tail", 0.09) if budget is None else (1.25, "mid", 0.09)
     ax.quiver(
         column[order], row[order], (right / size)[order], (down / size)[order], color=shade[order], angles="xy",
         scale_units="xy", scale=scale, pivot=pivot, units="xy", width=width, headwidth=4, headlength=4.5,
-        headaxislength=4, zorder=4,
+        headaxislength=4, edgecolor=[(*rgba(INK)[:3], a) for a in shade[order, 3]], linewidth=0.3, zorder=4,
     )  # fmt: skip
     if budget is None:
-        figure: Any = ax.figure
-        bar = figure.colorbar(
-            scaled, ax=ax, label="moves in a run, mean", ticks=[0, 0.02, 0.1, 0.3, 0.6, 1], shrink=0.85
-        )
-        bar.outline.set_visible(False)
+        _key(ax)
     else:
         moves = round((plan.policy.whole - budget) / MOVE_COST)
         left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
@@ -76,6 +70,34 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
             f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: no run is there", fontsize=9.5, loc="left"
         )
     return ax
+
+
+def _opacity(often: Any) -> Any:
+    """Return how opaque an arrow is: rare moves stay visible."""
+    return 0.4 + 0.6 * np.sqrt(np.minimum(often, 1.0))
+
+
+def _key(ax: Any) -> None:
+    """Say above the map how often an arrow's move is made."""
+    Line = needed("matplotlib.lines", "plot").Line2D
+    handles = [
+        Line(
+            [],
+            [],
+            marker=r"$\rightarrow$",
+            markersize=13,
+            linestyle="none",
+            color=INK,
+            alpha=_opacity(often),
+            label=f"{often:g}",
+        )
+        for often in (1.0, 0.1, 0.01)
+    ]
+    handles.insert(0, Line([], [], linestyle="none", label="moves per run:"))
+    ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9, borderaxespad=0.2,
+        handletextpad=0.4, columnspacing=1.2,
+    )  # fmt: skip
 
 
 def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
@@ -92,14 +114,14 @@ def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
 
 
 def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
-    """Return the move in each cell at a budget left: 1 where runs can be, else 0."""
+    """Return the move in each cell at a remaining budget: 1 where runs can be, else 0."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
     model, whole = plan.model, plan.policy.whole
     states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     moves, horizon = (whole - budget) / MOVE_COST, max(state[2] for state in states) - 1
     if abs(moves - round(moves)) > 1e-9 or not 0 <= round(moves) <= horizon:
         raise PrudentError(
-            f"budget is {budget:g}; a move costs {MOVE_COST}, so {whole:g} is left at the start, "
+            f"budget is {budget:g}; a move costs {MOVE_COST}, so it must be {whole:g} at the start, "
             f"{whole - MOVE_COST:g} after a move, ..., {whole - MOVE_COST * horizon:g} before the last one"
         )
     visits = plan.visits()
@@ -111,7 +133,7 @@ def _draw_sea(ax: Any) -> None:
     for column, depth in DEPTH.items():
         ax.add_patch(
             Rectangle(
-                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor=FAINT, linewidth=0, zorder=1,
+                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor=ROAD, linewidth=0, zorder=1,
             )
         )  # fmt: skip
     for (column, row), value in TREASURE.items():

@@ -62,12 +62,14 @@ def test_the_sea_has_an_arrow_for_every_move_that_runs_make(treasure):
             across, down = prudent.domains.treasure.DIRECTIONS[row["action"]]
             key = (*row["state"][:2], across, down)
             often[key] = often.get(key, 0.0) + row["times"]
-    spots = zip(arrows.X, arrows.Y, np.sign(arrows.U.round(9)), np.sign(arrows.V.round(9)), strict=True)
-    by_spot = [often[tuple(map(int, spot))] for spot in spots]
-    light = [canvas.light(colour) for colour in arrows.get_facecolor()]
-    darkest_last = np.array(light)[np.argsort(by_spot)]
-    assert (np.diff(darkest_last) <= 1e-9).all()
-    assert darkest_last[0] - darkest_last[-1] > 0.4
+    signs = np.sign([arrows.U.round(9), arrows.V.round(9)]).astype(int)
+    by_spot = [often[spot] for spot in zip(arrows.X, arrows.Y, *signs.tolist(), strict=True)]
+    opaque_last = arrows.get_facecolor()[np.argsort(by_spot), 3]
+    assert (np.diff(opaque_last) >= -1e-9).all()
+    assert opaque_last[-1] - opaque_last[0] > 0.4
+    action, colour = {to: name for name, to in prudent.domains.treasure.DIRECTIONS.items()}, colours_of(treasure.model)
+    expected = [to_rgba(colour[action[spot]])[:3] for spot in zip(*signs.tolist(), strict=True)]
+    assert [tuple(shade[:3]) for shade in arrows.get_facecolor().tolist()] == expected
     labels = [text.get_text() for text in ax.texts]
     assert labels == [str(value) for value in prudent.domains.treasure.TREASURE.values()]
 
@@ -77,17 +79,19 @@ def test_the_sea_at_a_budget_shows_the_policy(treasure):
     ax = drawn(PLOT.policy(treasure, budget=treasure.policy.budget - 5 * moves))
     (arrows,) = [each for each in ax.collections if isinstance(each, Quiver)]
     assert "after 6 moves" in ax.get_title(loc="left")
-    ink, met = to_rgba(canvas.ON_LIGHT), 0
+    colours, met = colours_of(treasure.model), 0
     cells = [
         s for s in treasure.model.state_names if s[2:] == (moves,) and s[:2] not in prudent.domains.treasure.TREASURE
     ]
     assert arrows.N == len(cells)
     for x, y, u, v, colour in zip(arrows.X, arrows.Y, arrows.U, arrows.V, arrows.get_facecolor(), strict=True):
         state = (int(x), int(y), moves)
-        across, down = prudent.domains.treasure.DIRECTIONS[treasure.policy(state, 5.0 * moves)]
+        action = treasure.policy(state, 5.0 * moves)
+        across, down = prudent.domains.treasure.DIRECTIONS[action]
         assert (np.sign(round(u, 9)), np.sign(round(v, 9))) == (across, down)
-        assert (tuple(colour) == ink) == (treasure.visits().of(state) > 0)
-        met += tuple(colour) == ink
+        is_met = treasure.visits().of(state) > 0
+        assert tuple(colour) == to_rgba(colours[action] if is_met else canvas.FAINT)
+        met += is_met
     assert 0 < met < arrows.N
 
 
@@ -118,6 +122,7 @@ def test_a_heat_map_of_bets(betting):
     for (stage, money), bet in shown.items():
         assert betting.policy((int(stage), int(money))) == bet
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("bets made", "money")
+    assert [each.get_ylabel() for each in ax.figure.axes if each is not ax] == ["bet (mean over visits)"]
 
 
 def test_a_heat_map_at_a_budget_fades_what_runs_do_not_meet(betting):
@@ -186,6 +191,14 @@ def test_many_ways_are_drawn_at_once(navigation, monkeypatch):
     assert len(heads.get_paths()) == len(lines.get_paths()) == len(often)
     assert np.corrcoef(sorted(lines.get_linewidths()), often)[0, 1] > 0.999
     assert len(ax.get_legend().get_texts()) == 3
+
+
+def test_routes_at_a_budget_have_the_colours_of_the_actions(commute):
+    ax = drawn(PLOT.routes(commute, budget=commute.policy.budget - 25))
+    colour = colours_of(commute.model)
+    shades = {patch.get_facecolor()[:3] for patch in ax.patches if isinstance(patch, FancyArrowPatch)}
+    assert shades == {to_rgba(colour[action])[:3] for action in ("train", "taxi")}
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["train", "taxi"]
 
 
 def test_the_ends_that_amend_adds_need_no_place():
@@ -281,11 +294,11 @@ def test_other_models_are_strips_of_states_in_which_the_budget_matters(commute):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["station"]
     assert ax.get_xlabel().endswith("where runs can be; states not shown: 1")
     longer = prudent.amend(prudent.domains.deep_sea_treasure(), horizon=6, horizon_cost=600)
-    assert "budget left" in PLOT.policy(prudent.solve(longer, 0.1)).get_xlabel()  # its name, but not its states
+    assert "remaining budget" in PLOT.policy(prudent.solve(longer, 0.1)).get_xlabel()  # its name, but not its states
     expected = plan_for("figure_2", 0.1, method="expected")
     ax = drawn(PLOT.policy(expected))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["s1"]
-    assert "looks at the state alone" in ax.get_xlabel()
+    assert "depends on the state alone" in ax.get_xlabel()
 
 
 def test_many_actions_have_a_legend(betting):
@@ -327,10 +340,10 @@ def test_a_strip_says_that_a_run_may_come_back():
         "t": {"sell": [(0.5, "g", -2), (0.5, "g", 0)], "keep": [(1, "g", 0)]},
     }
     label = drawn(PLOT.budget_strip(prudent.solve(prudent.build("s", table), 0.2), "t")).get_xlabel()
-    assert label.splitlines()[0] == "budget left"
+    assert label.splitlines()[0] == "remaining budget"
     forward = {state: {a: [(p, t, c + 2) for p, t, c in o] for a, o in rest.items()} for state, rest in table.items()}
     label = drawn(PLOT.budget_strip(prudent.solve(prudent.build("s", forward), 0.2), "t")).get_xlabel()
-    assert label.splitlines()[0] == "budget left (below 0: the total exceeds the budget)"
+    assert label.splitlines()[0] == "remaining budget (below 0: the total exceeds the budget)"
 
 
 @pytest.mark.parametrize(("step", "count"), [(1, 5), (1, 41), (5, 21), (5, 13), (2.5, 130)])
@@ -346,6 +359,6 @@ def test_ticks_are_values_that_occur(step, count):
 
 
 def test_routes_say_what_they_show(commute):
-    assert drawn(PLOT.routes(commute)).get_title(loc="left").startswith("exact, the worst 1% of runs; width")
+    assert drawn(PLOT.routes(commute)).get_title(loc="left").startswith("exact, the worst 1% of runs; line width")
     other = prudent.solve(commute.model, 0.01, objective=prudent.Exceedance(45))
-    assert drawn(PLOT.routes(other)).get_title(loc="left").startswith("P(cost > 45), the worst 1% of runs; width")
+    assert drawn(PLOT.routes(other)).get_title(loc="left").startswith("P(cost > 45), the worst 1% of runs; line width")

@@ -26,7 +26,7 @@ def test_the_papers_story_step_by_step(plan):
     assert agent.action == 5  # as bold as one can be
     told = plan.explain(agent.state, agent.spent)
     assert told.safe
-    assert "the tail is safe" in told.summary
+    assert "no run needs to exceed it" in told.summary
     assert all(option.excess == 0 for option in told.options)
     for stage in range(1, 10):
         stage_money = agent.state[1]

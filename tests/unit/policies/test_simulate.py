@@ -214,7 +214,7 @@ def test_costs_that_are_not_kept_are_refused_by_name(monkeypatch):
         monkeypatch.setattr(module, "KEPT", 100)
     plan = prudent.solve(prudent.domains.figure_2(), 0.5)
     many = prudent.simulate(plan.model, plan.policy, episodes=101)
-    with pytest.raises(prudent.PrudentError, match="the costs of 101 runs are not kept one by one: take tally or dist"):
+    with pytest.raises(prudent.PrudentError, match="the costs of 101 runs are not kept one by one; use tally or dist"):
         many.costs  # noqa: B018
     with pytest.raises(prudent.PrudentError, match="simulate at most 100"):
         many.to_frame()

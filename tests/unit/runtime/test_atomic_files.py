@@ -123,7 +123,8 @@ from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
 out, kills, draw = pathlib.Path(sys.argv[1]), int(sys.argv[2]), random.Random(7)
 numbers = {item.name: 1.0 for item in fields(Row)[3:-1]}
 rows = [Row(d, m, a, **numbers, status="optimal") for d in DOMAINS for m in METHODS for a in ALPHAS]
-pictures = {f"{d}-{a:g}.png": draw.randbytes(50_000) for d, alphas in figures.FIGURES.items() for a in alphas}
+stems = ["summary", "summary-narrow", *(f"{d}-{a:g}" for d, alphas in figures.FIGURES.items() for a in alphas)]
+pictures = {f"{stem}.{kind}": draw.randbytes(25_000) for stem in stems for kind in ("png", "svg")}
 reproduce.draw_figures = lambda results: pictures
 names = [*pictures, "results.json", "results.csv", "index.html"]
 known = {name: set() for name in names}

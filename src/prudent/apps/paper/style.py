@@ -35,10 +35,10 @@ figcaption { color: var(--soft); font-size: .9rem; max-width: 46rem; margin-top:
   .wide { overflow: visible; } table, caption, tbody { display: block; } thead { display: none; }
   tbody tr { display: grid; grid-template-columns: repeat(var(--across), minmax(0, 1fr)); padding: .35rem 0;
     border-bottom: 1px solid var(--line); }
-  td { border: 0; padding: .1rem .3rem; white-space: normal; text-align: left; font-size: .85rem; align-self: end; }
+  td { border: 0; padding: .1rem .3rem; white-space: normal; text-align: left; font-size: .85rem; }
   td:first-child { grid-column: 1 / -1; position: static; font-weight: 600; font-size: .95rem; }
-  td:not(:first-child)::before { content: attr(data-head); display: block; color: var(--soft); font-size: .72rem;
-    font-weight: 400; line-height: 1.25; }
+  td:not(:first-child)::before { content: attr(data-head); display: flex; align-items: end; min-height: 2.5em;
+    color: var(--soft); font-size: .72rem; font-weight: 400; line-height: 1.25; }
   td:empty { display: none; } td small { display: block; } tr.exact td:first-child { background: none; }
   tr.exact { background: var(--shade); border-radius: 4px; }
 }

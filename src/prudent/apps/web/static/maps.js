@@ -3,6 +3,8 @@
 import { colour, draw, layout, legend } from "./charts.js";
 
 const ARROWS = { up: "↑", right: "→", down: "↓", left: "←", N: "↑", NE: "↗", E: "→", SE: "↘", S: "↓", SW: "↙", W: "←", NW: "↖", stop: "■" };
+// The colours of numbers, as in the pictures of plans: cividis without its darkest part.
+const SHADES = ["#3b496c", "#545a6d", "#6a6c71", "#7f7e78", "#979177", "#b0a571", "#cbb965", "#e6d051", "#fee838"].map((shade, i) => [i / 8, shade]);
 
 export function show(content, places) {
   const { map, table, note } = places;
@@ -15,7 +17,7 @@ export function show(content, places) {
 function heat(content, place) {
   const small = content.cells.length * content.cells[0].length <= 320;
   draw(place, [{
-    type: "heatmap", z: content.cells, x: content.columns, y: content.rows, colorscale: "Cividis", zmin: content.least ?? 0, zmax: content.most, xgap: 1, ygap: small ? 1 : 0, hoverongaps: false,
+    type: "heatmap", z: content.cells, x: content.columns, y: content.rows, colorscale: SHADES, zmin: content.least ?? 0, zmax: content.most, xgap: 1, ygap: small ? 1 : 0, hoverongaps: false,
     texttemplate: small ? "%{z}" : "", textfont: { size: 11 },
     colorbar: { title: { text: content.z, side: "right" }, thickness: 12, outlinewidth: 0 },
     hovertemplate: `${content.x} %{x}, ${content.y} %{y}: ${content.z} %{z}<extra></extra>`,
@@ -23,7 +25,7 @@ function heat(content, place) {
   return EMPTY;
 }
 
-const EMPTY = "Empty: no run can be there with so much left of the budget.";
+const EMPTY = "Empty: no run can be there with this remaining budget.";
 const TINTS = 8; // colours for actions
 
 // One colour for each action, whatever the budget and alpha.
@@ -67,7 +69,7 @@ function grid(content, place) {
     shapes, margin: { l: 30, r: 8, t: 8, b: 24 },
     xaxis: { range: [-0.5, content.size - 0.5], dtick: 1, showgrid: false, showticklabels: false }, yaxis: { range: [content.size - 0.5, -0.5], dtick: 1, showgrid: false, showticklabels: false },
   }));
-  return `After ${content.moves} moves, each of which costs 5: where the submarine can be then, and where it heads. Treasures are shaded, rock is grey.`;
+  return `After ${content.moves} moves at a cost of 5 each: where the submarine can be, and its next move. Treasures are shaded, rock is grey.`;
 }
 
 function network(content, place) {
@@ -89,12 +91,12 @@ function network(content, place) {
     x: at.get(content[end]).x, y: at.get(content[end]).y, text: `${end} ${content[end]}`, showarrow: true, ax: 0, ay: 28, arrowcolor: colour("ink"), font: { color: colour("ink") },
   }));
   draw(place, traces, layout({ annotations, margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: { visible: false }, yaxis: { visible: false } }));
-  return "Thick: the roads taken, as wide as the share of runs that take them. Dotted: where the plan would turn at each of those junctions with this budget left. Grey: the network.";
+  return "Thick: the roads taken; line width shows the share of runs. Dotted: the next road from each of those junctions with this remaining budget. Grey: the network.";
 }
 
 function rows(content, place) {
   place.replaceChildren(tableOf(["state", "action"], content.rows.map((row) => [row.state, row.action])));
-  return content.more ? `And ${content.more.toLocaleString("en")} more states: the download has all decisions.` : "States where no run can be with so much left are left out.";
+  return content.more ? `${content.more.toLocaleString("en")} more states are not shown: the download has all decisions.` : "States that no run can be in with this remaining budget are not shown.";
 }
 
 export function tableOf(head, body, numbers = []) {
