@@ -28,7 +28,7 @@ class Domain:
     action: str = "action"  # the name of an action, if it is a number
     drawn: Literal["heat", "sea", "network", "table"] = "table"  # the picture that suits its plans
     points: int = 30  # grid points of y that the paper's methods use for it
-    opens_at: float = 1.0  # the share of the budget left in the map that the page shows first
+    opens_at: float = 1.0  # the share of the budget that remains in the map that the page shows first
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:

@@ -193,7 +193,7 @@ class Prepared(Rows):
 
     @cached_property
     def least_spent(self) -> IntArray:
-        """The fewest levels that a run in each state can have used; it has at most the rest of its budget left.
+        """The fewest levels that a run in each state can have used; the rest of its budget is the most that remains.
 
         If costs are rounded up, the total is rounded as a whole, which may give fewer levels than cost by cost.
         """

@@ -56,7 +56,7 @@ class StudyFile:
 
 
 def key_of(row: Row, parameters: Sequence[str]) -> str:
-    """Return what tells a combination from others: its parameters and alpha, as text."""
+    """Return what identifies a combination: its parameters and alpha, as text."""
     return json.dumps(list(plain({name: _kept(row[name]) for name in (*parameters, "alpha")}).values()))
 
 

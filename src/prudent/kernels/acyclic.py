@@ -119,7 +119,7 @@ def worst_of(counters, part, after, backwards, action_start, choice, outcome_sta
 
 @njit(cache=True, nogil=True)
 def worst_ahead(counters, part, after, backwards, action_start, outcome_start, successor, cost, worst, action_worst):
-    """Fill ``worst`` with the least worst case of each state, ``action_worst`` with that after each action."""
+    """Fill ``worst`` with the minimal worst-case cost of each state, ``action_worst`` with that after each action."""
     while True:
         k = draw(counters)
         if k >= len(after):

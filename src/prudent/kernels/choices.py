@@ -1,4 +1,4 @@
-"""The table of a policy's actions by state and budget left, and looking them up."""
+"""The table of a policy's actions by state and remaining budget, and looking them up."""
 
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ class Choices(NamedTuple):
         return self.entry.reshape(-1, n) if whole else None
 
     def at(self, state: int, left: int) -> int:
-        """Return the action's number for one state and budget left."""
+        """Return the action's number for one state and remaining budget."""
         return int(look_up.py_func(*self, left, state))
 
     def each(self, state: Any, left: Any) -> np.ndarray:
@@ -69,7 +69,7 @@ class Choices(NamedTuple):
 
 @njit(cache=True)
 def look_up_each(choices, state, left, found):
-    """Look up the action of each pair of state and budget left."""
+    """Look up the action of each pair of state and remaining budget."""
     entry, first, low, high, stride, without = choices
     for i in range(len(state)):
         found[i] = look_up(entry, first, low, high, stride, without, left[i], state[i])

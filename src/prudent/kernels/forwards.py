@@ -88,7 +88,7 @@ def push(arcs, costs, choices, level, tolerance, left_out, first, mass, total, c
 
 @njit(cache=True)
 def occupy(arcs, costs, choices, level, start, least):
-    """Return the pairs of state and budget left in which a policy's runs act, ``s * (level + 1) + b`` for each.
+    """Return the pairs of state and remaining budget in which a policy's runs act, ``s * (level + 1) + b`` for each.
 
     Without budget ``b`` is 0.  A pair may be returned more than once.  ``least[s]``, large on entry, becomes the
     fewest levels that a run in ``s`` without budget can have spent.

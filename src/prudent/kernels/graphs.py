@@ -206,7 +206,7 @@ def worst_case(
 ):
     """Fill ``worst`` with the least cost that some policy never exceeds (UNREACHED where no policy bounds it).
 
-    Budgets are visited in rising order.  An action is *covered* once, after each of its outcomes, the budget left
+    Budgets are visited in rising order.  An action is *covered* once, after each of its outcomes, the remaining budget
     suffices from the successor.  A state is settled at the least budget at which one of its actions is covered.
     Free outcomes within one block of the zero-cost graph are judged together: the largest set of states of the
     block that can stay among themselves and settled states is settled.  A policy that stays so leaves the block

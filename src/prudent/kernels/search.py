@@ -131,7 +131,7 @@ def strong_components(arc_start, target, start):
     """
     n = len(arc_start) - 1
     next_arc = arc_start[:-1].copy()  # the next arc to follow
-    # When a node was met, from 1 on; 0 if it was not; below 0 its component, from -1 down.  One look tells which.
+    # When a node was met, from 1 on; 0 if it was not; below 0 its component, from -1 down.  One look suffices.
     mark, least = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     path, waiting = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     begin = np.empty(n + 1, dtype=np.int64)

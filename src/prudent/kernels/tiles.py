@@ -98,7 +98,7 @@ def least_excess(work, known, terms, shift, values, scratch, s, b, n):
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def least_mean(work, known, tie, shift, values, scratch, s, b, n, unsafe):
-    """Find M(s, b), the least mean over A*(s, b), the actions that attain U, and which action has it."""
+    """Find M(s, b), the lowest expected cost over A*(s, b), the actions that attain U, and which action has it."""
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     start, stop, mean_cost = work.action_start[s], work.action_start[s + 1], work.mean_cost
     rows, means, filled, length = values.row, values.mean, values.front >= 0, len(scratch.m) - LANES

@@ -229,7 +229,7 @@ def _widest(prepared: Prepared) -> int:
 def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choice: NDArray[Any]) -> UnrolledPolicy:
     """Return the game's policy with y as part of the state; where y is below ``zero`` it plays ``plain_choice``.
 
-    ``plain_choice`` gives, by budget left and plain state, the action's number within the state.
+    ``plain_choice`` gives, by remaining budget and plain state, the action's number within the state.
     """
     for same in SAME_Y:
         pairs = _meet(prepared, game, alpha, zero, same)

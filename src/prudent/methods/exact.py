@@ -1,6 +1,6 @@
 """The exact method: optimal CVaR of the total cost first, lowest expected cost second.
 
-With b the budget left, U(s, b) the least expected excess E[(C - b)+] and V the least expected cost:
+With b the remaining budget, U(s, b) the least expected excess E[(C - b)+] and V the least expected cost:
 
     U(goal, b) = max(-b, 0)
     U(s, b)    = V(s) - b                                            for b <= 0

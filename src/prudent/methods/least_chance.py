@@ -10,7 +10,7 @@ probability of reaching a goal from s at a cost of at most b:
 In an *end component* a policy can stay forever, at whatever cost, and never reach a goal.  No probability is below 0,
 so such states end a run.  Without them every policy ends every run, at a goal or not, and the equations have one
 solution.  A goal becomes a state with one action, which counts one *arrival* and costs one level.  Q is then the least
-expected number of arrivals with budget left, found by the sweep of the exact method with row b + 1 for budget b.
+expected number of arrivals within the budget, found by the sweep of the exact method with row b + 1 for budget b.
 As b grows, Q(start, b) rises to the least probability of reaching a goal at all, where the sweep may stop.
 
 *Guarantee.*  The sweep also carries a lower bound on Q.  Costs without a common step are rounded up for the lower bound

@@ -87,7 +87,7 @@ class RobustExplored:
         return BudgetPolicy.of_rows(self.prepared, self.swept.choice[: budget + 1].copy())
 
     def steps(self, w: int) -> float:
-        """Return a bound on the expected number of actions: with budget left, and afterwards."""
+        """Return a bound on the expected number of actions: until the budget is spent, and afterwards."""
         prepared, sets = self.prepared, self.model.sets
         away = np.maximum(1 - sets.loop_high, np.add.reduceat(sets.low, sets.outcome_start[:-1]))
         plays = float((1 / away).max(initial=1.0))

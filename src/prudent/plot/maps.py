@@ -27,7 +27,7 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
     plan : Plan
         The plan.
     budget : float, optional
-        The remaining budget; without it, what runs of the plan do on average.
+        The remaining budget; without it, the mean over the runs of the plan.
     ax : Axes, optional
         The axes to draw on; by default new ones.
 

@@ -50,7 +50,7 @@ class Follower:
         return worst_expected_cost(uncertain(alone, self.intervals))
 
     def means(self) -> Worth:
-        """Return the worst-case expected cost still to come, by state and budget left."""
+        """Return the worst-case expected cost still to come, by state and remaining budget."""
         return self._followed(self.spent.upper, 0, self.policy.level, paid=True)
 
     def excesses(self, w: int) -> Worth:

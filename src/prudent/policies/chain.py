@@ -1,6 +1,6 @@
 """Exact evaluation of a policy, by the Markov chain that it makes of the model.
 
-The chain is on pairs (state, budget left) until the budget is gone, then on states.  A backward pass gives the
+The chain is on pairs (state, remaining budget) until the budget is gone, then on states.  A backward pass gives the
 expected cost and the expected excess over the budget, with no tail cut off; a forward pass, the distribution.
 """
 

@@ -36,7 +36,7 @@ class Episodes(Protocol):
 
 @dataclass(frozen=True)
 class OfTable:
-    """Runs of a policy that is a table; :func:`replayed` tells them step by step."""
+    """Runs of a policy that is a table; :func:`replayed` returns them step by step."""
 
     walk: Walk
     model_name: str

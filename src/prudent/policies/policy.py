@@ -1,4 +1,4 @@
-"""Policies with a budget: an action for every state and budget left."""
+"""Policies with a budget: an action for every state and remaining budget."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
@@ -59,7 +59,7 @@ class Walk:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetPolicy:
-    """Actions by state and budget left.
+    """Actions by state and remaining budget.
 
     A run starts with a budget of ``level`` and pays its costs from it; a policy that looks at the state alone starts
     with none.  Where costs are rounded, an agent charges itself each cost rounded up, while true costs accrue.  The
@@ -83,7 +83,7 @@ class BudgetPolicy:
     choices: Choices  # the action's number within its prepared state
     level: int  # the budget at the start, in levels
     past_budget: int = field(default=0, kw_only=True)  # levels that are counted past the budget
-    remembers: ClassVar[bool] = False  # whether it looks at more than the state and the budget left
+    remembers: ClassVar[bool] = False  # whether it looks at more than the state and the remaining budget
     tensors: ClassVar[dict[str, tuple[int, str]]] = {"choice": TABLE}  # in a file: dimensions and kinds
 
     @classmethod
@@ -110,7 +110,7 @@ class BudgetPolicy:
 
     @property
     def whole(self) -> float:
-        """The total cost from which the budget left is counted: the budget, or best luck without one (internal)."""
+        """The total cost that the remaining budget counts from: the budget, or best luck without one (internal)."""
         return self.prepared.scale.in_units(self.level - (self.past_budget if self.level > 0 else 0))
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class BudgetPolicy:
         return np.arange(self.prepared.n_states)
 
     def refuse_as(self, what: str) -> None:
-        """Refuse unless state and budget left determine the action; ``what`` ends the message (internal)."""
+        """Refuse unless state and remaining budget determine the action; ``what`` ends the message (internal)."""
 
     def packed(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which the policy can be made again; see ``tensors`` (internal)."""
@@ -188,7 +188,7 @@ class BudgetPolicy:
         return int(self.prepared.members.state_of[target])
 
     def level_left(self, state: int, spent: float) -> int:
-        """Return the budget left in levels in a model state that the plan covers, from the cost so far (internal)."""
+        """Return the remaining budget in levels, in a model state that the plan covers (internal)."""
         self.check_covered(state)
         return max(self.level - self.used(state, spent), 0)
 
@@ -223,7 +223,7 @@ class BudgetPolicy:
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Return the action to play in a state, given the cost so far.
 
-        Where costs are rounded, the budget left is rounded down as a whole, while an agent rounds cost by cost; the
+        If costs are rounded, the remaining budget is rounded down as a whole, while an agent rounds cost by cost; the
         bound on CVaR holds for both.
         """
         model = self.prepared.model
@@ -233,7 +233,7 @@ class BudgetPolicy:
         return model.action(self.model_action(index, self.level_left(index, spent)))
 
     def model_action(self, state: int, left: int) -> int:
-        """Return the model's action for a model state and a budget left in levels (internal)."""
+        """Return the model's action for a model state and a remaining budget in levels (internal)."""
         prepared = self.prepared
         inside = int(prepared.members.state_of[state])
         action = int(prepared.model_action[prepared.action_start[inside] + self.choices.at(inside, left)])
@@ -254,7 +254,7 @@ class BudgetPolicy:
 
     @cached_property
     def model_actions(self) -> NDArray[np.int32]:
-        """The model's action by budget left and model state, (n_levels, model.n_states); -1 where there is none."""
+        """The model's action by remaining budget and model state, (n_levels, model.n_states); -1: none."""
         levels, n = self.level + 1, self.prepared.model.n_states
         Limits.of(None, None).check(4 * levels * n, "a table of all actions", "call the policy with state and spent")
         acting = np.flatnonzero((self.prepared.members.state_of >= 0) & ~self.prepared.model.is_goal)

@@ -83,7 +83,7 @@ class UnrolledPolicy(BudgetPolicy):
     ) -> "UnrolledPolicy":
         """Append pairs of state and memory, each with its one action, to the plain states.
 
-        ``plain`` has the actions of the plain states by budget left, from ``level`` down.
+        ``plain`` has the actions of the plain states by remaining budget, from ``level`` down.
         """
         n, acting = prepared.n_states, action >= 0
         played = action[acting]
@@ -111,7 +111,7 @@ class UnrolledPolicy(BudgetPolicy):
             model_action=np.append(prepared.model_action, prepared.model_action[played]),
             plays=np.append(prepared.plays, prepared.plays[played]),
         )
-        none = np.zeros(len(state), dtype=np.int64)  # the pairs have one action, whatever the budget left
+        none = np.zeros(len(state), dtype=np.int64)  # the pairs have one action, whatever the remaining budget
         choices = plain._replace(
             first=np.append(plain.first, none),
             low=np.append(plain.low, none + 1),
@@ -127,7 +127,7 @@ class UnrolledPolicy(BudgetPolicy):
         )
 
     def refuse_as(self, what: str) -> None:
-        """Refuse: it looks at more than the state and the budget left."""
+        """Refuse: it looks at more than the state and the remaining budget."""
         raise PrudentError(f"a plan that remembers more than the cost so far {what}; use method='exact'")
 
     def packed(self) -> dict[str, NDArray[Any]]:

@@ -28,7 +28,7 @@ class Played:
 def cells_of(
     plan: Plan, budget: float | None, x: int, y: int, where: Mapping[int, Hashable]
 ) -> dict[tuple[Any, Any], Played]:
-    """Return what is played in each cell with a budget left, or, without one, by runs of the plan."""
+    """Return what is played in each cell with a remaining budget, or, without one, by runs of the plan."""
     model, visits = plan.model, plan.visits().played
     cells: dict[tuple[Any, Any], dict[int, float]] = {}
     owner: dict[tuple[Any, Any], Hashable] = {}
@@ -52,7 +52,7 @@ def cells_of(
 
 
 def met_with(plan: Plan, budget: float) -> set[Hashable]:
-    """Return the states that runs of a plan meet with a budget left."""
+    """Return the states that runs of a plan meet with a remaining budget."""
     spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
     always = plan.policy.budget is None
     rows = plan.decisions().rows

@@ -230,9 +230,9 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
 
 
 def pairs_met(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
-    """Return what runs of a policy can meet: pairs of state and budget left, as ``state * (level + 1) + left``, sorted.
+    """Return the pairs of state and remaining budget that runs can meet, as ``state * (level + 1) + left``, sorted.
 
-    States are prepared ones.  Also return the fewest levels that a run has used in a state with no budget left.
+    States are prepared ones.  Also return the fewest levels that a run has used in a state once its budget is spent.
     """
     pairs, least = _pairs(policy)
     return np.unique(pairs), least
@@ -266,7 +266,7 @@ def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
 
 
 def _rows(policy: BudgetPolicy, state: int, level: IntArray, least: int, action: NDArray[Any]) -> Iterator[Decision]:
-    """Yield ranges of cost so far, by falling budget left; ``least``: the fewest levels used with none left."""
+    """Yield ranges of cost so far, by falling remaining budget; ``least``: the fewest levels used with none left."""
     prepared, model = policy.prepared, policy.prepared.model
     used = np.where(level > 0, policy.level - level, least)
     spent = prepared.scale.totals(used, state)

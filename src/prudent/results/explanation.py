@@ -154,7 +154,7 @@ class Explainer:
         self.tables = swept.tables
 
     def values(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
-        """Return the expected excess and the expected cost, in levels, after each action with that budget left."""
+        """Return the expected excess and the expected cost, in levels, after each action with that remaining budget."""
         expected = self.policy.prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
         return self._following(action, left, self.tables.excess, slope=1.0), expected
 
@@ -234,7 +234,7 @@ class RobustExplainer(Explainer):
         self._worths = [(each.excesses(policy.level), each.means()) for each in both]
 
     def values(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
-        """Return the worst-case expected excess and cost after each action with that budget left."""
+        """Return the worst-case expected excess and cost after each action with that remaining budget."""
         excess, mean = self._worths[0]
         return excess.after(action, left), mean.after(action, left)
 

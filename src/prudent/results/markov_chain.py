@@ -1,7 +1,7 @@
 """The Markov chain that a policy makes of its model, as a model with one action in each state.
 
-A state of the chain is what the policy tells apart and a run can meet: a state of the model, with the budget left if
-the policy depends on it, and with the policy's memory if it has one.  Costs are the model's own, so the total cost has
+A state of the chain is a state of the model, with the remaining budget if the policy depends on it, and with the
+policy's memory if it has one; the chain has those that a run can meet.  Costs are the model's own, so the total cost has
 the same distribution as under the policy.
 """
 
@@ -23,7 +23,7 @@ class _Walk(NamedTuple):
     """The places that a policy can meet, in the order of discovery."""
 
     state: IntArray  # (n,)  the model's
-    left: IntArray  # (n,)  the budget left, in levels; 0 at goals, where it does not matter
+    left: IntArray  # (n,)  the remaining budget, in levels; 0 at goals, where it does not matter
     memory: FloatArray  # (n,)  what the policy remembers
     action: IntArray  # (n,)  the model's; -1 at goals
     size: IntArray  # (n,)  how many outcomes the action has
@@ -64,7 +64,7 @@ def chain_of(policy: BudgetPolicy) -> SSP:
 
 
 def _begin(policy: BudgetPolicy) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the initial states, the budget left in each, and their probabilities."""
+    """Return the initial states, the remaining budget in each, and their probabilities."""
     model, prepared = policy.prepared.model, policy.prepared
     likely = model.initial_probability > 0
     state = model.initial_state[likely]
@@ -73,7 +73,7 @@ def _begin(policy: BudgetPolicy) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _walk(policy: BudgetPolicy) -> _Walk:
-    """Follow a policy that depends on state and budget left, all places of a front at once."""
+    """Follow a policy that depends on state and remaining budget, all places of a front at once."""
     model, prepared = policy.prepared.model, policy.prepared
     n, is_goal = model.n_states, model.is_goal
     pairs = (policy.level + 1) * n

@@ -1,4 +1,4 @@
-"""Data for maps: what a plan plays in every state at one budget left, or on average over its runs."""
+"""Data for maps: what a plan plays in every state at one remaining budget, or its mean over the runs."""
 
 from collections.abc import Hashable, Mapping
 from numbers import Real
@@ -53,7 +53,7 @@ def is_sea(model: SSP) -> bool:
 
 
 def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
-    """Return what is played in a model state at a budget left; None where no run can have that much left.
+    """Return what is played in a model state at a remaining budget; None where no run can have that much left.
 
     A budget between two levels counts as the lower one; a plan without a budget plays the same at any.
     """
@@ -73,7 +73,7 @@ def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
 def cells_at(
     plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]
 ) -> dict[Cell, tuple[Hashable, Any]]:
-    """Return, by parts x and y of the state, the state and the number played there at a budget left.
+    """Return, by parts x and y of the state, the state and the number played there at a remaining budget.
 
     The number is None where no run can have that much left.  ``where`` fixes other parts.
     """

@@ -148,7 +148,7 @@ def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:
 
 
 def times_played(policy: BudgetPolicy) -> FloatArray:
-    """Return how often each action of the prepared model is played in a run, on average; free loops count once.
+    """Return how often each action of the prepared model is played in a run, in expectation; free loops count once.
 
     The policy is followed forwards until the budget is gone.  From then on it depends on the state alone, and a linear
     system gives the rest, so nothing is cut off.

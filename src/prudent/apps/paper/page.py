@@ -230,7 +230,7 @@ any grid (Hau, Delage, Ghavamzadeh and Petrik, 2023). It always holds that
 <strong>game value &le; optimal CVaR &le; CVaR of the policy</strong>.</p>{bracket}
 <p>Deep Sea Treasure for the worst 2% of runs shows this most clearly. Refining the grid moves the value of the game up to its
 limit, not to the optimum. The policy depends on three choices: the grid; which of several equally good worst-case actions
-is played once the adversary has no budget left; and a floor. The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
+is played once the adversary's budget is spent; and a floor. The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
 expected cost of <strong>{_number(best.expected)}</strong>:</p>{grid}
 <p>In most cells the CVaR of the paper's policies is within a fraction of a percent of the optimum, and a finer grid helps. A
 policy with a slightly higher CVaR may have a lower expected cost, as in Inventory Control and Deep Sea Treasure for the worst

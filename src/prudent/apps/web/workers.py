@@ -174,7 +174,7 @@ class Crew:
         Parameters
         ----------
         about : dict
-            The task; ``key`` tells models apart, ``name`` is an uploaded file's.
+            The task; ``key`` identifies the model, ``name`` is an uploaded file's.
         raw : bytes, optional
             That file, sent only to a worker that does not have it.
         keep : callable, optional

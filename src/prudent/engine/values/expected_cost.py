@@ -29,7 +29,7 @@ policy that reaches a goal, repeat that: L(s) is at most the expected cost of n 
 them, which tends to 0.  By the second, V + d Y is at least  sum p (c + .)  for the chosen actions, hence at least the
 expected cost of n steps plus the expectation of V + d Y after them.  That tends to 0, too, since the policy reaches a
 goal with probability 1: otherwise it could stay forever among some states.  There f, which is not negative, would be 0
-on average, so r = g = 0; as r is relative to the terms of g, there would be no costs.  But end components without costs
+in expectation, so r = g = 0; as r is relative to the terms of g, there would be no costs.  But end components without costs
 are collapsed.
 
 Two functions serve as Y:
@@ -39,7 +39,7 @@ Two functions serve as Y:
   to the cost: mostly 1e-13 apart;
 * if some actions are free or cycles are hardly ever left, the largest expected total of errors, r(a) - g(a) / 4, of
   any policy.  Again Bellman's equations, but only roughly: gains below a quarter of an action's own error do not
-  count.  It is finite, because an end component has gaps as large as its costs on average, and those without costs
+  count.  It is finite, because an end component has gaps as large as its expected costs, and those without costs
   are collapsed.
 
 The conditions are checked in floats, rounding included, so the bounds hold however the numbers were computed;
