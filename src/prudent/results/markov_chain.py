@@ -1,8 +1,8 @@
 """The Markov chain that a policy makes of its model, as a model with one action in each state.
 
 A state of the chain is a state of the model, with the remaining budget if the policy depends on it, and with the
-policy's memory if it has one; the chain has those that a run can meet.  Costs are the model's own, so the total cost has
-the same distribution as under the policy.
+policy's memory if it has one; the chain has those that a run can meet.  Costs are the model's own, so the total cost
+has the same distribution as under the policy.
 """
 
 from collections.abc import Hashable

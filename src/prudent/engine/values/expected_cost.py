@@ -29,8 +29,8 @@ policy that reaches a goal, repeat that: L(s) is at most the expected cost of n 
 them, which tends to 0.  By the second, V + d Y is at least  sum p (c + .)  for the chosen actions, hence at least the
 expected cost of n steps plus the expectation of V + d Y after them.  That tends to 0, too, since the policy reaches a
 goal with probability 1: otherwise it could stay forever among some states.  There f, which is not negative, would be 0
-in expectation, so r = g = 0; as r is relative to the terms of g, there would be no costs.  But end components without costs
-are collapsed.
+in expectation, so r = g = 0; as r is relative to the terms of g, there would be no costs.  But end components without
+costs are collapsed.
 
 Two functions serve as Y:
 
