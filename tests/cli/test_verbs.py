@@ -191,7 +191,7 @@ def test_curve():
         ["10%", "10", "9", "4.06"],
         ["20%", "8.5", "7", "7.3"],
     ]
-    assert "all 4 breakpoints" in printed
+    assert "\n4 breakpoints of the curve are in" in printed
     result = CliRunner().invoke(main, ["curve", "figure-2", "--alphas", "0.1,x"])
     assert result.exit_code == 2
     assert "--alphas 'x': must be numbers with commas between them" in result.stderr

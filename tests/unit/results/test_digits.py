@@ -78,3 +78,5 @@ def test_round_alphas():
     shown = [row[0] for row in curve.table().rows]
     assert shown == "0.3% 0.5% 1% 2% 5% 10% 20% 30% 50% 70% 100%".split()
     assert [row[0] for row in prudent.curve(prudent.domains.figure_2(), alpha_min=1).table().rows] == ["100%"]
+    least = prudent.curve(prudent.domains.figure_2(), alpha_min=1e-9).table().rows
+    assert [row[0] for row in least[:3]] == ["1e-07%", "0.01%", "0.02%"]
