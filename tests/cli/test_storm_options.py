@@ -93,7 +93,7 @@ class TestWithStorm:
             "must be read with the same property= (--property), constants= (--const) and initial= (--initial)"
             in other.stderr
         )
-        assert "as solve had them: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
+        assert "as for solve: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
 
     def test_a_start_is_chosen_and_a_property_by_its_name_in_a_file(self, tmp_path):
         (tmp_path / "walk.prism").write_text(

@@ -296,4 +296,4 @@ def test_study_that_was_interrupted_ends_with_130(monkeypatch):
     stopped = type(plan)(**vars(plan) | {"status": "interrupted"})
     monkeypatch.setattr("prudent.planning.study.solve", lambda *_, **__: stopped)
     result = CliRunner().invoke(main, ["study", "figure-2", "--alpha", "0.5", "--workers", "1"])
-    assert result.exit_code == 130 and "1 of 1 combinations are not done" in result.stdout
+    assert result.exit_code == 130 and "1 of 1 combinations are not finished" in result.stdout

@@ -102,7 +102,7 @@ def test_points_of_a_frontier_are_plans(tmp_path):
     prudent.save(plan, tmp_path / "p.safetensors")
     assert prudent.load_plan(tmp_path / "p.safetensors", model).to_dict() == plan.to_dict()
     assert found.plan(-1).decisions().to_csv() == plan.decisions().to_csv()
-    with pytest.raises(prudent.PrudentError, match="with a limit on CVaR"):
+    with pytest.raises(prudent.PrudentError, match="this plan has a limit on CVaR"):
         plan.explain((0, 5))
     for i in (len(found.points), -len(found.points) - 1, True, 0.0):
         with pytest.raises(prudent.PrudentError, match=f"i is {i}; there are {len(found.points)} points: it must be"):
