@@ -73,7 +73,7 @@ def test_comparisons_fit_80_columns():
 def test_a_curve_has_all_its_breakpoints_as_json():
     lines = run("curve", "betting-game").splitlines()
     assert len(lines) == 12
-    assert "breakpoints of the curve: .points, to_frame() or --json" in lines[-1]
+    assert "breakpoints of the curve are in .points, to_frame() and --json" in lines[-1]
     assert len(json.loads(run("curve", "betting-game", "--json"))["points"]) > 90
 
 

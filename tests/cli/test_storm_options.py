@@ -90,7 +90,7 @@ class TestWithStorm:
         other = run(verb, ROBOT, plan, "--const", "N=3", "--const", "slip=1/8")
         assert other.exit_code == 2
         assert "with the same property= (--property), constants= (--const) and initial= (--initial)" in other.stderr
-        assert "as solve had them: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
+        assert "as for solve: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
 
     def test_a_start_is_chosen_and_a_property_by_its_name_in_a_file(self, tmp_path):
         (tmp_path / "walk.prism").write_text(

@@ -191,7 +191,7 @@ def test_curve():
         ["10%", "10", "9", "4.06"],
         ["20%", "8.5", "7", "7.3"],
     ]
-    assert "all 4 breakpoints" in printed
+    assert "\n4 breakpoints of the curve are in" in printed
     result = CliRunner().invoke(main, ["curve", "figure-2", "--alphas", "0.1,x"])
     assert result.exit_code == 2
     assert "--alphas 'x': must be numbers with commas between them" in result.stderr
@@ -296,4 +296,4 @@ def test_study_that_was_interrupted_ends_with_130(monkeypatch):
     stopped = type(plan)(**vars(plan) | {"status": "interrupted"})
     monkeypatch.setattr("prudent.planning.study.solve", lambda *_, **__: stopped)
     result = CliRunner().invoke(main, ["study", "figure-2", "--alpha", "0.5", "--workers", "1"])
-    assert result.exit_code == 130 and "1 of 1 combinations are not done" in result.stdout
+    assert result.exit_code == 130 and "1 of 1 combinations are not finished" in result.stdout

@@ -56,7 +56,9 @@ def test_numbers_of_rounded_costs_are_those_of_the_command(get):
     ours["plan"].pop("seconds")
     assert ours["plan"] == theirs
     assert theirs["notes"]
-    assert ours["shown"]["cvar"] == f"≥\u00a0{theirs['cvar']:,.6f}"
+    sign, shown = ours["shown"]["cvar"].split("\u00a0")
+    assert sign == "≥" and theirs["cvar"] - 1e-3 < float(shown) <= theirs["cvar"]  # rounded down
+    assert 3 <= len(shown.partition(".")[2]) < 6  # what the bounds support
 
 
 def test_the_gap_asked_for_goes_into_every_plan(get):
@@ -445,7 +447,7 @@ def test_a_learned_model_is_planned_for_with_a_confidence(running, get, tmp_path
     ours["plan"].pop("seconds")
     assert ours["plan"] == theirs
     assert ours["own"] == theirs["nominal"]
-    assert ours["shown"]["cvar"] == f"{theirs['cvar']:,.6f}"
+    assert theirs["cvar"] <= float(ours["shown"]["cvar"]) < theirs["cvar"] + 1e-6  # at most that
     assert get("solve", found["model"], alpha=0.3).json()["plan"]["cvar"] < theirs["cvar"]
     other = get("solve", found["model"], method="expected", **asked).json()
     assert "nominal" not in other["plan"]

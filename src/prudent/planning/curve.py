@@ -55,6 +55,10 @@ ROUND = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 """The alphas from 0.1 on that a table shows if none are given; below, they are 1, 2 and 5 times powers of 10."""
 
 
+DECADES = 4
+"""The smallest of these round alphas is this negative power of 10."""
+
+
 @dataclass(frozen=True)
 class CurvePoint:
     """The optimal CVaR at one alpha, with the VaR and the expected cost of the best policy.
@@ -248,12 +252,13 @@ class Curve(Shown):
             for row, cell in zip(rows, cells, strict=True):
                 row.append(cell)
         if "lower bound" in head:
-            notes.append("lower bound, upper bound: on the optimal CVaR")
+            best = "optimal CVaR" if self.intervals is None else "minimal worst-case CVaR"
+            notes.append(f"lower bound, upper bound: on the {best}")
         if self.intervals is not None:
             notes.append("worst-case: in the worst model of the set; other columns: in the model itself")
         if alpha is None:
             n = len(self._breakpoints())
-            notes.append(f"all {n:,} breakpoints of the curve: .points, to_frame() or --json")
+            notes.append(f"{n:,} breakpoints of the curve are in .points, to_frame() and --json")
         title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
         align = "l" + "d" * (len(head) - 1)
         return Table(title, tuple(map(tuple, rows)), align, head=tuple(head), notes=(*notes, *self.notes))
@@ -326,7 +331,7 @@ class Curve(Shown):
 
 def round_alphas(least: float) -> list[float]:
     """Return round alphas from the least one to 1 (internal)."""
-    most = math.ceil(-math.log10(least))
+    most = min(math.ceil(-math.log10(least)), DECADES)
     small = [digit * 10.0**-k for k in range(most, 1, -1) for digit in (1, 2, 5)]
     return [least, *(float(f"{alpha:.1g}") for alpha in (*small, *ROUND) if alpha > least * (1 + SAME))]
 

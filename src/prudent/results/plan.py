@@ -419,7 +419,7 @@ class Plan(Shown):
         """How many decimals of the policy's own CVaR and VaR are certain; with rounded costs, its bounds decide."""
         if not self.policy.prepared.scale.rounded:
             return self._decimals(0.0)
-        return self._decimals(self._most - (self.cvar if self.nominal is None else self.lower))
+        return self._decimals(self._most - (self.cvar if self._from_below else self.lower))
 
     @property
     def _most(self) -> float:

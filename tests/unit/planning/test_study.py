@@ -142,7 +142,7 @@ def test_ctrl_c_returns_what_is_done():
     with ThreadPoolExecutor(1) as executor:
         study = prudent.study(interrupting, {"length": range(1, 40)}, [0.5], executor)
     assert not study.complete and 2 <= len(study.rows) < 39
-    assert "combinations are not done" in str(study.table())
+    assert "combinations are not finished" in str(study.table())
 
 
 def test_a_solve_that_was_interrupted_is_not_done(monkeypatch):

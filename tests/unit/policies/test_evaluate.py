@@ -234,7 +234,7 @@ def test_a_function_that_meets_too_many_totals_is_asked_at_rounded_ones(monkeypa
     assert rounded.mean == pytest.approx(exact.mean, rel=2e-3)
     assert rounded.cvar(0.05) == pytest.approx(exact.cvar(0.05), rel=1e-2)
     assert exact.most <= rounded.most <= exact.most * 1.2
-    assert any("a smaller step= tells more of them apart" in note for note in rounded.table().notes)
+    assert any("set a smaller step= for smaller groups" in note for note in rounded.table().notes)
     assert prudent.evaluate(model, careful, step=rounded.asked_step).mean == rounded.mean
     monkeypatch.undo()
     tight = prudent.evaluate(model, careful, memory=100_000)
@@ -339,7 +339,7 @@ def test_few_totals_on_many_levels_are_followed_one_by_one(monkeypatch):
 
 def test_a_function_that_walks_for_ever_is_stopped(monkeypatch):
     monkeypatch.setattr("prudent.policies.function.PAIRS", 1000)
-    with pytest.raises(prudent.PrudentError, match=r"still under way with probability 1;.*may never reach a goal"):
+    with pytest.raises(prudent.PrudentError, match=r"still unfinished with probability 1;.*may never reach a goal"):
         prudent.evaluate(model_of(STUCK), lambda s, spent: "walk")
 
 

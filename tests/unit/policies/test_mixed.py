@@ -64,6 +64,6 @@ def test_it_is_refused_where_one_policy_is_needed(policy):
         policy.refuse_as("is no table")
     with pytest.raises(prudent.PrudentError, match=r"run it with policy\.start\(\), or use policy\.parts"):
         policy("s0")
-    with pytest.raises(prudent.PrudentError, match=r"give start\(seed=\), another number for each run"):
+    with pytest.raises(prudent.PrudentError, match=r"pass seed= to start\(\), with another number for each run"):
         policy.start()
     policy.parts[0][1].refuse_as("is no table")  # a part is one

@@ -193,7 +193,7 @@ def test_a_curve_is_shown_at_round_alphas_and_names_its_breakpoints():
     curve = prudent.curve(prudent.domains.betting_game())
     table = curve.table()
     assert [row[0] for row in table.rows] == ["1%", "2%", "5%", "10%", "20%", "30%", "50%", "70%", "100%"]
-    assert table.notes[-1] == f"all {len(curve.points)} breakpoints of the curve: .points, to_frame() or --json"
+    assert table.notes[-1] == f"{len(curve.points)} breakpoints of the curve are in .points, to_frame() and --json"
     assert table.head == ("worst runs", "CVaR", "VaR", "expected cost")  # the bounds say nothing more
     assert table.rows[4] == ("20%", "91.337584", "86", "75.486476")
     asked = np.linspace(0.1, 0.9, 40)

@@ -68,7 +68,7 @@ UNCERTAINTY = click.option(
     "--uncertainty",
     metavar="LEVEL",
     callback=_uncertainty,
-    help="Plan for the worst of a set of models: a confidence, such as 0.95, if MODEL has counts; or own, for the low "
+    help="Consider the worst of a set of models: a confidence, such as 0.95, if MODEL has counts; or own, for the low "
     "and high in its file.",
 )
 DEVICE = click.option(
