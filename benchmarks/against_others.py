@@ -3,10 +3,11 @@
     python benchmarks/against_others.py NAME STATES
 
 Both are for discounted models: QuantEcon's ``DiscreteDP`` iterates only for a discount below 1 and mdpsolver takes one,
-so models that merely end at a goal are beyond them.  A model whose every action ends the run with the same chance e is
-also one with discount 1 - e, and there they apply.  Their tolerances are the distance of values, as they state it, and
-are set to 1e-6 and 1e-12 of the value; neither returns bounds.  An mdpsolver model that is solved again begins with the
-values of the first time, and ends at once; so each turn has a model of its own, set up before the clock runs.
+so they do not apply to models that only end at a goal.  A model in which every action ends the run with the same
+probability e is also one with discount 1 - e, and there they apply.  Their tolerances are the distance of values, as
+they state it, and are set to 1e-6 and 1e-12 of the value; neither returns bounds.  An mdpsolver model that is solved
+again begins with the values of the first time, and ends at once; so each turn has a model of its own, set up before the
+clock runs.
 """
 
 import sys

@@ -68,7 +68,7 @@ def expected_rows(n: int, answers: list[dict[str, Any]], trouble: str) -> list[R
         if best is not None:
             rows += compared(about, best)
     others = [f"{a['method']} at {a['precision']:g}: {median(a['storm']):.3g} s" for a in storm]
-    off = [f"{a['method']} misses {a['precision']:g} by being {a['off']:.1e} off" for a in answers if a not in storm]
+    off = [f"{a['method']} misses {a['precision']:g}: it is off by {a['off']:.1e}" for a in answers if a not in storm]
     said = "; ".join(filter(None, [*others, *off, trouble]))
     return [*rows, Row(PART, about, "all of Storm's methods", None, note=said)]
 
@@ -106,7 +106,7 @@ def bounded_rows(n: int, largest: int, answers: list[dict[str, Any]], trouble: s
     scaled = "" if share == 1 else f"; {len(queries)} of {largest + 1} queries before the limit, scaled up: "
     total = sum(queries) / share
     each = sum(answer["single"] for answer in answers) / len(answers) * (largest + 1)
-    tells_one = "a query of Storm's goes through the smaller budgets, too, but tells one value"
+    tells_one = "a query of Storm's computes the smaller budgets, too, but reports one value"
     return [
         Row(PART, about, "Storm, a query for each", total, " s", note=f"sum over all budgets{scaled}{trouble}"),
         Row.of(PART, about, "one solve", solves, " s", note="objective Exceedance: the plan shows the last value only"),

@@ -2,8 +2,9 @@
 
     python benchmarks/large_model.py [STATES] [ENDS]
 
-Costs are 1 to 5, and every action ends the run with chance ENDS, by default such that totals are about 50 and the tail
-reaches 200.  Prints times and the peak memory of the whole process; and what a solve that would need too much says.
+Costs are 1 to 5, and every action ends the run with probability ENDS, by default such that totals are about 50 and the
+tail reaches 200.  Prints times and the peak memory of the whole process, and the message of a solve that would need too
+much.
 """
 
 import resource
@@ -39,7 +40,7 @@ def large_model(n_states: int, ends: float, seed: int = 0) -> prudent.SSP:
 
 
 def main(n_states: int, ends: float) -> None:
-    """Check, solve, simulate; say what each took."""
+    """Check, solve, simulate; print what each took."""
     began = time.perf_counter()
 
     def say(what: str, found: object) -> None:

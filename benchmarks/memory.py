@@ -3,7 +3,7 @@
     python benchmarks/memory.py NAME
 
 The bytes count what a solve has in memory at most on top of the interpreter with the kernels loaded: the model, its
-preparation and the tables.  They are told apart from what building the model took where the system allows it (Linux).
+preparation and the tables.  On Linux they exclude the memory that building the model took.
 """
 
 import resource

@@ -31,7 +31,7 @@ def page(about: dict[str, Any], rows: list[Row], series: list[Series]) -> str:
 <html lang="en"><head><meta charset="utf-8"><title>Prudent: make bench</title><style>{STYLE}</style></head><body>
 <h1>Prudent: make bench</h1>
 <p>Medians, with quartiles beside them; every ratio is of measurements taken in turns in one run.
-{aims - missed} of {aims} aims are met. What the numbers mean is in docs/scaling.md.</p>
+{aims - missed} of {aims} aims are met. docs/scaling.md explains the numbers.</p>
 <table>{machine}</table>
 {_plots(series)}
 <table><tr><th>model</th><th>what</th><th>value</th><th>quartiles</th><th>aim</th><th>note</th></tr>

@@ -92,7 +92,7 @@ def sweeps_of(case: Case, method: prudent.CvarWC) -> int:
     plan = prudent.solve(case.model, case.alpha, method=method)
     said = re.search(r"the last of (\d+) sweeps", " ".join(plan.notes))
     if said is None:
-        raise ValueError("the plan does not say how many sweeps its game took")
+        raise ValueError("the plan has no note on the number of sweeps of its game")
     return int(said[1])
 
 

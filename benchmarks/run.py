@@ -3,7 +3,8 @@
     python benchmarks/run.py [--quick] [--only NAME ...] [--out FOLDER]
 
 Prints the table, writes results.json and results.html.  Parts: paper, programs, references, savings, streaming, growth,
-cores, storm, awkward, cents, others, memory.  A part that fails is a row that says why, and the command ends with 1.
+cores, storm, awkward, cents, others, memory.  A part that fails becomes a row with the reason, and
+the command exits with 1.
 """
 
 import argparse

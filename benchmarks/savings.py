@@ -32,7 +32,7 @@ def counted(case: Case) -> list[Row]:
     naive = 2.0 * outcomes * (worst + 1 if bounded else levels)
     size = f"{outcomes:,} outcomes x {worst + 1 if bounded else levels:,} levels x 2"
     left = {
-        "naive": (naive, size if bounded else f"{size}; runs have no worst case, so this is after the early stop"),
+        "naive": (naive, size if bounded else f"{size}; runs have no worst-case cost, so levels end at the early stop"),
         "early stop": (2.0 * outcomes * levels, f"at the optimal CVaR: {levels:,} levels"),
         "merged outcomes, useless actions": (2.0 * len(prepared.cost) * levels, f"{len(prepared.cost):,} outcomes"),
     }
@@ -45,7 +45,10 @@ def counted(case: Case) -> list[Row]:
     left["budgets that can be left"] = 2.0 * float(reachable.sum()), "counted from the least that was spent"
     excess, mean = banded(case, tiling, source, reachable)
     left["bands of U"] = excess + float(reachable.sum()), "nothing from the worst case of a state on"
-    left["M only where U is attained"] = excess + mean, "one action, nothing where its mean is known; ties not counted"
+    left["M only where U is attained"] = (
+        excess + mean,
+        "one action, none where its expected cost is known; ties not counted",
+    )
     return _rows(case, naive, left)
 
 

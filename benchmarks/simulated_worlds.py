@@ -1,10 +1,11 @@
 """Simulated worlds: whether the promise of a plan made from a log holds in the world that the log came from.
 
 Random worlds, each with a log of runs under random actions.  From the log two plans are made: one for the estimates,
-one for the set of models that fits the log with 95 % confidence.  The table says, by the length of the log, in which
-share of worlds the true CVaR of each is at most what was promised, by how much the promise is broken on average where
-it is, and what robustness costs in true CVaR and mean.  Which outcomes are possible is known (``possible=``); "log
-alone" is for robust plans that know only those seen, where a run that the plan has no action for breaks it, too.
+one for the set of models that fits the log with 95 % confidence.  The table shows, by the length of the log, in which
+share of worlds the true CVaR of each plan is at most what was promised, by how much broken promises are exceeded on
+average, and what robustness costs in true CVaR and expected cost.  The possible outcomes are known (``possible=``);
+"log alone" is for robust plans that know only the outcomes seen; there, a run in which the plan has no action breaks
+the promise, too.
 
     python benchmarks/simulated_worlds.py [--worlds 200] [--runs 100,1000,10000]
 """
@@ -62,7 +63,7 @@ def counts(model: prudent.SSP, rng: np.random.Generator, runs: int) -> list[dict
 
 
 def promises(runs: int, worlds: int) -> np.ndarray:
-    """Return what was promised, the true CVaR and the true mean: of the nominal plan, then of the robust one."""
+    """Return promised CVaR, true CVaR and true expected cost: of the nominal plan, then of the robust one."""
     found = []
     for i in range(worlds):
         rng = np.random.default_rng([runs, i])
@@ -98,7 +99,7 @@ def main() -> None:
     parser.add_argument("--runs", default="100,300,1000,3000,10000")
     asked = parser.parse_args()
     print(
-        "runs      promise holds                 broken by (mean)   true CVaR          true mean          upper / true"
+        "runs      promise holds                 broken by (mean)   true CVaR          true expected cost upper / true"
     )
     print("        nominal  robust  log alone    nominal            nominal  robust    nominal  robust    robust")
     for runs in map(int, asked.runs.split(",")):

@@ -1,7 +1,7 @@
 """How much of what a core can stream the solve attains, in multiply-adds of a naive sweep.
 
 The yardstick is ``y[i] += a * x[i]`` on vectors that stay in the first-level cache, the best of several lengths.
-What a solve does not compute at all counts as done: the naive sweep is the work, whoever finds a way around it.
+Work that a solve avoids counts as done: the naive sweep is the unit of work.
 """
 
 import time

@@ -200,7 +200,7 @@ def main() -> None:
     print(f"  {checked} different answers compared with prudent.solve: {wrong} wrong")
     idle = not told["quick"]["at work"] and not told["slow"]["at work"]
     bad = wrong or any(what.startswith("WRONG") for what in load.seen) or not idle
-    print("  " + ("WRONG" if bad else "all answers right or a clean 503; nothing is at work any more"))
+    print("  " + ("WRONG" if bad else "all answers right or a clean 503; no task is left running"))
     sys.exit(1 if bad else 0)
 
 

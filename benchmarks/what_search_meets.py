@@ -109,9 +109,8 @@ def least_expected(model: prudent.SSP) -> Callable[[Any], float]:
 
 def main() -> None:
     """Print the table."""
-    head = (
-        f"{'problem':<12}{'alpha':>6}  {'bound ahead':<12}{'met':>8}{'of all':>12}{'solves':>8}{'CVaR':>11}{'mean':>11}"
-    )
+    head = f"{'problem':<12}{'alpha':>6}  {'bound ahead':<12}{'explored':>8}{'of all':>12}{'solves':>8}"
+    head += f"{'CVaR':>11}{'expected':>11}"
     print(f"{head}{'s':>8}{'peak MB':>9}")
     problems: list[tuple[str, Any, Any, Callable[[Any], float] | None]] = [
         ("city", (1_600, 1_600), city, lambda s: 1.25 * (abs(s[0] - HOSPITAL[0]) + abs(s[1] - HOSPITAL[1]))),

@@ -93,7 +93,7 @@ def main(given: list[str]) -> int:
     )
     on = checks()
     found = [each for path in paths for each in findings(path, on)]
-    print("\n".join(found) or f"nothing to mend in {len(paths)} files")
+    print("\n".join(found) or f"nothing to fix in {len(paths)} files")
     return 1 if found else 0
 
 

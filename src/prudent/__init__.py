@@ -1,7 +1,8 @@
-"""Prudent: plans for people who must not have a bad day.
+"""Prudent: risk-averse plans with guarantees.
 
-First the best bad tail (CVaR of the total cost), then, among all plans that attain it, the best average;
-exact, with bounds, on stochastic shortest path problems.
+Prudent solves stochastic shortest path problems.  It first minimises the CVaR of the total cost, the mean cost of the
+worst runs; among all plans that attain the optimal CVaR, it then minimises the expected cost.  Results are exact and
+come with bounds.
 """
 
 from importlib import import_module

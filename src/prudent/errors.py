@@ -1,4 +1,4 @@
-"""What goes wrong: by a user's hand, said so that it can be mended, or by a defect of ours, said so that we can.
+"""Errors: invalid input, which the user can fix, and defects of Prudent, to be reported.
 
 A message names the argument or file, the place, the value found and the remedy.
 """
@@ -21,19 +21,19 @@ __all__ = [
 
 
 def must_be_one(total: float) -> str:
-    """Return what to say of probabilities that sum to something else; near to 1 they may have been rounded."""
-    hint = ": divide them by their sum, if they were rounded" if abs(total - 1) <= 0.05 else ""
+    """Return the message for probabilities that do not sum to 1; close to 1 they may have been rounded."""
+    hint = "; if they were rounded, divide them by their sum" if abs(total - 1) <= 0.05 else ""
     return f"sum to {total:.12g}; they must sum to 1{hint}"
 
 
 def printable(name: object, most: int | None = None) -> str:
-    """Return a name as text for a terminal: cut short if asked, and quoted where printing it would fail or do harm."""
+    """Return a name as text for a terminal: cut short if asked, and quoted if printing it would fail or do harm."""
     text = str(name)[:most]
     return text if text.isprintable() else repr(text)
 
 
 class PrudentError(ValueError):
-    """Anything a user can cause and mend.
+    """Invalid input, or a limit that is too low; the message says where and how to fix it.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class PrudentError(ValueError):
 
 
 class ModelError(PrudentError):
-    """A model that breaks a rule; ``problems`` lists every breach found, not only the first.
+    """An invalid model; ``problems`` lists every problem found, not only the first.
 
     Examples
     --------
@@ -70,13 +70,13 @@ class ModelError(PrudentError):
 
 
 class TooLarge(PrudentError):
-    """What takes more memory or work than is allowed; bounds may hold without it."""
+    """Work that exceeds a limit on memory or work; bounds may hold without it."""
 
-    need = float("nan")  # the bytes that it takes, if they are known
+    need = float("nan")  # the bytes that it takes, if known
 
 
 class Defect(AssertionError):
-    """Something that cannot be, whatever a user does: a defect of Prudent, with what to report."""
+    """A condition that no input should cause: a defect of Prudent, with what to report."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}; this is a defect of Prudent: please report it with the model and the call")
@@ -84,7 +84,7 @@ class Defect(AssertionError):
 
 @contextmanager
 def naming(place: object) -> Iterator[None]:
-    """Put a place, such as the path of a file, in front of whatever is refused inside."""
+    """Put a place, such as the path of a file, in front of every error message inside."""
     try:
         yield
     except ModelError as error:
@@ -94,7 +94,7 @@ def naming(place: object) -> Iterator[None]:
 
 
 def as_number(name: str, value: object, wanted: str, good: Callable[[float], bool]) -> float:
-    """Return an argument as a float, or refuse it."""
+    """Return an argument as a float, or reject it."""
     number = float("nan")
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):
@@ -105,7 +105,7 @@ def as_number(name: str, value: object, wanted: str, good: Callable[[float], boo
 
 
 def whole_number(name: str, value: object, least: int, most: int | None = None, what: str = "a whole number") -> int:
-    """Return an argument as an int within limits, or refuse it."""
+    """Return an argument as an int within limits, or reject it."""
     number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
     if number < least or (most is not None and number > most):
         limits = f"at least {least}" if most is None else f"from {least} to {most}"

@@ -61,7 +61,10 @@ def test_from_a_log_to_a_plan_under_stress(model):
         (("--uncertainty", "much"), "--uncertainty much: must be a confidence, such as 0.95, or own"),
         (("--uncertainty", "own"), "has no intervals of its own"),
         (("--uncertainty", "1.5"), "confidence is 1.5"),
-        (("--uncertainty", "0.9", "--method", "expected"), "uncertainty goes with the least CVaR"),
+        (
+            ("--uncertainty", "0.9", "--method", "expected"),
+            "uncertainty needs method 'exact' and CVaR as the objective",
+        ),
         (("--uncertainty", "0.9", "--horizon", 3, "--horizon-cost", 9), "has no counts"),
     ],
 )

@@ -189,5 +189,5 @@ def test_a_rank_that_is_killed_ends_all_and_the_place_is_kept(where, tmp_path):
     code, out, err = run(3, "-c", quick, *how, "--checkpoint", place)  # on more ranks
     truth = prudent.solve(prudent.domains.betting_game(), 0.2)
     assert code == 0 and not place.exists()
-    assert "place was kept by 2 ranks; 3 go on from it" in err
+    assert "place was saved by 2 ranks; 3 resume from it" in err
     assert answers(out) == answers(json.dumps(truth.to_dict()))

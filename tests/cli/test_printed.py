@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
-from prudent.apps.cli.terminal import print_histogram
+from prudent.apps.cli.terminal import print_histogram, round_edges
 
 
 def run(*arguments):
@@ -66,14 +66,14 @@ def test_comparisons_fit_80_columns():
         lines = run("compare", domain, "--alpha", 0.2, "--set", "stages=3").splitlines()
         assert max(len(line.rstrip()) for line in lines) <= 80
         exact = prudent.solve(getattr(prudent.domains, domain.replace("-", "_"))(stages=3), 0.2)
-        assert f"the optimal CVaR lies between {exact.lower:.6f} and {exact.upper:.6f}" in lines[-1]
+        assert f"optimal CVaR: {exact.shown()['cvar']}, known to all digits shown" in lines[-1]
         assert float(lines[2].split()[1]) == pytest.approx(exact.cvar, abs=5e-6)
 
 
-def test_a_long_curve_is_thinned_but_not_as_json():
+def test_a_curve_has_all_its_breakpoints_as_json():
     lines = run("curve", "betting-game").splitlines()
-    assert len(lines) == 34
-    assert "points are left out" in lines[-1]
+    assert len(lines) == 12
+    assert "breakpoints of the curve: .points, to_frame() or --json" in lines[-1]
     assert len(json.loads(run("curve", "betting-game", "--json"))["points"]) > 90
 
 
@@ -114,5 +114,14 @@ def test_only_what_costs_more_than_var_is_shaded(capsys):
     print_histogram(found, found.var(0.1))
     shown = [line for line in capsys.readouterr().out.splitlines() if "%" in line and " 0.00%" not in line]
     bars = [line.rpartition("% ")[2] for line in shown]
+    assert [line.split()[0] for line in shown] == ["2", "9", "15"]  # round edges
     assert [bar.count("█") for bar in bars] == [40, 32, 0]
     assert [bar.count("▒") for bar in bars] == [0, 4, 4]
+
+
+def test_a_histogram_has_round_edges(plan):
+    assert round_edges(58.938, 425.9).tolist() == [float(x) for x in range(40, 441, 20)]
+    assert round_edges(1, 10, least=1.0).tolist() == [float(x) for x in range(1, 11)]  # whole costs
+    assert round_edges(0.5, 2.4).tolist() == pytest.approx([x / 10 for x in range(5, 25)])
+    shown = run("evaluate", *GAME, plan).splitlines()
+    assert shown[-1].startswith("each range includes its lower end, the last one both ends")

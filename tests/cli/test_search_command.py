@@ -31,8 +31,11 @@ def test_the_table_says_how_much_was_met():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["inventory-control", "--set", "stages=2", "--alpha", "0.5"], "give heuristic="),
-        (["figure-2", "--alpha", "0.5", "--problem", "p.pddl"], "--problem: only files have these"),
+        (["inventory-control", "--set", "stages=2", "--alpha", "0.5"], "set heuristic="),
+        (
+            ["figure-2", "--alpha", "0.5", "--problem", "p.pddl"],
+            "--problem: figure-2 is a domain, and this option is for files; use --set",
+        ),
         (["nowhere", "--alpha", "0.5"], "neither a domain nor a file"),
         (["figure-2", "--alpha", "0.5", "--save", "plan.txt"], "plan.txt"),
     ],

@@ -23,18 +23,24 @@ def run(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["figure-2", "--property", "Tmin=? [F x=1]"], "--property: only files have these, and figure-2 is a domain"),
-        (["figure-2", "--const", "N=1"], "--const: only files have these, and figure-2 is a domain"),
+        (
+            ["figure-2", "--property", "Tmin=? [F x=1]"],
+            "--property: figure-2 is a domain, and this option is for files",
+        ),
+        (["figure-2", "--const", "N=1"], "--const: figure-2 is a domain, and this option is for files"),
         (
             ["model.json", "--property", "Tmin=? [F x=1]"],
-            "model.json: a .json file itself says what its costs and goals are",
+            "model.json: a .json file defines its own costs and goals",
         ),
         (
             ["model.json", "--const", "N=1"],
-            "model.json: a .json file leaves no constants open; leave out constants= (--const)",
+            "model.json: a .json file has no undefined constants; leave out constants= (--const)",
         ),
-        (["figure-2", "--initial", "s0"], "--initial: only files have these, and figure-2 is a domain"),
-        (["model.json", "--initial", "s0"], "model.json: a .json file itself says where runs start; change it there"),
+        (["figure-2", "--initial", "s0"], "--initial: figure-2 is a domain, and this option is for files"),
+        (
+            ["model.json", "--initial", "s0"],
+            "model.json: a .json file defines where runs start; change that in the file",
+        ),
         (["model.prism", "--const", "N"], "--const N: write NAME=VALUE"),
         (["model.prism", "--const", "N=1", "--const", "N=2"], "--const N=2: N is given twice"),
         (["model.prism", "--const", "N=1,N=2"], "--const N=2: N is given twice"),
@@ -75,10 +81,7 @@ class TestWithStorm:
         other = run("evaluate", GAMBLER, plan, "--property", 'R{"rounds"}min=? [F money=6]')
         assert other.exit_code == 2
         assert "was made for another model" in other.stderr
-        assert (
-            "must be read with the same property= (--property), constants= (--const) and initial= (--initial)"
-            in other.stderr
-        )
+        assert "with the same property= (--property), constants= (--const) and initial= (--initial)" in other.stderr
 
     @pytest.mark.parametrize("verb", ["evaluate", "simulate"])
     def test_forgotten_constants(self, tmp_path, verb):
@@ -86,10 +89,7 @@ class TestWithStorm:
         assert run("solve", ROBOT, *CONSTANTS, "--alpha", "0.1", "--save", plan).exit_code == 0
         other = run(verb, ROBOT, plan, "--const", "N=3", "--const", "slip=1/8")
         assert other.exit_code == 2
-        assert (
-            "must be read with the same property= (--property), constants= (--const) and initial= (--initial)"
-            in other.stderr
-        )
+        assert "with the same property= (--property), constants= (--const) and initial= (--initial)" in other.stderr
         assert "as solve had them: --set, --property, --const" in " ".join(run(verb, "--help").stdout.split())
 
     def test_a_start_is_chosen_and_a_property_by_its_name_in_a_file(self, tmp_path):
@@ -103,12 +103,12 @@ class TestWithStorm:
             for start in ([], ["--initial", "x=1"])
         )
         assert (drawn["expected"], chosen["expected"]) == (2, 2)
-        assert "3 initial states and no chances" in drawn["notes"][0]
+        assert "3 initial states without probabilities" in drawn["notes"][0]
         assert chosen["notes"] == []
         for verb in (["check"], ["curve"], ["frontier", "--alpha", "0.5"], ["compare", "--alpha", "0.5"]):
             assert "note: " * (verb == ["check"]) + "the file names 3 initial states" in run(*verb, *asked).stdout
         other = run("check", *asked, "--initial", "x=7")
-        assert (other.exit_code, "the file starts in 'x=0', 'x=1', 'x=2'" in other.stdout) == (2, True)
+        assert (other.exit_code, "the initial states of the file are 'x=0', 'x=1', 'x=2'" in other.stdout) == (2, True)
         assert "FILE.props:NAME" in " ".join(run("solve", "--help").stdout.split())
 
     @pytest.mark.parametrize("given", ["N=2,slip=1/8", "N=2, slip=1/8"])
@@ -121,7 +121,7 @@ class TestWithStorm:
     def test_check_lists_what_is_wrong(self):
         answer = json.loads(run("check", ROBOT, "--json").stdout)
         assert not answer["ok"]
-        assert "leaves N, slip open; give constants=" in answer["problems"][0]
+        assert "leaves N, slip undefined; give constants=" in answer["problems"][0]
         assert "--const N=... --const slip=..." in answer["problems"][0]
         assert json.loads(run("check", ROBOT, *CONSTANTS, "--json").stdout)["ok"]
 
@@ -130,10 +130,10 @@ class TestWithStorm:
         [
             (
                 [ROBOT, *CONSTANTS, "--property", 'R{"cost"}max=? [F "goal"]'],
-                "--horizon; the property asks for the most",
+                "--horizon; the property maximises rewards",
             ),
             ([ROBOT, "--const", "N=few", "--const", "slip=0.1"], "constant N is 'few'; it must be a number"),
-            ([GAMBLER], 'with property= (--property): there is no label "goal"'),
+            ([GAMBLER], 'there is no label "goal"; choose goals and costs with property= (--property)'),
             ([GAMBLER, "--property", "R{"], "Storm: Parsing error at 1:"),
         ],
     )

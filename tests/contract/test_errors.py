@@ -42,7 +42,7 @@ MODELS = {
         with_outcomes((-0.5, "g", 1), (1.5, "g", 2)),
         "state 's', action 'a' has an outcome of probab",
     ),
-    "not-a-number probability": ('{"p": NaN}', "NaN is not a number that a model can have"),
+    "not-a-number probability": ('{"p": NaN}', "NaN is not allowed; numbers must be finite"),
     "infinite cost": (
         json.dumps(with_outcomes((1, "g", 7))).replace("7", "1e999"),
         "has an outcome of cost inf; costs are fin",

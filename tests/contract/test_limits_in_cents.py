@@ -96,7 +96,7 @@ def test_work_stops_soon_after_the_time_limit(kind, tick, gap, monkeypatch):
     assert clock.time <= 1.2 + tick
     assert holds(plan, truth)
     if not reached(plan):
-        assert "stopped for the time limit of 1 seconds: allow more" in plan.notes[-1]
+        assert "stopped at the time limit of 1 seconds; raise time_limit=" in plan.notes[-1]
         amount = re.search(r"about (\S+) seconds", plan.notes[-1])
         clock.time = 0.0
         again = prudent.solve(model, ALPHA, time_limit=float(amount[1]) if amount else 1000, **GAPS[gap])

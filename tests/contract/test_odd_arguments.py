@@ -9,7 +9,7 @@ MODEL = prudent.build("s", {"s": {"a": [(1, "g", 1)]}})
 ARRAYS = ([0, 1, 1], [0, 1], [1.0], [1], [1.0])
 
 ODD = {
-    "build with arguments swapped": (lambda: prudent.build(lambda s: {}, 0), "give the initial state, then"),
+    "build with arguments swapped": (lambda: prudent.build(lambda s: {}, 0), "give the initial state first, then"),
     "states that are lists": (lambda: prudent.build(["s"], lambda s: {}), "states must be hashable"),
     "goals that are none": (lambda: prudent.build("s", {}, goals=3), "goals is 3; it must be a collection of states"),
     "goals that are lists": (lambda: prudent.build("s", {}, goals=[[1]]), "it must be a collection of states"),
@@ -34,7 +34,10 @@ ODD = {
     "names that are lists": (lambda: prudent.from_arrays(*ARRAYS, state_names=[[1], [2]]), "state_names must be a seq"),
     "huge alpha": (lambda: prudent.solve(MODEL, 10**400), "it must be the fraction of worst runs"),
     "solve with arguments swapped": (lambda: prudent.solve(0.5, MODEL), "model is a float"),
-    "a list of methods": (lambda: prudent.solve(MODEL, 0.5, method=["exact"]), "unknown method ['exact']"),
+    "a list of methods": (
+        lambda: prudent.solve(MODEL, 0.5, method=["exact"]),
+        "method is ['exact']; it must be one of",
+    ),
     "spent as text": (lambda: prudent.solve(MODEL, 0.5).policy("s", "x"), "spent is 'x'; it must be a finite number"),
     "spent is None": (lambda: prudent.solve(MODEL, 0.5).policy("s", None), "spent is None"),
     "evaluate no model": (lambda: prudent.evaluate(3, {}), "model is a int; pass the model, then the policy"),

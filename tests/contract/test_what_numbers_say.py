@@ -83,11 +83,11 @@ def test_what_cannot_be_followed_within_limits_and_on_curves(game, too_large):
     assert "nan" not in str(plan.table())
     rounded = prudent.solve(game, 0.2, step=7)
     assert math.isnan(rounded.cvar)
-    assert not any("taken together" in note for note in rounded.notes)
+    assert not any("are grouped" in note for note in rounded.notes)
     point = prudent.curve(game, step=7, alpha_min=0.1).at(0.2)
     assert math.isnan(point.cvar)
     assert point.lower <= point.upper
-    with pytest.raises(prudent.PrudentError, match="chosen is a plan whose CVaR is not known"):
+    with pytest.raises(prudent.PrudentError, match="chosen is a plan whose CVaR is unknown"):
         prudent.plot.frontier(prudent.frontier(game, 0.2), chosen=plan)
     too_large()
     assert prudent.evaluate(game, plan.policy).cvar(0.2) <= plan.max_cvar
@@ -101,7 +101,7 @@ def test_rounded_costs_show_cvar_from_below(stock, step):
     assert "CVaR at least" in repr(plan)
     assert plan.table().rows[0][2] == "mean of the worst 0.02 of runs, at least"
     assert plan.table().rows[1][2] == "where that tail begins, about"
-    assert any("taken together: the true CVaR is at least what is shown" in note for note in plan.notes)
+    assert any("are grouped: the true CVaR is at least the one shown" in note for note in plan.notes)
     assert f"at least {plan.cvar:,.6f}" in true.table().rows[1][2]
     result = prudent.evaluate(stock, plan.policy)
     assert result.std < true.costs.std()
@@ -150,7 +150,7 @@ def test_what_floats_did_widens_the_bounds_where_costs_may_be_negative():
 def test_where_costs_may_be_negative_many_states_cost_the_status():
     plan = prudent.solve(with_return(shops(25_000), -81.1), 0.1)
     assert plan.status == "within_gap"
-    assert plan.notes == ("the bounds allow for costs that are off their common step by up to 3e-14",)
+    assert plan.notes == ("the bounds account for costs that are off their common step by up to 3e-14",)
 
 
 @pytest.mark.parametrize(("step", "said"), [(600, True), (None, False)])

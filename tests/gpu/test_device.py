@@ -128,13 +128,15 @@ def test_cycles_at_no_cost_are_swept_on_the_cpu_and_the_plan_says_so(opened):
     }
     model = prudent.build("s", lambda state: table.get(state, {}))
     plan = check_equal(model, 0.3)
-    assert any("swept on the CPU" in note for note in plan.notes)
+    assert any("the sweep ran on the CPU" in note for note in plan.notes)
 
 
 def test_a_model_that_does_not_fit_is_refused_before_it_takes_memory(monkeypatch):
     for number, what in ((0, "the model"), (1, "the model")):
         monkeypatch.setattr(gpu, "open_gpu", lambda: StandIn(free=100))
-        with pytest.raises(prudent.PrudentError, match=rf"{what} would take .* of the GPU's memory; 0.1 kB are free"):
+        with pytest.raises(
+            prudent.PrudentError, match=rf"{what} would take .* of the GPU's memory, but 0.1 kB are free"
+        ):
             prudent.solve(random_model(number), 0.1, device="gpu")
 
 

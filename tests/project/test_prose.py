@@ -27,4 +27,4 @@ def test_planted_phrases_are_found(tmp_path):
     assert found == [f"page.md:3: {message}", f"module.py:3: {message}", f"script.js:2: {message}"]
     assert done.returncode == 1
     done = subprocess.run([sys.executable, str(CHECKER), paths[-1]], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, "nothing to mend in 1 files\n")
+    assert (done.returncode, done.stdout) == (0, "nothing to fix in 1 files\n")

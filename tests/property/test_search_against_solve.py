@@ -124,7 +124,7 @@ def test_search_is_as_close_as_the_full_solve_on_the_road_network(alpha, monkeyp
 
 
 def test_where_costs_are_negative_a_heuristic_is_asked_for():
-    with pytest.raises(prudent.PrudentError, match=r"outcome of cost -.*give heuristic= a lower bound"):
+    with pytest.raises(prudent.PrudentError, match=r"outcome of cost -.*set heuristic= to a lower bound"):
         prudent.search(*as_function(domain("inventory-control")), 0.1)
 
 
@@ -137,7 +137,7 @@ def test_a_heuristic_that_is_too_high_is_refused_or_the_plan_is_not_certified(se
     try:
         plan = prudent.search(*as_function(model), alpha, heuristic=high.__getitem__)
     except prudent.PrudentError as error:
-        assert "it must be a lower bound on the least expected cost" in str(error)
+        assert "it must be a lower bound on the lowest expected cost" in str(error)
     else:
         whole = prudent.solve(model, alpha)
         same = plan.cvar == pytest.approx(whole.cvar) and plan.expected == pytest.approx(whole.expected)

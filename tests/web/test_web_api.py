@@ -100,7 +100,7 @@ def test_what_would_take_long_at_fine_steps_is_simulated_or_refused(monkeypatch)
     rough = json.loads(tasks.perform(session, "solve", values))["bars"]
     assert (exact["simulated"], rough["simulated"]) == (False, True)
     assert np.interp(exact["x"], rough["x"], rough["p"]) == pytest.approx(exact["p"], abs=0.02)
-    with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1: choose a wider gap"):
+    with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1; choose a larger gap"):
         tasks.perform(session, "play", values)
 
 
@@ -267,7 +267,7 @@ def test_a_run_follows_the_plan_and_its_luck_adds_up(get):
 def test_a_plan_that_looks_at_the_mean_alone_has_no_budget(get):
     run = get("play", "figure-2", alpha=1, run=1).json()
     assert (run["budget"], run["steps"][0]["budget"]) == (None, None)
-    assert run["steps"][0]["summary"] == "this plan looks at the mean alone"
+    assert run["steps"][0]["summary"] == "this plan minimises the expected cost alone"
     assert get("policy", "figure-2", alpha=1).json()["budget"]["start"] is None
 
 
@@ -328,7 +328,7 @@ def test_bad_input_gets_the_message_of_the_command(get, model, settings, alpha):
         ("solve", {"alpha": "a lot"}, "alpha is 'a lot'"),
         ("solve", {}, "alpha is ''"),
         ("solve", {"alpha": "nan"}, "alpha is nan"),
-        ("solve", {"alpha": 0.2, "method": "magic"}, "unknown method 'magic'"),
+        ("solve", {"alpha": 0.2, "method": "magic"}, "method is 'magic'; it must be one of"),
         ("solve", {"alpha": 0.2, "relative_gap": "-1"}, "relative_gap is -1"),
         ("policy", {"alpha": 0.2, "relative_gap": "small"}, "relative_gap is 'small'"),
         ("policy", {"alpha": 0.2, "left": "inf"}, "left is 'inf'"),

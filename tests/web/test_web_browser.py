@@ -216,7 +216,7 @@ def test_a_gap_is_chosen_where_it_makes_a_difference(visit):
         theirs = printed("solve", "autonomous-navigation", "--alpha", 0.05, "--relative-gap", gap)
         here.wait(f"document.querySelector('#plan-exact dd[data-key=upper]').dataset.value === '{theirs['upper']}'")
         have = re.fullmatch(
-            r"within gap: bounds (\S+) % apart, costs rounded to steps of (\S+)", here.page.inner_text("#have")
+            r"within gap: bounds (\S+)% apart, costs rounded to steps of (\S+)", here.page.inner_text("#have")
         )
         assert float(have[1]) == pytest.approx(100 * (1 - theirs["lower"] / theirs["upper"]), rel=0.05)
         assert float(have[1]) <= percent and float(have[2]) == theirs["step"]
@@ -409,15 +409,15 @@ def test_play_a_run_to_where_it_turns_bold(visit):
     steps, turned = 0, None
     while here.page.is_enabled("#step"):
         text = here.page.inner_text("#now")
-        assert "budget left" in text and "Spent" in text
+        assert "remaining budget" in text and "Cost so far" in text
         row, box = (here.page.locator(f"#now {name}").bounding_box() for name in (".played", ".scroll"))
         assert box["y"] - 1 <= row["y"] < box["y"] + box["height"]  # what is played is in sight
-        if "This is the moment" in text:
+        if "From this step on the tail is safe" in text:
             turned = steps
         here.page.click("#step")
         steps += 1
     assert steps == here.page.locator("#log li").count() == 11
-    assert turned is not None and "turns bold" in here.page.locator("#log li").nth(turned).inner_text()
+    assert turned is not None and "From here the tail is safe" in here.page.locator("#log li").nth(turned).inner_text()
     assert "The run ends in end." in here.page.inner_text("#now")
     here.page.click("#again")
     assert here.page.locator("#log li").count() == 0
@@ -430,11 +430,12 @@ def test_a_run_of_a_plan_that_looks_at_the_mean_alone(visit):
     here = visit("?model=betting-game&alpha=1&run=1").ready(alpha=1).drawn("story")
     here.page.wait_for_selector("#now h3")
     text = here.page.inner_text("#now")
-    assert "Spent" in text and "this plan looks at the mean alone" in text and "budget left" not in text
-    assert "looks at the mean alone" in here.page.inner_text("#left-value")
+    assert "Cost so far" in text and "this plan minimises the expected cost alone" in text
+    assert "remaining budget" not in text
+    assert "this plan uses no budget" in here.page.inner_text("#left-value")
     while here.page.is_enabled("#step"):
         here.page.click("#step")
-    assert "This plan looks at the mean alone." in here.page.inner_text("#now")
+    assert "This plan uses no budget." in here.page.inner_text("#now")
 
 
 def test_downloads_of_plan_and_figure(visit, tmp_path):
@@ -487,18 +488,18 @@ def test_a_slider_beside_alpha_sets_the_confidence(visit, tmp_path):
     slider.focus()
     for _ in range(6):
         slider.press("ArrowRight")
-    here.wait("document.querySelector('#confidence-value').textContent.includes('95 % confidence')")
+    here.wait("document.querySelector('#confidence-value').textContent.includes('95% confidence')")
     theirs = printed("solve", path, "--alpha", 0.2, "--uncertainty", 0.95)
     here.wait(f"document.querySelector('#plan-exact dd[data-key=cvar]').dataset.value === '{theirs['cvar']!r}'")
     assert here.number("cvar").text_content() != before
-    assert here.page.locator("#plan-exact dt").first.text_content() == "CVaR at worst"
+    assert here.page.locator("#plan-exact dt").first.text_content() == "worst-case CVaR"
     assert "in the model itself: CVaR" in here.page.locator("#plan-exact .against").text_content()
     assert "every model that fits the counts" in here.page.locator("#headline").text_content()
     assert "--uncertainty 0.95" in here.page.locator("#command").text_content()
     assert "uncertainty=0.95" in here.page.url
     again = visit(here.page.url.removeprefix(here.address + "/")).ready()
     again.page.wait_for_selector("#confidence-box", state="visible")
-    assert again.page.locator("#confidence-value").text_content().endswith("95 % confidence")
+    assert again.page.locator("#confidence-value").text_content().endswith("95% confidence")
     assert again.number("cvar").get_attribute("data-value") == repr(theirs["cvar"])
 
 
@@ -557,7 +558,7 @@ def test_no_text_of_a_picture_is_cut_off(visit):
             }).map((text) => text.textContent)"""
         )
         assert cut == []
-        assert here.page.locator("#curve .xtick", has_text="100 %").count() == 1
+        assert here.page.locator("#curve .xtick", has_text="100%").count() == 1
         hidden = here.page.evaluate(
             """() => [...document.querySelectorAll(".plan *, #name, #about")].filter((place) =>
                 place.scrollWidth > place.clientWidth + 1 && getComputedStyle(place).overflowX === "hidden")

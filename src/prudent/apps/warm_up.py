@@ -1,7 +1,7 @@
 """Compile the kernels before they are needed: small tasks of every kind, one after the other.
 
-Kernels are compiled when they are first called, for the kinds of arrays that they get.  What is compiled is kept, so
-this is worth it once for each installation: in an image, on a cluster's shared file system, before a talk.
+A kernel is compiled at its first call, for the kinds of arrays that it gets.  Compiled kernels are kept, so warming up
+is worthwhile once for each installation: in an image, on the shared file system of a cluster, before a talk.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ VERBS: dict[str, Callable[["prudent.SSP", "prudent.Plan"], object]] = {
     "cvar-ev": lambda model, plan: prudent.solve(model, plan.alpha, method="cvar-ev"),
     "check": lambda model, plan: prudent.check(model),
 }
-"""What is asked of small models and their plans."""
+"""The tasks on small models and their plans."""
 
 TASKS = 8 + 3 * len(VERBS)
 """How many there are."""
@@ -43,10 +43,10 @@ TASKS = 8 + 3 * len(VERBS)
 
 @dataclass(frozen=True)
 class Warmed:
-    """What warming up has taken."""
+    """The time of a warm-up, and where the compiled kernels are."""
 
     seconds: float  # compiling, or reading what was compiled before
-    folder: str  # where it is kept
+    folder: str  # where the compiled kernels are kept
 
 
 def walk(place: int) -> dict[int, list[tuple[float, int, float]]]:
@@ -69,9 +69,9 @@ def tasks() -> Iterator[Callable[[], object]]:
 
 
 def warm_up() -> Warmed:
-    """Compile what solving, evaluating and simulating models of all kinds takes, and say where that is kept."""
+    """Compile the kernels for solving, evaluating and simulating models of all kinds; return where they are kept."""
     before, tell = compiler.seconds, compiler.tell
-    compiler.tell = lambda message: None  # the bar says it
+    compiler.tell = lambda message: None  # the bar shows it
     try:
         with Progress("compiling", total=TASKS, unit="tasks", patience=0) as bar:
             bar.at(0)

@@ -1,4 +1,4 @@
-"""Ready-made models: the paper's domains and its worked example, in the order in which they are listed."""
+"""Ready-made models: the paper's domains and its worked example, in the order of the listings."""
 
 # isort: off
 from prudent.domains.betting import betting_game as betting_game

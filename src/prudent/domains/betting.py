@@ -18,19 +18,19 @@ JACKPOT_PAYS = 10
 def betting_game(stages: int = 10, money: int = 5, cap: int = 100) -> SSP:
     """Return the Betting Game of Rigter et al. (2022), adapted there from Bäuerle and Ott (2011).
 
-    A state is ``(stage, money)``, an action the bet, 0 to 5 and no more than one has.  With probability 0.7
-    the bet is won, with 0.25 lost, and with 0.05 the jackpot pays ten times the bet; money stays between 0
-    and ``cap``.  After the last stage the only action, ``"stop"``, costs ``cap - money`` and leads to the
-    goal ``"end"``.
+    A state is ``(stage, money)``; an action is the bet, from 0 to 5 and at most the money.  The bet is won with
+    probability 0.7 and lost with probability 0.25; with probability 0.05 the jackpot pays ten times the bet.  Money
+    stays between 0 and ``cap``.  After the last stage the only action, ``"stop"``, costs ``cap - money`` and leads to
+    the goal ``"end"``.
 
     Parameters
     ----------
     stages : int
-        How many bets.
+        The number of bets.
     money : int
-        Money at the start.
+        The money at the start.
     cap : int
-        The most money one can have.
+        The largest amount of money.
 
     Examples
     --------

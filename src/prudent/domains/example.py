@@ -1,4 +1,4 @@
-"""The example of the paper's Fig. 2: one branch makes up the tail, so a run on the other may aim at the mean."""
+"""The example of the paper's Fig. 2: one branch makes up the tail, so on the other the expected cost decides."""
 
 from prudent.domains.registry import domain
 from prudent.models.build import build
@@ -11,9 +11,10 @@ __all__ = ["figure_2"]
 def figure_2() -> SSP:
     """Return the model of Fig. 2 of Rigter et al. (2022).
 
-    States ``s0``, ``s1``, ``s2`` and the goal ``g``.  From ``s0`` luck decides: ``s1`` (0.9) or ``s2`` (0.1),
-    which costs 10.  In ``s1`` one may play ``c`` (0 or, with 0.05, 20), ``d`` (1 or, with 0.3, 9) or ``e`` (7).
-    At alpha = 0.1 the optimal CVaR is 10, and ``d`` is the choice of least expected cost that attains it.
+    It has the states ``s0``, ``s1``, ``s2`` and the goal ``g``.  From ``s0`` a run goes to ``s1`` with probability 0.9
+    and to ``s2``, which costs 10, with probability 0.1.  The actions of ``s1`` are ``c`` (cost 0 or, with probability
+    0.05, 20), ``d`` (1 or, with probability 0.3, 9) and ``e`` (7).  At alpha 0.1 the optimal CVaR is 10, and ``d`` is
+    the action of lowest expected cost that attains it.
 
     Examples
     --------

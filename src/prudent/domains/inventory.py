@@ -1,4 +1,4 @@
-"""Inventory Control: buy stock before the demand is known, sell what is asked for, pay for what is left."""
+"""Inventory Control: buy stock before the demand is known, sell up to the demand, pay for unsold stock."""
 
 from typing import Any
 
@@ -23,18 +23,18 @@ SWING = 5
 def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) -> SSP:
     """Return Inventory Control as in Rigter et al. (2022).
 
-    A state is ``(stage, stock, previous demand)``, an action the number of units bought, up to the
-    capacity.  Demand is the previous one plus a uniform step of -5 to 5, kept between 0 and the capacity.
-    A unit costs 1, sells for 3, and 1 is paid for each unit left at the end of a stage.  The cost of a
-    stage is the largest possible profit, twice the capacity, minus the profit made, so a run of ten stages
-    with capacity 20 makes a loss if it costs more than 400.  Stage costs can be negative.
+    A state is ``(stage, stock, previous demand)``; an action is the number of units bought, up to the capacity.  The
+    demand is the previous one plus a uniform step of -5 to 5, kept between 0 and the capacity.  A unit costs 1 and
+    sells for 3; each unit left at the end of a stage costs 1.  The cost of a stage is the largest possible profit,
+    twice the capacity, minus the profit made.  So a run of ten stages with capacity 20 makes a loss if it costs more
+    than 400.  Stage costs can be negative.
 
     Parameters
     ----------
     stages : int
-        How often one buys.
+        The number of purchases.
     capacity : int
-        The most stock, and the highest demand.
+        The largest stock, and the highest demand.
     demand : int
         The demand before the first stage.
 
@@ -49,7 +49,7 @@ def inventory_control(stages: int = 10, capacity: int = 20, demand: int = 10) ->
     demand = whole_number("demand", demand, 0, capacity)
     level = np.arange(capacity + 1)
 
-    # chance[previous demand, demand]; demands beyond the range count at its ends
+    # chance[previous demand, demand]; demands outside the range count at its ends
     swing = np.clip(level[:, None] + np.arange(-SWING, SWING + 1), 0, capacity)
     chance = np.zeros((capacity + 1, capacity + 1))
     np.add.at(chance, (np.repeat(level, 2 * SWING + 1), swing.ravel()), 1 / (2 * SWING + 1))

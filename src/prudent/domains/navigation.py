@@ -1,4 +1,4 @@
-"""Autonomous Navigation: drive across Los Angeles by freeways that may jam, or by streets that do not."""
+"""Autonomous Navigation: drive across Los Angeles on freeways that may jam, or on streets that do not."""
 
 import csv
 import re
@@ -25,14 +25,14 @@ SLACK = 1e-6  # how far the probabilities of one edge may be from 1
 RARE = 0.02  # street durations with less probability are dropped
 
 Edge = tuple[str, bool, dict[float, float]]
-"""Where an edge leads, whether it is a freeway, and its durations in minutes with their probabilities."""
+"""An edge: its end, whether it is a freeway, and its durations in minutes with their probabilities."""
 
 
 def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
     """Read a matrix of junctions: a cell is ``-``, or a list of one dict from minutes to probability.
 
-    The file may come from anybody: reading takes time in proportion to its size, and memory of at most 64 times its
-    size plus 1 MiB.
+    The file may come from anybody: reading takes time in proportion to its size, and at most 64 times its size plus
+    1 MiB of memory.
     """
     path = Path(path)
     with refusing(path, "cannot be read"):
@@ -54,7 +54,7 @@ def _roads(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
     rows = csv.reader(lines)  # one row at a time: a list of empty rows would take a hundred times the file
     head = next(rows, [])
     if len(head) < 2 or head[0].strip():
-        raise PrudentError(f"{path}: line 1 must name the junctions, after an empty first cell")
+        raise PrudentError(f"{path}: line 1 must have an empty first cell, then the names of the junctions")
     names = [name.strip() for name in head[1:]]
     if len(set(names)) < len(names):
         raise PrudentError(f"{path}: line 1 names a junction twice")
@@ -83,7 +83,7 @@ def _roads(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
 def _edge(cell: str, where: str) -> tuple[bool, dict[float, float]]:
     inside = re.fullmatch(r"\[\{(.*)\}\]", cell)
     if inside is None:
-        raise PrudentError(f"{where}: {cell[:40]!r} is neither '-' nor a list of one dict")
+        raise PrudentError(f"{where}: {cell[:40]!r} must be '-' or a list of one dict")
     kind = ""
     durations: dict[float, float] = {}
     for item in inside[1].split(", "):
@@ -94,27 +94,28 @@ def _edge(cell: str, where: str) -> tuple[bool, dict[float, float]]:
             try:
                 minutes, probability = float(key), float(value)
             except ValueError:
-                raise PrudentError(f"{where}: {item[:40]!r} is not minutes: probability") from None
+                raise PrudentError(f"{where}: {item[:40]!r} must have the form minutes: probability") from None
             if not (0 <= minutes < 10**DIGITS and 0 <= probability <= 1):
                 raise PrudentError(
-                    f"{where}: {item[:40]!r} must be minutes >= 0, of at most {DIGITS} digits, and a probability"
+                    f"{where}: {item[:40]!r} must be minutes of at least 0, with at most {DIGITS} digits, and a "
+                    "probability"
                 )
             minutes = float(f"{minutes:.20f}"[:DIGITS])
             durations[minutes] = durations.get(minutes, 0.0) + probability
     total = sum(durations.values())
     if kind not in ("freeway", "non-freeway") or not total > 0:
-        raise PrudentError(f"{where}: needs an 'ID' of 'freeway' or 'non-freeway', and probabilities above 0")
+        raise PrudentError(f"{where}: must have an 'ID' of 'freeway' or 'non-freeway', and probabilities above 0")
     if abs(total - 1) > SLACK:
         raise PrudentError(f"{where}: the probabilities sum to {total:.6g}; they must sum to 1")
     return kind == "freeway", durations
 
 
 def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tuple[float, float]]]:
-    """Return an invented network in the manner of Los Angeles, and where its junctions lie, in kilometres.
+    """Return an invented network similar to Los Angeles, and the positions of its junctions, in kilometres.
 
-    Ten freeway carriageways cross a plain; each junction has streets to its nearest neighbours on other freeways.
-    Calibrated on the paper's data: freeway edges take about 7 minutes, rarely vary, and have a longest duration
-    twenty times that; streets take about 15 minutes, give or take a third, and never jam.
+    Ten freeway carriageways cross a plain; each junction has streets to its nearest neighbours on other freeways.  The
+    network is calibrated on the paper's data.  Freeway edges take about 7 minutes, rarely vary, and have a longest
+    duration of twenty times that.  Streets take about 15 minutes, plus or minus a third, and never jam.
     """
     rng = np.random.default_rng(seed)
     lines = []
@@ -151,7 +152,7 @@ def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tup
 
 
 def place_of_junctions(model: SSP, seed: int = 0) -> dict[str, tuple[float, float]] | None:
-    """Return where the junctions lie if the model is the invented network with this seed; else None."""
+    """Return the positions of the junctions if the model is the invented network with this seed; else None."""
     if model.name != "autonomous-navigation" or not isinstance(model.state(0), str):
         return None
     roads, place = synthetic_roads(seed)
@@ -178,18 +179,18 @@ def autonomous_navigation(
 ) -> SSP:
     """Return Autonomous Navigation as in Rigter et al. (2022): a route across Los Angeles; costs are minutes.
 
-    A state is a junction, an action the next junction, an outcome a duration of the drive there.  Rare jams on
-    the freeways make them fast on average and bad in the tail.
+    A state is a junction, an action the next junction, an outcome the duration of the drive there.  Rare jams on the
+    freeways give them a low expected cost and a high CVaR.
 
     Parameters
     ----------
     traffic : str, optional
-        The CSV file of the paper's release (MIT licence; derived from Caltrans PeMS).  Without it, an invented
-        network of the same character.
+        The CSV file of the paper's release (MIT licence; derived from Caltrans PeMS).  By default an invented network
+        with similar properties is used.
     start, goal : str, optional
-        Junctions; by default the paper's, or the two ends of a freeway of the invented network.
+        The junctions; by default the paper's, or the two ends of a freeway of the invented network.
     noise : bool
-        Whether a draw from [0, 0.1) is added to the probability of each freeway edge's longest duration.
+        Whether to add a draw from [0, 0.1) to the probability of each freeway edge's longest duration.
     seed : int
         The seed of those draws, and of the invented network.
 
@@ -210,7 +211,7 @@ def autonomous_navigation(
         if name not in roads:
             near = get_close_matches(name, roads, n=1, cutoff=0.5)
             some = ", ".join(printable(junction, 40) for junction in list(roads)[:5])
-            hint = f"; did you mean {printable(near[0], 40)}?" if near else f"; they are {some}, ..."
+            hint = f"; did you mean {printable(near[0], 40)}?" if near else f"; the junctions are {some}, ..."
             raise PrudentError(f"{what} is {name!r}, which is not a junction{hint}")
     draws = _draws(seed)
     table: dict[str, dict[str, list[tuple[float, str, float]]]] = {}
@@ -226,8 +227,8 @@ def autonomous_navigation(
                 chances = {minutes: chance for minutes, chance in chances.items() if chance >= RARE}
             if not chances:
                 raise PrudentError(
-                    f"the street from {printable(junction, 40)} to {printable(target, 40)} has no duration of "
-                    f"probability {RARE} or more"
+                    f"the street from {printable(junction, 40)} to {printable(target, 40)} has no duration with a "
+                    f"probability of at least {RARE}"
                 )
             total = sum(chances.values())
             table[junction][target] = [(c / total, target, minutes) for minutes, c in chances.items() if c > 0]

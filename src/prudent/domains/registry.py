@@ -1,6 +1,6 @@
-"""The one list of domains: what they are called, what they take, and how their plans are drawn.
+"""The one list of domains: their names, their parameters, and the pictures of their plans.
 
-A domain is a function that returns a model, in a file of its own, with :func:`domain` on top; importing it in
+A domain is a function that returns a model, in a file of its own, decorated with :func:`domain`.  Importing it in
 ``domains/__init__.py`` makes it known to the command, the page, the environments and the pictures.
 """
 
@@ -24,10 +24,10 @@ class Domain:
 
     title: str  # as the paper calls it
     make: Callable[..., SSP]
-    parts: tuple[str, ...] = ()  # what the parts of a state are called, if states are tuples
-    action: str = "action"  # what an action is called, if it is a number
+    parts: tuple[str, ...] = ()  # the names of the parts of a state, if states are tuples
+    action: str = "action"  # the name of an action, if it is a number
     drawn: Literal["heat", "sea", "network", "table"] = "table"  # the picture that suits its plans
-    points: int = 30  # grid points of y that the paper's methods take for it
+    points: int = 30  # grid points of y that the paper's methods use for it
     opens_at: float = 1.0  # the share of the budget left in the map that the page shows first
 
     @property
@@ -37,16 +37,16 @@ class Domain:
 
     @property
     def environment(self) -> str:
-        """What Gymnasium calls it."""
+        """Its name in Gymnasium."""
         return f"prudent/{self.make.__name__.title().replace('_', '')}-v0"
 
 
 DOMAINS: dict[str, Domain] = {}
-"""Every domain by the name it has in commands, which is also that of its model."""
+"""Every domain by its name in commands, which is also the name of its model."""
 
 
 def domain(title: str, **about: Any) -> Callable[[Make], Make]:
-    """Make a function known as a domain; ``about`` are the fields of :class:`Domain`."""
+    """Register a function as a domain; ``about`` are the fields of :class:`Domain`."""
 
     def known(make: Make) -> Make:
         DOMAINS[make.__name__.replace("_", "-")] = Domain(title, make, **about)
@@ -56,7 +56,7 @@ def domain(title: str, **about: Any) -> Callable[[Make], Make]:
 
 
 def points_of(model: SSP) -> int:
-    """Return how many grid points of y the paper's methods take for a model: those of its domain, if it has one."""
+    """Return the number of grid points of y that the paper's methods use for a model: that of its domain, if any."""
     found = DOMAINS.get(model.name)
     return Domain.points if found is None else found.points
 
@@ -65,8 +65,8 @@ def named(name: str) -> Domain:
     """Return a domain by its name."""
     if name not in DOMAINS:
         near = get_close_matches(name, DOMAINS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise PrudentError(f"{name}: neither a domain nor a file; {hint}domains are {', '.join(DOMAINS)}")
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise PrudentError(f"{name} is neither a domain nor a file; the domains are {', '.join(DOMAINS)}{hint}")
     return DOMAINS[name]
 
 
@@ -85,7 +85,7 @@ def grid(name: str, settings: tuple[str, ...]) -> dict[str, list[Any]]:
 
 
 def _settings(name: str, settings: tuple[str, ...]) -> Iterator[tuple[str, str, str, inspect.Parameter]]:
-    """Yield each setting as it was given, its key, the text of its value, and the parameter that it is for."""
+    """Yield each setting as given, its key, the text of its value, and its parameter."""
     known, seen = named(name).parameters, set[str]()
     for item in settings:
         key, equals, text = item.partition("=")
@@ -93,7 +93,7 @@ def _settings(name: str, settings: tuple[str, ...]) -> Iterator[tuple[str, str, 
             takes = ", ".join(known) or "none"
             raise PrudentError(f"--set {item}: {name} has no such parameter; write KEY=VALUE with KEY one of: {takes}")
         if key in seen:
-            raise PrudentError(f"--set {item}: {key} is set twice")
+            raise PrudentError(f"--set {item}: {key} is set twice; remove one of them")
         seen.add(key)
         yield item, key, text, known[key]
 
@@ -101,7 +101,7 @@ def _settings(name: str, settings: tuple[str, ...]) -> Iterator[tuple[str, str, 
 def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
     if isinstance(parameter.default, bool):
         if text.lower() not in ("true", "false"):
-            raise PrudentError(f"--set {item}: must be true or false")
+            raise PrudentError(f"--set {item}: the value must be true or false")
         return text.lower() == "true"
     if isinstance(parameter.default, int | float):
         kind = type(parameter.default)
@@ -109,5 +109,5 @@ def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
             return kind(text)
         except ValueError:
             what = "a whole number" if kind is int else "a number"
-            raise PrudentError(f"--set {item}: must be {what}") from None
+            raise PrudentError(f"--set {item}: the value must be {what}") from None
     return text

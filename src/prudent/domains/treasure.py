@@ -1,4 +1,4 @@
-"""Deep Sea Treasure: a submarine may go for the rich treasures far out, or be home in time."""
+"""Deep Sea Treasure: a submarine may go for the rich treasures far out, or return early."""
 
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ __all__ = ["TREASURE", "deep_sea_treasure"]
 
 SIZE = 15
 DEPTH = dict(enumerate((3, 5, 5, 6, 7, 7, 8, 9, 9, 10, 11, 11, 12, 13, 13)))
-"""Where each column's treasure lies; every cell below it is rock."""
+"""The row of each column's treasure; every cell below it is rock."""
 
 TREASURE = dict(zip(DEPTH.items(), (10, 15, 25, 30, 40, 55, 75, 100, 140, 190, 240, 300, 360, 430, 500), strict=True))
 """Value by (column, row)."""
@@ -31,16 +31,15 @@ MOVE_COST, NOTHING_COST = 5, 500
 def deep_sea_treasure(horizon: int = 15) -> SSP:
     """Return Deep Sea Treasure as in Rigter et al. (2022), adapted there from Vamplew et al. (2011).
 
-    A state is ``(column, row, moves made)`` on a 15 x 15 map, an action one of eight directions.  The
-    submarine goes straight with probability 0.6 and to either neighbouring direction with 0.2; moves off
-    the map or into rock are left out and the rest scaled up.  A move costs 5.  At a treasure, or after
-    ``horizon`` moves, the only action, ``"stop"``, costs ``500 - value`` (500 with no treasure) and leads to
-    the goal ``"end"``.
+    A state is ``(column, row, moves made)`` on a 15 x 15 map; an action is one of eight directions.  The submarine goes
+    straight with probability 0.6 and in either neighbouring direction with probability 0.2.  Moves off the map or into
+    rock are left out, and the other probabilities are scaled up.  A move costs 5.  At a treasure, or after ``horizon``
+    moves, the only action, ``"stop"``, costs ``500 - value`` (500 without a treasure) and leads to the goal ``"end"``.
 
     Parameters
     ----------
     horizon : int
-        The most moves.
+        The largest number of moves.
 
     Examples
     --------
@@ -66,7 +65,7 @@ def deep_sea_treasure(horizon: int = 15) -> SSP:
 
 @cache
 def _moves(column: int, row: int) -> dict[str, list[tuple[float, tuple[int, int]]]]:
-    """Return where each direction may lead from a cell, with which chances."""
+    """Return the cells that each direction may lead to from a cell, with their probabilities."""
     options = {}
     for name in ACTIONS:
         i, possible = COMPASS.index(name), []

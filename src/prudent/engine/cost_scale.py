@@ -1,8 +1,8 @@
 """Conversion of costs between the user's units and whole levels; all rounding of costs happens here.
 
 Costs are counted in steps of a lattice (:mod:`prudent.engine.cost_step`), normalised by best luck, and then counted in
-*levels* of ``stride`` steps.  This is exact where the stride divides all of them.  Otherwise costs are rounded up for a
-plan: a run is charged each cost rounded up, so it never counts on more than is truly left.
+*levels* of ``stride`` steps.  This is exact if the stride divides all of them.  Otherwise costs are rounded up for a
+plan: a run is charged each cost rounded up, so its remaining budget is never overestimated.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ import numpy as np
 from prudent.engine.cost_step import Lattice
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.tables import in_hundredths
 
 __all__ = ["CostScale", "multiple"]
 
@@ -28,8 +29,8 @@ class CostScale:
     lattice: Lattice  # the lattice that costs are counted on, in the user's units
     stride: int  # lattice steps per level
     step: float  # the step that costs are multiples of, or are rounded to, in the user's units
-    rounded: bool  # whether levels are rounded costs, up unless asked otherwise
-    slip: int  # lattice steps by which a normalised cost may be too high, if the lattice holds costs only closely
+    rounded: bool  # whether levels are rounded costs, rounded up unless requested otherwise
+    slip: int  # lattice steps by which a normalised cost may be too high, if costs are only close to the lattice
     luck: IntArray  # (n_states,)  best luck in lattice steps
     start_luck: int  # best luck of the start in lattice steps
 
@@ -50,8 +51,13 @@ class CostScale:
 
     @property
     def resolution(self) -> float:
-        """The least difference between totals, in the user's units: one level, or 0 where costs are rounded."""
+        """The least difference between totals, in the user's units: one level, or 0 if costs are rounded."""
         return 0.0 if self.rounded else self.level_size
+
+    @property
+    def money(self) -> bool:
+        """Whether costs are in hundredths, and shown with two decimals."""
+        return in_hundredths(self.lattice.step)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -87,17 +93,17 @@ class CostScale:
         return self.up(self.normalised(cost, state, successor))
 
     def first_charge(self, state: int | IntArray) -> IntArray:
-        """Return the levels charged for starting in a state, i.e. for the first chance step."""
+        """Return the levels charged for the draw of the initial state."""
         return self.up(np.asarray(self.luck[state] - self.start_luck))
 
     def first(self, state: int) -> tuple[int, float]:
-        """Return the levels charged for starting in a state, and what rounding left out of them."""
+        """Return the levels charged for the draw of the initial state, and what rounding left out of them."""
         charge = self.first_charge(state)
         steps = np.array([self.luck[state] - self.start_luck])
         return int(charge), float(self.left_out(steps, np.atleast_1d(charge))[0])
 
     def left_out(self, steps: IntArray, levels: IntArray) -> FloatArray:
-        """Return what rounding left out of costs, in levels: zeros where costs are not rounded."""
+        """Return what rounding left out of costs, in levels: zeros if costs are not rounded."""
         return self.unrounded(steps) - levels if self.rounded else np.zeros(len(levels))
 
     def in_units(self, levels: float) -> float:
@@ -115,7 +121,7 @@ class CostScale:
     def totals(self, levels: IntArray, state: int | None = None) -> FloatArray:
         """Return the totals, in the user's units, of runs that have used ``levels`` and are in a state, or at a goal.
 
-        They are the nearest floats, or close to them where the lattice steps would overflow an integer.
+        They are the nearest floats, or close to them if the lattice steps would overflow an integer.
         """
         base = self.start_luck - (0 if state is None else int(self.luck[state]))
         if abs(base) + int(np.max(levels, initial=0)) * self.stride < 2**62:
@@ -127,13 +133,13 @@ class CostScale:
         return float(self.totals(np.array(level), state))
 
     def nearest(self, total: float) -> float:
-        """Round a total to the nearest one of the lattice; return it unchanged where costs are rounded."""
+        """Round a total to the nearest one of the lattice; return it unchanged if costs are rounded."""
         return total if self.rounded else float(self.lattice.value(self.lattice.multiples(np.array(total))))
 
     def used(self, state: int, spent: float, least: int) -> int | None:
         """Return the levels used, rounded up, by a run in a state that has spent ``spent``; None if no run can have.
 
-        ``least`` is the fewest levels that runs there have used.  A total that is not on the lattice is refused.
+        ``least`` is the fewest levels that runs there have used.  A total that is not on the lattice is rejected.
         """
         spent = self._within_reach(as_number("spent", spent, "a finite number", isfinite))
         if not self._on_lattice(spent):
@@ -141,8 +147,8 @@ class CostScale:
             below = max(above - 1, least)
             near = " or ".join(f"{total:.12g}" for total in np.unique(self.totals(np.array([below, above]), state)))
             raise PrudentError(
-                f"spent is {spent!r}; it must be a multiple of the model's cost step {self.lattice.step:g}: {near}; "
-                "round up what was measured"
+                f"spent is {spent!r}; it must be a multiple of the model's cost step {self.lattice.step:g}, such as "
+                f"{near}; round a measured cost up"
             )
         steps = round(spent / self.lattice.step) + int(self.luck[state]) - self.start_luck
         noise = self.slip + int(8 * np.spacing(abs(spent)) / self.lattice.step)
@@ -162,12 +168,12 @@ class CostScale:
         return min(max(spent, -most), most)
 
     def _on_lattice(self, spent: float) -> bool:
-        """Return whether a total is on the lattice; any total counts where costs are rounded."""
+        """Return whether a total is on the lattice; any total counts if costs are rounded."""
         off = abs(spent - np.rint(spent / self.lattice.step) * self.lattice.step)
         return self.rounded or bool(off <= self._tolerance(spent))
 
     def _tolerance(self, total: float) -> float:
-        """Return how far a total may be off the lattice: rounding, and far less than a level."""
+        """Return how far a total may be off the lattice: rounding error, and far less than a level."""
         return NEAR * self.level_size + DIGITS * (abs(total) + abs(self.in_units(0)))
 
 

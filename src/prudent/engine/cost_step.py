@@ -1,14 +1,13 @@
 """The common step of a model's costs.
 
-If all costs are whole multiples of one step, so are all totals and all budgets, and planning is exact
-(no interpolation).  Rounding errors of floats hide such a step (0.1 + 0.2, 1/3), so the search allows a tolerance
-of a few units in the last place.  It uses continued fractions of the ratios of the costs.  The largest difference
-that the tolerance ignored is kept as ``deviation``, and relative to the cost as ``relative``; it widens the bounds of
-every result.
+If all costs are whole multiples of one step, so are all totals and all budgets, and planning is exact (no
+interpolation).  Rounding errors of floats hide such a step (0.1 + 0.2, 1/3), so the search allows a tolerance of a few
+units in the last place.  It uses continued fractions of the ratios of the costs.  The largest difference that the
+tolerance ignored is kept as ``deviation``, and relative to the cost as ``relative``; it widens the bounds of every
+result.
 
 Costs without a common step are counted on a lattice much finer than any step they are rounded to, so that only
-``deviation`` is lost.  All later arithmetic is in whole numbers, so rounding up or
-down to the step is exact.
+``deviation`` is lost.  All later arithmetic is in whole numbers, so rounding up or down to the step is exact.
 """
 
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ COARSEST = 1000
 """The largest step, as a multiple of the largest cost."""
 
 USUAL = 10**4
-"""The largest cost has at least so many usual steps."""
+"""The largest cost has at least this many usual steps."""
 
 SPARE = 8
 """The fewest binary places by which a fine lattice is finer than the step."""
@@ -102,31 +101,33 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
 
 
 def common_divisor(whole: IntArray) -> int:
-    """Return the greatest common divisor of whole numbers, 0 where there are only zeros."""
+    """Return the greatest common divisor of whole numbers, 0 if all are zero."""
     common = np.zeros(1 + -(-len(whole) // PART), dtype=np.int64)
     in_parts(common_divisors, len(whole), whole, common)
     return 1 if common[0] == 1 else int(np.gcd.reduce(common))
 
 
 def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
-    """Return a lattice close to all costs, each cost as a multiple of its step, and how many of those one ``step`` has.
+    """Return a lattice close to all costs, each cost as a multiple of its step, and the multiple that one ``step`` is.
 
     The lattice is the same for all steps up to the largest cost: the usual step divided by a power of two, as large as
     possible while totals of a path through all states fit an integer.
     """
     if not 1e-280 < step < 1e280:
-        raise PrudentError(f"step is {step!r}; floats have no room to round to it: count the costs in another unit")
+        raise PrudentError(f"step is {step!r}; it is outside the range of floats; use another unit for the costs")
     largest = float(np.abs(cost).max(initial=0.0))
     if not np.isfinite(largest / step):
-        raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a larger step, for fewer levels")
+        raise PrudentError(
+            f"step is {step!r}, but the largest cost is {largest:g}; give a larger step, for fewer levels"
+        )
     if step > COARSEST * largest:
-        raise PrudentError(f"step is {step!r}; the largest cost is {largest:g}: give a step that tells costs apart")
+        raise PrudentError(f"step is {step!r}, but the largest cost is {largest:g}; give a smaller step")
     usual = usual_step(cost)
     bits = min(60 - (n_states + 1).bit_length() - int(np.ceil(np.log2(max(largest, step) / usual))), 60)
     lattice = Lattice(usual * 2.0**-bits, 0.0)
     parts = round(step / lattice.step)
     if parts < 2**SPARE:
-        raise PrudentError(f"step is {step!r}; {finest_step(cost, n_states):.3g} is the finest for these costs")
+        raise PrudentError(f"step is {step!r}; it must be at least {finest_step(cost, n_states):.3g} for these costs")
     deviation = lattice.step / 2 + float(np.spacing(largest))
     return Lattice(lattice.step, deviation), lattice.multiples(cost), parts
 
@@ -134,7 +135,7 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
 def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
     """Return an upper bound on the distance between costs and the exact multiples of the step.
 
-    It is 0 where costs are exact multiples.  Where multiples need not be floats, it adds their rounding error.
+    It is 0 if costs are exact multiples.  If multiples need not be floats, it includes their rounding error.
     """
     near = Lattice(step, 0.0).value(whole)
     found = float(np.abs(cost - near).max(initial=0.0))
@@ -148,7 +149,7 @@ def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
 def _relative(cost: FloatArray, whole: IntArray, step: float) -> float:
     """Return an upper bound on the distance between costs and the exact multiples, relative to the multiples.
 
-    It adds twice the rounding error of one operation to what floats show.  It is infinite if a cost is negative.
+    It adds twice the rounding error of one operation to the distance in floats.  It is infinite if a cost is negative.
     """
     if (cost < 0).any():
         return np.inf
@@ -167,7 +168,7 @@ def finest_step(cost: FloatArray, n_states: int) -> float:
 
 
 def nice_step(most: float) -> float:
-    """Return the largest round number that is not above ``most``, and at least 3/4 of it."""
+    """Return the largest round number up to ``most``, at least 3/4 of it."""
     power = 10.0 ** np.floor(np.log10(most))
     return float(f"{max(k * power for k in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if k * power <= most * 1.000001):.15g}")
 
@@ -185,7 +186,7 @@ def _denominator(ratio: float) -> int:
 
 
 def _roundest(step: float, size: FloatArray) -> float:
-    """Return the step, or a rounder number next to it that fits the costs at least as well."""
+    """Return the step, or a rounder number near it that fits the costs at least as well."""
 
     def misfit(candidate: float) -> float:
         return float(np.max(np.abs(size - Lattice(candidate, 0.0).value(np.rint(size / candidate))) / size))

@@ -1,4 +1,4 @@
-"""The rows of a model on a device, by place, as compact as they can be: every level of a sweep reads all of them."""
+"""The rows of a model on a device, by place, as compact as possible: every level of a sweep reads all of them."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ MOST = 2**32 - 1
 """The most outcomes of a model on a device."""
 
 NARROW = 1024
-"""The most states of a layer that one block settles: with several, a launch for each would take longer."""
+"""The most states of a layer that one block settles: with several blocks, a launch for each would take longer."""
 
 FAR = 2**31 - 1
 """The largest cost, in levels."""
 
 
 class Run(NamedTuple):
-    """A wide layer, or narrow ones that follow each other."""
+    """A wide layer, or several narrow ones in sequence."""
 
     first: int  # its first place
     places: int  # how many places
@@ -48,7 +48,7 @@ class DeviceRows:
     successor: Any  # (n_outcomes,)  int32, a place
     cost: Any  # (n_outcomes,)
     mean_cost: Any  # (n_actions,)
-    # What of the host is here by place; of chosen actions, their numbers within their states.
+    # The host's arrays that are here by place; chosen actions are numbered within their states.
     known: list[tuple[object, Any]] = field(default_factory=list)
 
     @property
@@ -62,7 +62,7 @@ class DeviceRows:
         return len(self.action)
 
     def launch(self, kernels: Kernels, name: str, lanes: int, *about: Any) -> None:
-        """Launch a kernel that settles places of one level, layer by layer, with so many threads for each place."""
+        """Launch a kernel that settles places of one level, layer by layer, with this many threads for each place."""
         for run in self.runs:
             if run.layers > 0:
                 kernels.alone(f"{name}_layers", run.layers, run.start, *about)
@@ -83,7 +83,7 @@ class DeviceRows:
         return self._brought(values, self.action)
 
     def here(self, there: object) -> Any | None:
-        """Return what is here of an array of the host, or another object, if that was kept."""
+        """Return the device's copy of an array of the host, or of another object, if it was kept."""
         return next((here for each, here in self.known if each is there), None)
 
     def _brought(self, values: NDArray[Any], index: Any) -> Any:
@@ -91,7 +91,7 @@ class DeviceRows:
         return self.device.take(self.device.up(values), index) if here is None else here
 
     def by_state(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
-        """Return an entry for each state on the host; with ``keep``, they are here already when asked for again."""
+        """Return an entry for each state on the host; with ``keep``, the device keeps them for the next request."""
         found = self.device.down_later(self.device.take(values, self.place))()
         if keep:
             self.known.append((found, values))
@@ -99,7 +99,7 @@ class DeviceRows:
 
 
 def device_rows(device: Device, prepared: Prepared) -> DeviceRows | None:
-    """Return the rows of a model on a device; None where there are free cycles, or too many outcomes."""
+    """Return the rows of a model on a device; None if there are free cycles, or too many outcomes."""
     return device.once(prepared, lambda: _rows(device, prepared), "rows")
 
 

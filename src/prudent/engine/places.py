@@ -1,10 +1,10 @@
-"""The order in which states take their turns on a level, and the rows of a model in that order.
+"""The order in which the states of a level are settled, and the rows of a model in that order.
 
-States are numbered by *place*, in layers: the free moves of a layer lead to layers before it.  So on one level the
-states of a layer can be settled side by side, once the layers before are done.  Free cycles of a layer follow its other
-states; they are solved one after the other.
+States are numbered by *place*, in layers: the free moves of a layer lead to earlier layers.  So on one level the states
+of a layer can be settled in parallel, once the earlier layers are done.  Free cycles of a layer follow its other states
+and are solved one after the other.
 
-Rows are copied in the order of places, as compact as they can be: a sweep reads all of them once for each level.
+Rows are copied in the order of places, as compact as possible: a sweep reads all of them once for each level.
 """
 
 from typing import Any, NamedTuple
@@ -29,14 +29,14 @@ COPIED = 2**12
 """Places whose rows are copied at a time."""
 
 MANY, NEAR = 2**16, 2**12
-"""States from which on their order matters, since their values outgrow the caches; and how many are close together."""
+"""The number of states above which their order matters, since their values outgrow the caches; and a close distance."""
 
 ENOUGH = 250_000
-"""Outcomes times levels for each thread to be worth starting: about a millisecond."""
+"""Outcomes times levels for which a further thread is worth starting: about a millisecond."""
 
 
 def lanes_of(turns: Turns, work: float, threads: int) -> int:
-    """Return how many threads are worth starting for so much work, in outcomes times levels."""
+    """Return how many threads are worth starting for an amount of work, in outcomes times levels."""
     wide = len(turns.needed) / max(len(np.unique(turns.needed)), 1)  # parts side by side
     return int(max(min(threads, work // ENOUGH, np.ceil(wide)), 1))
 
@@ -84,10 +84,10 @@ def sections_of(prepared: Prepared) -> Sections:
 
 @once
 def turns_of(prepared: Prepared) -> tuple[Turns, int]:
-    """Return the order in which states take their turn on a level, and the longest path of free moves.
+    """Return the order in which the states of a level are settled, and the longest path of free moves.
 
-    A move is free here if its successor is looked up on the same level: with costs between levels, all that cost less
-    than one.
+    A move is free here if its successor is looked up on the same level: with costs between levels, these are the moves
+    that cost less than one level.
     """
     found = sections_of(prepared)
     work = offsets(np.diff(prepared.arc_start)[found.state])
@@ -102,7 +102,7 @@ def turns_among(sections: Sections, work: IntArray) -> Turns:
 
 
 def _nearby(prepared: Prepared) -> IntArray:
-    """Return the states in an order in which successors are close: as they are numbered, if they are or cannot be."""
+    """Return the states in an order in which successors are close: their own, if it is close or none can be."""
     n, graph = prepared.n_states, (prepared.arc_start, prepared.successor)
     order, inside = np.arange(n), np.zeros(n, dtype=bool)
     if n < MANY:

@@ -5,9 +5,9 @@
 2. *Normalise by best luck.*  With c_min(s) the least cost of reaching a goal by any actions and any luck,
    every cost becomes ``c + c_min(s') - c_min(s) >= 0``; totals change by the constant c_min(start).
    Costs are whole numbers of lattice steps here, so nothing is rounded.  Then they are counted in *levels* of
-   ``stride`` lattice steps: exactly where the stride divides them all, else rounded up, or down.
+   ``stride`` lattice steps: exactly if the stride divides them all, otherwise rounded up, or down.
 3. *Collapse.*  Moving inside a zero-cost end component is free.  So its members become one state, whose
-   actions are the exits.  Afterwards every fixed point a method looks for is unique.
+   actions are the exits.  Afterwards the fixed points that methods compute are unique.
 4. *Drop free loops.*  A free outcome back to the same state changes neither state nor budget, so the action
    is played again: the outcome is dropped and the probabilities of the others are scaled up.
 
@@ -61,7 +61,7 @@ AT_STEP = "the same with costs rounded to another step"
 class _Flat(Rows):
     """A model under preparation, state -> action -> outcome, whose rows can be dropped, renamed and put in order.
 
-    Costs as given, and probabilities, may be the model's own arrays: neither is written to.
+    Costs as given, and probabilities, may be the model's own arrays, so neither is written to.
     """
 
     start: int
@@ -102,13 +102,13 @@ class _Flat(Rows):
 
 
 def prepare(model: SSP, step: float | None = None, *, down: bool = False, between: bool = False) -> Prepared:
-    """Prune, normalise and collapse; raise where no policy reaches a goal.
+    """Prune, normalise and collapse; raise an error if no policy reaches a goal.
 
     If costs have no common step, or ``step`` is another one, normalised costs are rounded to levels of that size:
     up, or ``down``.  Rounding down first subtracts the slip, so that rounded costs never exceed the true ones.
 
     With ``between`` the slip is subtracted, too, but costs may lie between levels: ``cost`` is rounded up and ``fine``
-    has the rest.  Outcomes of less than a level become free only where they form cycles.
+    has the rest.  Outcomes of less than a level become free only if they form cycles.
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
@@ -167,10 +167,10 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
 
 
 def at_step(prepared: Prepared, step: float) -> Prepared:
-    """Return a model that was prepared without a step with costs rounded up to one: like ``prepare``, but quicker.
+    """Return a model that was prepared without a step with costs rounded up to one: like ``prepare``, but faster.
 
-    Lattice, best luck and collapsed states do not depend on the step, unless it is not one of the lattice.  The last
-    one is remembered.
+    Lattice, best luck and collapsed states do not depend on the step, unless it is not a multiple of the lattice's.
+    The last result is cached.
     """
     last: Prepared | None = prepared.known.get(AT_STEP)
     if last is None or last.scale.step != step:
@@ -300,7 +300,7 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
 
 
 def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
-    """Drop free outcomes back to the same state, scale the others up; also return each action's mean plays in a row."""
+    """Drop free outcomes back to the same state, scale up the others; return also each action's mean plays in a row."""
     rows, loops = (flat.arc_start, flat.successor, flat.cost), np.empty(flat.n_states, dtype=np.int64)
     in_parts(free_loops, len(flat.cost), cut(flat.arc_start), *rows, free_below, loops)
     if not loops.any():
@@ -314,7 +314,7 @@ def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray
 
 
 def _without_short_cycles(flat: _Flat, stride: int) -> _Flat:
-    """Make outcomes that cost less than a level free where they form cycles."""
+    """Make outcomes that cost less than a level free if they form cycles."""
     short = flat.cost < stride
     _, _, block = ordered_blocks(offsets(short)[flat.arc_start], flat.successor[short]).blocks
     inside = short & (block[flat.outcome_state] == block[flat.successor])
@@ -347,10 +347,10 @@ def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:
     stuck = ~flat.is_goal & (towards(flat.outcome_state, flat.successor, flat.n_states, flat.is_goal) < 0)
     trap = int(original[np.flatnonzero(stuck)[0]])
     return (
-        f"no policy reaches a goal of {model.name} with probability 1: every one may end in state "
-        f"{model.state(trap)!r}, from which no goal can be reached; lead out of it, or put a price on getting stuck "
-        "(dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend, or --dead-end-cost, --horizon; or "
-        "ask for the greatest chance of a goal, goal='likeliest' (--goal likeliest)"
+        f"no policy reaches a goal of {model.name} with probability 1: every policy may end in state "
+        f"{model.state(trap)!r}, from which no goal can be reached; add an action that leaves it, put a price on "
+        "getting stuck (dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend, --dead-end-cost or "
+        "--horizon, or maximise the probability of a goal with goal='likeliest' (--goal likeliest)"
     )
 
 
@@ -368,6 +368,6 @@ def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, state: int, vi
     names = " -> ".join(repr(model.state(int(original[s]))) for s in cycle)
     return (
         f"the cycle {names} of {model.name} can have a total cost of {total:g}; cycles of outcomes with negative "
-        "total cost are not supported (the optimum may still be finite): shift or correct the costs, or end runs after "
-        "so many actions (horizon=) with prudent.amend, or --horizon" + "".join(f"; {note}" for note in model.notes)
+        "total cost are not supported (the optimum may still be finite); shift or correct the costs, or limit the "
+        "number of actions with horizon= in prudent.amend, or --horizon" + "".join(f"; {note}" for note in model.notes)
     )

@@ -1,7 +1,7 @@
 """The prepared model that every method works on, and the way back to the user's model.
 
 Costs are whole, non-negative numbers of *levels* above best luck; zero-cost end components are collapsed.
-:mod:`prudent.engine.prepare` says how it is made, :mod:`prudent.engine.cost_scale` how levels are counted.
+:mod:`prudent.engine.prepare` describes how it is made, :mod:`prudent.engine.cost_scale` how levels are counted.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from prudent.runtime.team import cut, in_parts
 __all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "recall", "remember", "restrict", "restrict_to"]
 
 PASSES = 16
-"""The most passes over all outcomes in a search for least totals, before one that goes from state to state."""
+"""The most passes over all outcomes in a search for least totals; then the search continues state by state."""
 
 T = TypeVar("T")
 
@@ -39,10 +39,10 @@ class Members:
     inner_action: IntArray  # the model's actions inside collapsed end components
 
     def route(self, state: int, action: int) -> int:
-        """Return the model action to play in a model state in order to play ``action`` in the end, with probability 1.
+        """Return the model action to play in a model state so that ``action`` is played eventually, with probability 1.
 
-        The two differ only inside a collapsed end component: a member without the action moves along a shortest
-        path inside, at no cost, to the member that has it.
+        The two differ only inside a collapsed end component: a member without the action moves along a shortest path
+        inside it, at no cost, to the member that has the action.
         """
         target = self.model.state_of_action(action)
         return action if state == target else int(self.routes(target)[state])
@@ -82,9 +82,9 @@ class Prepared(Rows):
     successor: IntArray  # (n_outcomes,)
     fine: IntArray  # (n_outcomes,)  normalised cost in lattice steps
     cost: IntArray  # (n_outcomes,)  in levels
-    model_action: IntArray  # (n_actions,)  the model's action; -1: the first chance step
+    model_action: IntArray  # (n_actions,)  the model's action; -1: the draw of the initial state
     plays: FloatArray  # (n_actions,)  expected number of plays in a row, since free loops are dropped
-    between: bool = False  # whether costs may lie between levels: ``cost`` is rounded up, ``fine`` is meant
+    between: bool = False  # whether costs may lie between levels: ``cost`` is then ``fine``, rounded up
 
     @cached_property
     def mean_cost(self) -> FloatArray:
@@ -162,7 +162,7 @@ class Prepared(Rows):
         return self.least_ahead(None)
 
     def least_ahead(self, cost: IntArray | None) -> IntArray:
-        """Return the least total of outcomes' costs on a way to a goal, from every state; without costs, of actions."""
+        """Return the least total of outcomes' costs on a path to a goal from every state; without costs, of actions."""
         least = np.where(self.is_goal, 0, UNREACHED)
         if not least_ahead(self.arc_start, self.successor, cost, least, PASSES):
             via = np.empty(self.n_states, dtype=np.int64)
@@ -171,7 +171,7 @@ class Prepared(Rows):
         return least
 
     def proper_choice(self) -> IntArray:
-        """Choose in each state an action that may move closer to a goal: such a policy reaches one in the end."""
+        """Choose in each state an action that may move closer to a goal: such a policy surely reaches one."""
         choice = np.empty(self.n_states, dtype=np.int64)
         rows = self.action_start, self.outcome_start, self.successor
         in_parts(downhill, len(self.successor), cut(self.arc_start), *rows, self.distance, choice)
@@ -195,7 +195,7 @@ class Prepared(Rows):
     def least_spent(self) -> IntArray:
         """The fewest levels that a run in each state can have used; it has at most the rest of its budget left.
 
-        Where costs are rounded up, the total is rounded as a whole, which may give fewer levels than cost by cost.
+        If costs are rounded up, the total is rounded as a whole, which may give fewer levels than cost by cost.
         """
         up = self.scale.rounded and bool((self.cost * self.scale.stride >= self.fine).all())
         far = np.iinfo(np.int64).max // 2
@@ -223,7 +223,7 @@ class Prepared(Rows):
 
     @property
     def avoided(self) -> BoolArray:
-        """Which of the model's actions, in states that plans visit, none plays: a run could get stuck after them."""
+        """The model's actions that no plan plays, in states that plans visit: a run could get stuck after them."""
         used = np.zeros(self.model.n_actions, dtype=bool)
         used[self.model_action[self.model_action >= 0]] = True
         used[self.members.inner_action] = True
@@ -256,12 +256,12 @@ def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
 
 
 def remember(prepared: Prepared, function: Callable[[Prepared], T], found: T) -> None:
-    """Let a function that is computed once return what is known already."""
+    """Store a known result of a function that is computed once."""
     prepared.known[_named(function)] = found
 
 
 def recall(prepared: Prepared, function: Callable[[Prepared], T]) -> T | None:
-    """Return what a function that is computed once found for a model, None if it was not computed yet."""
+    """Return the result of a function that is computed once for a model; None if it was not computed yet."""
     return prepared.known.get(_named(function))
 
 

@@ -10,7 +10,7 @@ __all__ = ["shared_room"]
 def shared_room(size: IntArray, born: IntArray, gone: IntArray, room: int = 0) -> tuple[IntArray, int]:
     """Return where each row begins, after some ``room``, and the room for all.
 
-    A row is needed from time ``born`` up to time ``gone``; before and after, others may have its place.
+    A row is needed from time ``born`` to time ``gone``; before and after, other rows may use its place.
     """
     n, last = len(size), int(gone.max(initial=0))
     row, free = np.zeros(n, dtype=np.int64), list[tuple[int, int]]()

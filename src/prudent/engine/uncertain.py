@@ -1,8 +1,9 @@
 """A prepared model with a set of probabilities for each action: nature chooses from it anew at every visit.
 
-What preparation prunes, normalises and collapses is the same for all models of the set: it looks at which outcomes may
-happen, not how likely they are.  An outcome may lose its chance as long as nature cannot keep a run from its goal for
-good, whatever is played.  Intervals of outcomes that preparation merges are added up: nature treats them alike.
+Pruning, normalising and collapsing give the same result for all models of the set: they depend on which outcomes are
+possible, not on their probabilities.  The probability of an outcome may be 0 as long as nature cannot keep a run from
+its goal forever, whatever is played.  Intervals of outcomes that preparation merges are added up: nature treats them
+alike.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ __all__ = ["Uncertain", "uncertain", "with_spare"]
 
 @dataclass(frozen=True, eq=False)
 class Uncertain:
-    """A prepared model and what nature may choose from."""
+    """A prepared model and the sets from which nature chooses."""
 
     prepared: Prepared
     sets: Sets  # of the model's states, then of the lists that actions share
@@ -83,15 +84,15 @@ def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
     rows = state_of[model.successor], cost, intervals.low, intervals.high, model.probability
     misfit = align(prepared.model_action, model.outcome_start, *rows, prepared.action_state, prepared.fine, sets)
     if misfit >= 0:
-        raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not fit")
-    chance = first[prepared.outcome_action]  # where a run starts is not uncertain
+        raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not match")
+    chance = first[prepared.outcome_action]  # the initial state is not uncertain
     sets.low[chance] = sets.high[chance] = prepared.probability[chance]
     refuse_endless(prepared, sets)
     return Uncertain(prepared, with_spare(sets))
 
 
 def refuse_endless(prepared: Prepared, sets: Sets) -> None:
-    """Refuse sets from which nature can choose so that some runs never end: their worst case has no bound."""
+    """Reject sets from which nature can choose so that some runs never end: their worst case has no bound."""
     if (sets.low > 0).all():
         return
     kept, start, stays = ~prepared.is_goal, sets.outcome_start[:-1], np.zeros(0, dtype=bool)
@@ -105,12 +106,12 @@ def refuse_endless(prepared: Prepared, sets: Sets) -> None:
     if kept.any():
         place = prepared.model.place(int(prepared.model_action[np.flatnonzero(stays)[0]]))
         raise PrudentError(
-            f"uncertainty: {place}: every outcome that leads on to a goal may lose its chance, so runs may never end "
-            "and their worst case has no bound: give these outcomes a low above 0, or leave out the action"
+            f"uncertainty: {place}: every outcome that leads towards a goal may have probability 0, so runs may never "
+            "end and their worst-case cost has no bound; give these outcomes a low above 0, or remove the action"
         )
 
 
 def with_spare(sets: Sets) -> Sets:
-    """Return the sets with what each leaves nature to choose."""
+    """Return the sets with the probability that each leaves nature to choose."""
     least = sets.loop_low + np.add.reduceat(sets.low, sets.outcome_start[:-1])
     return sets._replace(spare=np.maximum(1 - least, 0.0))

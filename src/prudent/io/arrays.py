@@ -2,7 +2,7 @@
 
 Both packages maximise the discounted sum of rewards and have no goals.  Here costs are minimised and a run ends at a
 goal, so three things must be given: how rewards become costs (``cost=``), where runs start and end (``initial=``,
-``goals=``), and what becomes of discounting (``discount=``).  Rewards above 0 that a run can collect again and again
+``goals=``), and the discount (``discount=``).  Rewards above 0 that a run can collect again and again
 make cycles of negative cost, which :func:`prudent.solve` refuses: shift them first.
 """
 
@@ -42,7 +42,7 @@ def from_mdptoolbox(
     ----------
     P : array or list
         Probabilities: an array ``(A, S, S)``, or a list of ``A`` arrays or SciPy sparse matrices ``(S, S)``;
-        ``P[a][s, t]`` is the chance that action ``a`` leads from state ``s`` to ``t``.
+        ``P[a][s, t]`` is the probability that action ``a`` leads from state ``s`` to ``t``.
     R : array or list
         Rewards or costs: ``(S,)`` by state, ``(S, A)`` by state and action, or by transition as ``P`` is.
     cost : str
@@ -54,11 +54,11 @@ def from_mdptoolbox(
         The states where a run ends; their rows of ``P`` and ``R`` are not read.
     discount : float
         Below 1: after each action the run ends with probability ``1 - discount``, at a new goal ``"ended"``.  The
-        expected total cost is then the discounted one; the risk is that of runs which end at random.
+        expected total cost is then the expected discounted cost; the risk is that of runs that end at random.
     state_names, action_names : sequence, optional
         Names of the ``S`` states and the ``A`` actions; by default their numbers.
     name : str
-        What messages call the model.
+        The name of the model in messages.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def from_quantecon(
     ----------
     R : array
         Rewards or costs: ``(S, A)``, or ``(L,)`` by pairs of state and action.  A reward of ``-inf`` (a cost of
-        ``inf`` if they are given as costs) says that the state does not have the action.
+        ``inf`` if they are given as costs) means that the state does not have the action.
     Q : array
         Probabilities: ``(S, A, S)``, or ``(L, S)``, dense or SciPy sparse.
     s_indices, a_indices : array, optional
@@ -135,7 +135,7 @@ def from_quantecon(
             )
         n_states = matrix.shape[1]
         if len(state) and (state.min() < 0 or state.max() >= n_states or action.min() < 0):
-            raise PrudentError(f"s_indices must lie between 0 and {n_states - 1}, as Q has it, and a_indices from 0 up")
+            raise PrudentError(f"s_indices must be from 0 to {n_states - 1}, the states of Q, and a_indices at least 0")
     else:
         dense = _numbers("Q", Q, (3,))
         n_states, n_actions = reward.shape
@@ -300,20 +300,20 @@ def _goals(goals: Iterable[int], n_states: int) -> IntArray:
     try:
         given = np.array(sorted(set(goals)), dtype=object)
     except TypeError:
-        raise PrudentError(f"goals is {goals!r}; it must be a collection of states' numbers") from None
+        raise PrudentError(f"goals is {goals!r}; it must be a collection of numbers of states") from None
     for state in given:
         if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < n_states:
-            raise PrudentError(f"goals has {state!r}; they must be states' numbers, from 0 to {n_states - 1}")
+            raise PrudentError(f"goals has {state!r}; it must hold numbers of states, from 0 to {n_states - 1}")
     return given.astype(np.int64)
 
 
 def _check_initial(initial: Any, n_states: int) -> None:
-    """Refuse an initial state that the arrays do not have; they do not have the goal that discounting adds."""
+    """Refuse an initial state that is not in the arrays; the goal that discounting adds is not."""
     for state in initial if isinstance(initial, Mapping) else (initial,):
         if isinstance(state, bool) or not isinstance(state, int | np.integer):
-            raise PrudentError(f"initial is {initial!r}; it must be a state's number, or {{number: probability}}")
+            raise PrudentError(f"initial is {initial!r}; it must be the number of a state, or {{number: probability}}")
         if not 0 <= state < n_states:
-            raise PrudentError(f"the initial state is number {state}; the model has {n_states} states, from number 0")
+            raise PrudentError(f"the initial state is number {state}; the model has {n_states} states, numbered from 0")
 
 
 def _named(what: str, names: Sequence[Hashable] | None, size: int) -> Sequence[Hashable] | None:
@@ -322,5 +322,5 @@ def _named(what: str, names: Sequence[Hashable] | None, size: int) -> Sequence[H
     if isinstance(names, Mapping | Set) or not isinstance(names, Sized) or not isinstance(names, Iterable):
         raise PrudentError(f"{what} is {names!r}; it must be a list of {size} names")
     if len(names) != size:
-        raise PrudentError(f"{what} has {len(names)} entries; there are {size}")
+        raise PrudentError(f"{what} has {len(names)} entries; it must have {size}")
     return list(names)

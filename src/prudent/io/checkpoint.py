@@ -1,8 +1,8 @@
-"""Where a long solve keeps its place: one sealed file, written whole or not at all.
+"""The checkpoint of a long solve: one sealed file, written whole or not at all.
 
-It names the solve it belongs to (model, alpha, method, step); another solve refuses it and never overwrites it.  It
-holds the sweep under way, and what finished sweeps of the same solve found.  Another number of ranks may go on from
-it, and prints a note.
+It names its solve (model, alpha, method, step); another solve refuses the file and never overwrites it.  It holds the
+state of the current sweep and the results of the finished sweeps of the solve.  A solve with another number of ranks
+may resume from it, and prints a note.
 """
 
 import tempfile
@@ -20,14 +20,14 @@ from prudent.runtime.progress import announce
 __all__ = ["Checkpoint"]
 
 KIND, VERSION = "prudent-checkpoint", 1
-DAMAGED = "is damaged or is not a checkpoint; delete it to begin anew, or name another file"
+DAMAGED = "is damaged or is not a checkpoint; delete it to start again, or name another file"
 
 EVERY = 20.0
 """The least seconds between two saves; saving takes no more than about a tenth of the time."""
 
 
 class Checkpoint:
-    """Keeps the place of a solve in a file; see :class:`prudent.runtime.limits.Keeper`."""
+    """Keeps the progress of a solve in a file; see :class:`prudent.runtime.limits.Keeper`."""
 
     def __init__(self, path: str | PathLike[str], solve: dict[str, Any], ranks: int = 1) -> None:
         if not isinstance(path, str | PathLike) or "\0" in str(path):
@@ -57,7 +57,7 @@ class Checkpoint:
                 f"{self.path}: belongs to another solve; give the same model and options, or name another file"
             )
         if ranks != self._ranks:
-            announce(f"{self.path} was kept by {ranks} ranks; {self._ranks} go on from it")
+            announce(f"{self.path} was saved by {ranks} ranks; {self._ranks} resume from it")
         self._sweeps, self._finished = {key: {} for key in keys}, finished
         for name, tensor in tensors.items():
             number, _, part = name.partition(".")
@@ -66,13 +66,13 @@ class Checkpoint:
             self._sweeps[keys[int(number)]][part] = tensor
 
     def load(self, key: str) -> Arrays | None:
-        """Return what was kept of a sweep, or None."""
+        """Return what was saved of a sweep, or None."""
         kept = self._sweeps.get(key)
         self._resumed |= kept is not None
         return kept
 
     def save(self, key: str, content: Arrays, *, final: bool = False) -> None:
-        """Keep the place of a sweep, or its result if ``final``, beside the results of finished sweeps."""
+        """Save the state of a sweep, or its result if ``final``, beside the results of finished sweeps."""
         began = time.monotonic()
         finished = {name: kept for name, kept in self._sweeps.items() if name in self._finished}
         self._sweeps = {**finished, key: content}
@@ -82,7 +82,7 @@ class Checkpoint:
         about = {"sweeps": list(self._sweeps), "finished": self._finished, "ranks": self._ranks}
         write_bytes(self.path, seal(KIND, {**self._solve, **about}, tensors))
         if not final:
-            self._sweeps = finished  # the arrays of a sweep under way go on changing
+            self._sweeps = finished  # the arrays of the current sweep keep changing
         self._next = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
 
     def due(self) -> bool:

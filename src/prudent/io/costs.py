@@ -13,7 +13,7 @@ CostRule = str | Callable[[Any, Any, float, Any], float]
 """The name of a rule, or a function (state, action, reward, next state) -> cost."""
 
 RULES = {
-    "negative reward": "a reward of r costs -r: the total cost is minus the return",
+    "negative reward": "a reward of r costs -r, so the total cost is minus the return",
     "as given": "the numbers are costs already",
     "steps": "every action costs 1, whatever its reward",
 }
@@ -23,8 +23,8 @@ RULES = {
 def check_rule(cost: object) -> str:
     """Return the name of a rule, or refuse what is not one."""
     if not isinstance(cost, str) or cost not in RULES:
-        known = "; ".join(f"{name!r}: {meaning}" for name, meaning in RULES.items())
-        raise PrudentError(f"cost is {cost!r}; it must name how rewards become costs: {known}")
+        known = ", ".join(f"{name!r} ({meaning})" for name, meaning in RULES.items())
+        raise PrudentError(f"cost is {cost!r}; it must be one of {known}")
     return cost
 
 

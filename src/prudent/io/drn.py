@@ -3,8 +3,8 @@
 Goals carry the label ``goal`` and loop at no cost; the costs are the reward model ``cost``.  In DRN a cost belongs to
 an action, not to its outcomes.  If outcomes of one action differ in cost, each leads to its next state through a state
 labelled ``pay``, in which the cost is paid: the total cost of every run stays the same, while runs have more steps.
-Several initial states become one, labelled ``init``, which leads to them by chance.  Names of states are comments,
-which Storm does not read.
+Several initial states become one, labelled ``init``, which leads to them with their probabilities.  Names of states are
+comments, which Storm does not read.
 """
 
 import gzip

@@ -2,13 +2,13 @@
 
 With a step h, a duration X becomes a multiple X' of h: ``"up"`` the next one, so that X <= X' <= X + h; ``"down"`` the
 last one, X - h <= X' <= X; ``"nearest"``, within h/2 of X.  X' is a function of X.  So an agent that sees true
-durations can round them up, play the plan of the model rounded up and pay at most as much as there; an agent in the
-model rounded down can draw true durations to match.  Hence the optimal CVaR and the least mean of the true problem lie
-between those of the models rounded down and up; no total moves by more than h for each edge taken.
+durations can round them up, play the plan of the model rounded up, and pay at most as much as in that model; an agent
+in the model rounded down can draw true durations to match.  Hence the minimal CVaR and the lowest expected cost of the
+true problem lie between those of the models rounded down and up; no total changes by more than h for each edge taken.
 
-A distribution without a longest duration is cut only on request: with ``tail=q`` durations beyond the quantile 1 - q
-count as that quantile, and durations below 0, if their probability is at most q, count as 0.  All of the above then
-holds except for runs that see such a duration, at most 2q of the runs for each edge taken.
+A distribution without a longest duration is cut off only on request: with ``tail=q`` durations beyond the quantile
+1 - q count as that quantile, and durations below 0, if their probability is at most q, count as 0.  All of the above
+then holds except for runs with such a duration, at most 2q of the runs for each edge taken.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from prudent.models.rows import FloatArray
 __all__ = ["Grid", "durations"]
 
 ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
-"""Each direction, with the share of the step below a multiple that is rounded up to it."""
+"""Each direction, with the part of the step below a multiple that is rounded up to it."""
 
 MOST = 100_000
 """The most durations of one edge."""
@@ -84,18 +84,18 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
         raise PrudentError(f"{where} is a distribution; give step=, the grid that its durations are rounded to")
     low, high = _ends(distribution, where)
     if not low <= high:
-        raise PrudentError(f"{where} is a distribution whose parameters are not allowed: it has no durations")
+        raise PrudentError(f"{where} is a distribution with invalid parameters: it has no durations")
     if low < 0:
         below = float(_chance(distribution, np.zeros(1), below=True)[0])
         if not below <= (grid.tail or 0.0):
-            hint = "times are at least 0" if grid.tail else "times are at least 0; tail= allows a little"
-            raise PrudentError(f"{where} is below 0 with probability {below:.3g}; {hint}")
+            hint = "" if grid.tail else "; tail= allows a small probability"
+            raise PrudentError(f"{where} is below 0 with probability {below:.3g}; times must be at least 0{hint}")
         low = 0.0
     if high == np.inf:
         if grid.tail is None:
             raise PrudentError(
-                f"{where} has no longest duration; give tail=, such as 1e-6: what lies beyond the quantile 1 - tail "
-                "counts as that quantile"
+                f"{where} has no longest duration; give tail=, such as 1e-6: durations beyond the quantile 1 - tail "
+                "count as that quantile"
             )
         high = _quantile(distribution, 1 - grid.tail)
     if not high / grid.step < MOST:
@@ -112,7 +112,7 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
     at_most[-1] = 1.0
     risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
     if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nan is refused, too
-        raise PrudentError(f"{where} is a distribution whose probabilities are not numbers that rise to 1")
+        raise PrudentError(f"{where} is a distribution whose cdf does not rise to 1")
     chance = np.diff(np.minimum(risen, 1.0), prepend=0.0)
     return [(float(t), float(p)) for t, p in zip(k * h, chance, strict=True) if p > 0]
 
@@ -143,7 +143,7 @@ def _chance(distribution: Any, x: NDArray[Any], *, below: bool) -> FloatArray:
     """Return the probability of at most x, or of less than x; for discrete durations the two differ.
 
     SciPy's distribution functions need not be flat between the values of a discrete distribution: some are nan there,
-    some go on rising.
+    some keep rising.
     """
     kinds = {kind.__name__ for kind in type(distribution).__mro__}
     discrete = "DiscreteDistribution" in kinds or (hasattr(distribution, "pmf") and not hasattr(distribution, "pdf"))

@@ -1,8 +1,8 @@
 """Logged runs: from a table of steps to an estimated model.
 
 A row is one step: in this episode, in this state, this action led to that state at this cost.  The steps of an episode
-stand in order, each beginning where the last one led.  Nothing is guessed: a log with holes is refused, and so is an
-episode that does not end in a goal.
+stand in order, each beginning where the last one led.  Nothing is guessed: a gap in an episode raises an error, and
+so does an episode that does not end in a goal.
 """
 
 import math
@@ -27,7 +27,7 @@ NAMED = 3
 """The most actions that a note names."""
 
 UNSEEN = 0.5
-"""What is added to the counts of outcomes that are known to be possible, so that each has a chance."""
+"""What is added to the count of each outcome that is known to be possible, so that none has probability 0."""
 
 Counts = dict[tuple[Hashable, Hashable], dict[tuple[Hashable, float], float]]
 """How often (state, action) led to (next state, cost)."""
@@ -57,18 +57,19 @@ def from_episodes(
     episode, state, action, next_state, cost : str
         The names of its columns; others are left alone.
     count : str, optional
-        A column that says how often each row was seen.  Then rows are not a run, and there is no episode.
+        The column with the number of times that each row was seen.  Rows are then not the steps of runs, and there is
+        no column of episodes.
     initial : state, optional
-        Where runs start; by default where the episodes do, with the frequencies seen.
+        The state where runs start; by default the first states of the episodes, with their frequencies.
     goals : iterable of states, optional
-        Where runs end; by default the states in which no action was ever taken.
+        The states where runs end; by default those in which no action was ever taken.
     possible : SSP, optional
-        A model whose outcomes are known to be possible, whether or not they were seen: every step of the log must be
-        one of them.  Half an observation is added to each, so that none is without a chance.
+        A model of all outcomes known to be possible, seen or not; every step of the log must be one of them.  Half an
+        observation is added to each of these outcomes, so that none has probability 0.
     seldom : int
-        Actions seen fewer times than this are named.
+        Actions seen fewer times than this are named in a note and in ``seldom_seen``.
     name : str, optional
-        What to call the model; by default the name of the file.
+        The name of the model; by default the name of the file.
 
     Examples
     --------
@@ -119,8 +120,8 @@ def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hash
         elif last[episode][1] != state:
             before, led = last[episode]
             raise PrudentError(
-                f"episode {episode!r} has a hole: row {before} led to state {led!r}, and its next step, row {i}, "
-                f"begins in state {state!r}; put its rows in order, add the steps between, or leave out the episode"
+                f"episode {episode!r} has a gap: row {before} leads to state {led!r}, but its next step, row {i}, "
+                f"begins in state {state!r}; sort its rows, add the missing steps, or leave out the episode"
             )
         last[episode] = i, after
     return starts, {state: episode for episode, (_, state) in last.items()}, len(last)
@@ -140,13 +141,13 @@ def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | 
         if possible is not None and (after, cost) not in counts.get((state, action), {}):
             raise PrudentError(
                 f"row {i}: state {state!r}, action {action!r} led to state {after!r} at cost {cost:.12g}, which is not "
-                f"among the possible outcomes of {possible.name}; add it there, or mend the row"
+                f"among the possible outcomes of {possible.name}; add it to that model, or fix the row"
             )
         outcomes_seen = counts.setdefault((state, action), {})
         outcomes_seen[after, cost] = outcomes_seen.get((after, cost), 0.0) + times
     for (state, action), outcomes_seen in counts.items():
         if possible is None and sum(outcomes_seen.values()) <= 0:
-            raise PrudentError(f"state {state!r}, action {action!r} was never seen: its counts are 0; leave it out")
+            raise PrudentError(f"state {state!r}, action {action!r} was never seen: all its counts are 0; leave it out")
     return counts
 
 
@@ -157,7 +158,7 @@ def _initial(initial: Hashable | None, starts: dict[Hashable, int]) -> dict[Hash
         except TypeError:
             raise PrudentError(f"initial is {initial!r}; it must be a state, and hashable") from None
     if not starts:
-        raise PrudentError("initial is not given; counts do not say where runs start: give initial=")
+        raise PrudentError("initial is missing; counts do not show where runs start: give initial=")
     total = sum(starts.values())
     return {state: times / total for state, times in starts.items()}
 
@@ -167,12 +168,14 @@ def _check_goals(counts: Counts, ends: dict[Hashable, Hashable], goals: Iterable
     listed = goal_set(goals)
     for state in listed or ():
         if state in acting:
-            raise PrudentError(f"goals: actions are taken in state {state!r}; a goal ends the run")
+            raise PrudentError(
+                f"goals has state {state!r}, in which actions are taken; runs end at goals: remove it from goals"
+            )
     for state, episode in ends.items():
         if state in acting or (listed is not None and state not in listed):
             why = "in which other steps begin" if state in acting else "which is not among goals"
             raise PrudentError(
-                f"episode {episode!r} ends in state {state!r}, {why}: it was cut short; leave it out, or finish it"
+                f"episode {episode!r} ends in state {state!r}, {why}: it is incomplete; complete it, or leave it out"
             )
     if listed is not None:
         for (state, action), outcomes in counts.items():
@@ -180,12 +183,12 @@ def _check_goals(counts: Counts, ends: dict[Hashable, Hashable], goals: Iterable
                 if after not in acting and after not in listed:
                     raise PrudentError(
                         f"state {state!r}, action {action!r} led to state {after!r}, in which no action was taken and "
-                        "which is not among goals"
+                        "which is not among goals; add it to goals, or leave out its steps"
                     )
 
 
 def _model(counts: Counts, start: dict[Hashable, float], possible: SSP | None, name: str, seldom: int) -> SSP:
-    """Return the model in which each outcome has the share of times that it was seen."""
+    """Return the model in which the probability of each outcome is its frequency."""
     rows: dict[Hashable, dict[Hashable, dict[tuple[Hashable, float], float]]] = {}
     for (state, action), outcomes in counts.items():
         rows.setdefault(state, {})[action] = {to: n for to, n in outcomes.items() if n > 0 or possible is not None}
@@ -205,9 +208,11 @@ def _model(counts: Counts, start: dict[Hashable, float], possible: SSP | None, n
     if few:
         some = ", ".join(f"{action!r} in {state!r} ({times:g})" for state, action, times in few[:NAMED])
         more = f" and {len(few) - NAMED:,} more" if len(few) > NAMED else ""
-        notes.append(f"seen fewer than {seldom} times: {some}{more}; their probabilities are hardly known")
+        notes.append(f"seen fewer than {seldom} times: {some}{more}; their probabilities are poorly known")
     if len(start) > 1:
-        notes.append("where runs start is taken from the log as it is: no interval allows for that")
+        notes.append(
+            "the probabilities of the initial states are their frequencies in the log; no interval covers their error"
+        )
     return SSP(
         action_start=offsets([len(rows.get(state, {})) for state in states]),
         outcome_start=offsets(size),

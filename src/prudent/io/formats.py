@@ -21,7 +21,7 @@ from prudent.runtime.atomic_files import check_place, read_bytes, write_bytes
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
 
-# Modules that only plans need are imported with the first plan: models are read without numba and SciPy.
+# Modules that only plans need are imported with the first plan, so that models are read without numba and SciPy.
 
 __all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
 
@@ -49,12 +49,12 @@ WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if form.content
 """The suffixes of models that are written."""
 
 NOT_TAKEN = {
-    "property": "itself says what its costs and goals are; leave out property= (--property)",
-    "initial": "itself says where runs start; change it there, and leave out initial= (--initial)",
-    "constants": "leaves no constants open; leave out constants= (--const)",
-    "problem": "is a whole model; leave out problem= (--problem)",
+    "property": "defines its own costs and goals; leave out property= (--property)",
+    "initial": "defines where runs start; change that in the file, and leave out initial= (--initial)",
+    "constants": "has no undefined constants; leave out constants= (--const)",
+    "problem": "is a complete model; leave out problem= (--problem)",
 }
-"""What to say where a format does not take an option."""
+"""The message if a format does not take an option."""
 
 
 def load(
@@ -65,31 +65,33 @@ def load(
     initial: Initial | None = None,
     problem: str | PathLike[str] | None = None,
 ) -> SSP:
-    """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``; with the extra ``storm`` what Storm reads.
+    """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``, or a file that Storm or plado reads.
 
-    With the extra ``pddl``, planning problems in PPDDL, too: two files, ``.pddl``.
+    Files in PRISM's language, JANI and DRN need the extra ``storm``.  Planning problems in PPDDL, two ``.pddl`` files,
+    need the extra ``pddl``.
 
     Parameters
     ----------
     path : str or path
-        The file: JSON or UMB, or, through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn``,
-        ``.drn.gz``.  A PRISM file that does not say which kind of model it is has an MDP.
+        The file: JSON or UMB; through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn`` or
+        ``.drn.gz``; through plado, the domain of a planning problem, ``.pddl``.  A PRISM file without a model type is
+        read as an MDP.
     property : str, optional
         Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not for JSON.  With ``max``
-        rewards are maximised: costs are their negatives, and all runs have to reach a goal.  In files read through
-        Storm any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps; a property in a JANI
-        file may be given by its name.  ``"file.props:name"`` is the property of that name in a file of properties,
-        ``"file.props"`` its only one that fits.  By default the property in a JANI file, if exactly one fits; else the
-        label ``"goal"``, and the reward structure ``"cost"`` or the only one.
+        instead of ``min``, rewards are maximised: costs are negated rewards, and every run must reach a goal.  In files
+        read through Storm, any condition on states may follow ``F``, and ``Tmin=? [F "goal"]`` counts steps.  A
+        property in a JANI file may be given by its name.  ``"file.props:name"`` selects a property from a file of
+        properties; ``"file.props"`` selects the only one that fits.  By default the property in a JANI file, if exactly
+        one fits; otherwise the label ``"goal"``, and the reward structure ``"cost"`` or the only one.
     constants : mapping, optional
-        Values for constants that a PRISM or JANI file, or the property, leaves open: ``{"N": 3}``.  Those that only
-        other properties and rewards need may be left out.
+        Values for the undefined constants of a PRISM or JANI file, or of the property: ``{"N": 3}``.  Constants that
+        only other properties and rewards need may be left out.
     initial : state or {state: probability}, optional
-        Where runs start; not for JSON.  By default in the file's initial state; if there are several, one is drawn, all
-        with equal chances, and plans have a note of it.
+        The state where runs start; not for JSON.  By default the file's initial state.  If the file has several, one is
+        drawn, all equally likely, and plans carry a note about it.
     problem : str or path, optional
-        For the domain of a planning problem: the file of the problem.  Costs are what actions add to ``total-cost``, or
-        1 for each action.
+        The file of the problem, if ``path`` is the domain of a planning problem.  Actions add their costs to
+        ``total-cost``; without it, each action costs 1.
 
     Examples
     --------
@@ -122,7 +124,8 @@ def parse(raw: bytes, name: str) -> SSP:
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     """Write a model (``.json``, ``.umb``, ``.drn``; ``.json.gz``, ``.drn.gz``) or a plan (``.safetensors``).
 
-    A file is written whole or not at all.  Counts and bounds of an estimated model are kept in ``.json`` files alone.
+    A file is written whole or not at all.  Only ``.json`` and ``.json.gz`` files keep the counts and bounds of an
+    estimated model.
 
     Examples
     --------
@@ -137,14 +140,14 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     if isinstance(content, SSP):
         content_of = MODEL_FORMATS[_suffix(path)].content_of
         if content_of is None:
-            raise PrudentError(f"{path}: such files are only read; models are written as {', '.join(WRITTEN)}")
+            raise PrudentError(f"{path}: models cannot be written in this format; write {', '.join(WRITTEN)}")
         write_bytes(Path(path), content_of(content))
         return
     from prudent.io import plan as plan_file
     from prudent.results.plan import Plan
 
     if not isinstance(content, Plan):
-        raise PrudentError(f"cannot save a {type(content).__name__}; save takes a model or a plan")
+        raise PrudentError(f"content is a {type(content).__name__}; save takes a model or a plan")
     check_plan_path(path)
     write_bytes(Path(path), plan_file.content_of(content))
 
@@ -184,4 +187,4 @@ def _suffix(path: str | PathLike[str]) -> str:
     for suffix in MODEL_FORMATS:
         if name.endswith(suffix):
             return suffix
-    raise PrudentError(f"{path}: unknown kind of file; models are {', '.join(MODEL_FORMATS)}")
+    raise PrudentError(f"{path}: unknown kind of file; models are in {', '.join(MODEL_FORMATS)} files")

@@ -1,4 +1,4 @@
-"""Limits on inflating packed files, which may come from anybody."""
+"""Limits on inflating packed files, which are not trusted."""
 
 import gzip
 import zlib
@@ -21,8 +21,8 @@ def refuse_bomb(inflated: int, size: int, remedy: str) -> None:
     """Refuse a packed file of this size if its content, as far as it is inflated, is too large."""
     if inflated > most_inflated(size):
         raise PrudentError(
-            f"inflates to more than {INFLATION} times its {size:,} bytes and {SPARE:,} on top, as models "
-            f"do not; if it is one, {remedy}"
+            f"inflates to more than {INFLATION} times its {size:,} bytes plus {SPARE:,}, the limit for packed models; "
+            f"if it is a model, {remedy}"
         )
 
 

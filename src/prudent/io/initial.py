@@ -1,4 +1,4 @@
-"""Where runs start: the argument ``initial=`` for files that may name several initial states, without chances."""
+"""Where runs start: the argument ``initial=``, for files that may name several initial states without probabilities."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
@@ -23,19 +23,19 @@ NAMED = 5
 
 
 def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, ...]]:
-    """Return a start that draws the states of a file with equal chances, and a note if nothing else is asked for."""
+    """Return a start that draws one of the initial states, all equally likely, with a note unless one is chosen."""
     n = len(first)
     note = (
-        f"the file names {n:,} initial states and no chances, so each is drawn with 1/{n:,}; initial= (--initial) "
-        "chooses one"
+        f"the file names {n:,} initial states without probabilities, so each has probability 1/{n:,}; choose one with "
+        "initial= (--initial)"
     )
     return (first, np.full(n, 1 / n)), (note,) if n > 1 and initial is None else ()
 
 
 def started(model: SSP, initial: Initial | None, at: str = "") -> SSP:
-    """Return the model with runs that start where ``initial`` says; None leaves them as they are.
+    """Return the model with runs that start in ``initial``; None leaves the start as it is.
 
-    What is refused starts with ``at``.
+    Error messages begin with ``at``.
     """
     if initial is None:
         return model
@@ -45,7 +45,9 @@ def started(model: SSP, initial: Initial | None, at: str = "") -> SSP:
     except PrudentError as error:
         some = ", ".join(repr(model.state(s)) for s in model.initial_state[:NAMED])
         more = ", ..." if len(model.initial_state) > NAMED else ""
-        raise PrudentError(f"{at}initial= (--initial): {error}; the file starts in {some}{more}") from None
+        raise PrudentError(
+            f"{at}initial= (--initial): {error}; the initial states of the file are {some}{more}"
+        ) from None
     chance = np.array([p for _, p in pairs])
     chosen = replace(model, initial_state=np.array(first, dtype=np.int64), initial_probability=chance)
     object.__setattr__(chosen, "deviation", max(model.deviation, chosen.deviation))  # of the sums as the file has them
@@ -53,6 +55,6 @@ def started(model: SSP, initial: Initial | None, at: str = "") -> SSP:
 
 
 def _numbered(model: SSP, state: Hashable) -> Hashable:
-    """Return the number that a command says as text, if states have no names."""
+    """Return the number that a command gives as text, if states have no names."""
     plain = model.state_names is None and isinstance(state, str) and state.isdecimal()
     return int(state) if plain else state  # type: ignore[call-overload]

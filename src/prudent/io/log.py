@@ -1,6 +1,6 @@
 """A log as columns: from a CSV file, a data frame, columns by name or a list of rows.
 
-Nothing is guessed: cells that are empty and numbers that are none are refused, with the row.
+Nothing is guessed: an empty cell or an invalid number raises an error that names the row.
 """
 
 import csv
@@ -32,7 +32,9 @@ def columns_of(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:
             raise PrudentError(f"there is no column {name!r}; its columns are {has}{hint}")
     columns = {meaning: found[name] for meaning, name in wanted.items()}
     if len(lengths := {len(column) for column in columns.values()}) > 1:
-        raise PrudentError(f"its columns have different lengths: {', '.join(map(str, sorted(lengths)))}")
+        raise PrudentError(
+            f"its columns have different lengths, {', '.join(map(str, sorted(lengths)))}; they must be equally long"
+        )
     if lengths == {0}:
         raise PrudentError("it has no rows")
     _refuse_holes(columns, wanted)
@@ -101,7 +103,7 @@ def _refuse_holes(columns: dict[str, list[Any]], wanted: dict[str, str]) -> None
 
 
 def _missing(value: Any) -> bool:
-    """Return whether a cell is empty: None, or one of the kinds of nan, none of which equals itself."""
+    """Return whether a cell is empty: None, or a nan of any kind, which differs from itself."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # that of pandas cannot even be compared

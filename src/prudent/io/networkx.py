@@ -1,4 +1,4 @@
-"""A route through a networkx graph whose edges take uncertain times."""
+"""A route through a networkx graph whose travel times are uncertain."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
@@ -23,39 +23,39 @@ def from_networkx(
     tail: float | None = None,
     name: str = "route",
 ) -> SSP:
-    """Return the problem of getting from one node of a graph to another; costs are times, added up along the way.
+    """Return the model of a route from one node of a graph to another; the cost is the total travel time.
 
-    A state is a node, an action the next node (in a multigraph, the pair of next node and edge key); the time an edge
-    takes is known once it has been travelled, and independent of all others.  Nodes that the start does not lead to, or
-    that do not lead to the goal, are left out, and so are edges to them.
+    A state is a node; an action is the next node (in a multigraph, the pair of next node and edge key).  The time of an
+    edge is known once the edge has been travelled, and is independent of all others.  Nodes that cannot be reached from
+    the start, or from which the goal cannot be reached, are left out, and so are edges to them.
 
     Parameters
     ----------
     graph : networkx graph
         Directed or not, a multigraph or not.
     start : node or mapping
-        Where the route begins, or ``{node: probability}``.
+        The node where the route begins, or ``{node: probability}``.
     goal : node, or list or set of nodes
-        Where it ends.  A tuple, or a frozenset that is a node, is one node.
+        The node or nodes where the route ends.  A tuple, or a frozenset that is a node, is one node.
     time : str
         The edge attribute that holds the travel time: a number; a histogram, ``{time: probability}`` or ``(times,
-        probabilities)``; or a distribution of ``scipy.stats``, such as ``scipy.stats.gamma(9, scale=2)`` or, of
+        probabilities)``; or a distribution of ``scipy.stats``, such as ``scipy.stats.gamma(9, scale=2)`` or, from
         samples, ``scipy.stats.rv_histogram(numpy.histogram(samples, bins=50))``.
     step : float, optional
-        The grid that durations of distributions are rounded to.  Numbers and histograms are not rounded: if they are no
-        multiples of it, the costs have a finer common step or none.  Solving then takes longer, and costs without a
-        common step are rounded again (status ``within_gap``, not ``optimal``).  ``round(time / step) * step`` puts them
-        on the grid.
+        Durations of distributions are rounded to multiples of this step.  Numbers and histograms are not rounded: if
+        they are not multiples of it, the costs have a finer common step or none.  Solving then takes longer, and costs
+        without a common step are rounded again (status ``within_gap``, not ``optimal``).  To avoid this, round them
+        first: ``round(time / step) * step``.
     rounding : {"up", "down", "nearest"}
-        How durations are rounded.  The optimal CVaR and the least mean of the true problem lie between those of the
-        models rounded ``"down"`` and ``"up"``, and no total is off by more than ``step`` (``"nearest"``: half of it)
-        for each edge taken.
+        How durations are rounded.  The minimal CVaR and the lowest expected cost of the true problem lie between those
+        of the models rounded ``"down"`` and ``"up"``.  No total is off by more than ``step`` (``"nearest"``: half of
+        it) for each edge taken.
     tail : float, optional
-        Needed for distributions without a longest duration: those beyond the quantile ``1 - tail`` count as that
-        quantile, and those below 0, if their probability is at most ``tail``, as 0.  The bounds above hold except for
-        runs that see such a duration.
+        Required for distributions without a longest duration: durations beyond the quantile ``1 - tail`` count as that
+        quantile, and durations below 0, if their probability is at most ``tail``, count as 0.  The bounds above hold
+        except for runs with such a duration.
     name : str
-        What messages call the model.
+        The name of the model in messages.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def from_networkx(
     leads = set(goals).union(*(networkx.ancestors(graph, node) for node in goals))
     for node in first:
         if node not in leads:
-            raise PrudentError(f"there is no way from start {node!r} to goal {goal!r}")
+            raise PrudentError(f"there is no path from start {node!r} to goal {goal!r}")
 
     def actions(node: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
         if node in goals:
@@ -105,7 +105,7 @@ def _chances(start: Any) -> list[tuple[Any, float]]:
         return [(start, 1.0)]
     wanted = "a probability, a number from 0 to 1"
     found = [
-        (node, as_number(f"the chance of start {node!r}", p, wanted, lambda x: 0 <= x <= 1))
+        (node, as_number(f"the probability of start {node!r}", p, wanted, lambda x: 0 <= x <= 1))
         for node, p in start.items()
     ]
     if not any(p > 0 for _, p in found):
@@ -129,6 +129,6 @@ def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:
     if attribute not in data:
         some = ", ".join(map(repr, list(data)[:5])) or "none"
         raise PrudentError(
-            f"{where} has no attribute {attribute!r}; it has {some}: name the one that holds times, time="
+            f"{where} has no attribute {attribute!r}; it has {some}: name the one with the times as time="
         )
     return data[attribute]

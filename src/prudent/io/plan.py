@@ -1,10 +1,10 @@
 """Plans as safetensors.
 
-The file is sealed: the policy's actions are tensors, as :mod:`prudent.policies.packing` says; the plan's numbers, the
-model's fingerprint and a digest of the prepared model are metadata.
+The file is sealed: the policy's actions are tensors, as :mod:`prudent.policies.packing` describes; the plan's numbers,
+the model's fingerprint and a digest of the prepared model are metadata.
 
-A digest can be forged, so it proves nothing: every field is checked for its type and range, every number of a state or
-an action against the model, and the policy for reaching a goal.  Reading takes memory of at most 64 times the file's
+A digest can be forged, so it proves nothing.  Reading checks the type and range of every field, every number of a state
+or an action against the model, and that the policy reaches a goal.  Reading takes memory of at most 64 times the file's
 size plus 1 MiB, besides what preparing the model takes.
 """
 
@@ -47,14 +47,14 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("upper", "worst_case", "max_cvar"), ("inf",)),
     "lower": ("-inf",),
 }
-"""The plan's numbers, and the texts that each may be instead of a finite number."""
+"""The plan's numbers, each with the texts that may stand for it if it is not finite."""
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status", "device")
 FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 NOMINAL = ("inf", "-inf", "nan")
-"""The texts that the numbers in the model itself, of a plan for a set of models, may be instead of finite numbers."""
+"""The texts that may stand for a nominal number, of a plan for a set of models, if it is not finite."""
 
-DAMAGED = "is damaged or is not a plan: write it again with prudent.save"
+DAMAGED = "is damaged or is not a plan; write it again with prudent.save"
 
 
 def content_of(plan: Plan) -> bytes:
@@ -102,8 +102,8 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
     if content["fingerprint"] != model.fingerprint:
         raise PrudentError(
             f"{path}: was made for another model, {_shown(content['model'])}, not for {model!r}; solve this one, or "
-            "make the model with the same parameters and options as for the plan; one from a PRISM, JANI, DRN or UMB "
-            "file must be read with the same property= (--property), constants= (--const) and initial= (--initial)"
+            "make the model with the parameters and options of the plan; read a PRISM, JANI, DRN or UMB file with the "
+            "same property= (--property), constants= (--const) and initial= (--initial)"
         )
     with naming(path):
         prepared = prepare(model, float(content["step"]))
@@ -133,33 +133,33 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
 
 
 def _check_content(content: dict[str, Any]) -> None:
-    """Refuse metadata that no plan has; those made before there were devices were made on the CPU."""
+    """Refuse metadata that no plan has; plans of releases without devices were made on the CPU."""
     content.setdefault("device", "cpu")
     found = set(content) - {"explored", "goal_probability", "nominal"}  # which only some plans have
     if found != FIELDS:
-        raise PrudentError(f"has or lacks the field {min(found ^ FIELDS)[:60]!r}")
+        raise PrudentError(f"the field {min(found ^ FIELDS)[:60]!r} is missing or unknown")
     counts = content.get("explored", [0] * len(fields(Exploration)))
     chance = content.get("goal_probability", 1.0)
     if not isinstance(chance, float) or not 0 < chance <= 1:
-        raise PrudentError("goal_probability is not above 0 and at most 1")
+        raise PrudentError("goal_probability must be above 0 and at most 1")
     whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
     if not whole or len(counts) != len(fields(Exploration)):
-        raise PrudentError("explored is not the counts of a search")
+        raise PrudentError("explored must be the list of the counts of a search")
     if "nominal" in content and not (
         isinstance(content["nominal"], list)
         and len(content["nominal"]) == 3
         and all(isinstance(value, float) or value in NOMINAL for value in content["nominal"])
     ):
-        raise PrudentError("nominal is not a list of three numbers")
+        raise PrudentError("nominal must be a list of three numbers")
     for name in TEXTS:
         if not isinstance(content[name], str):
-            raise PrudentError(f"{name} is not a text")
+            raise PrudentError(f"{name} must be a string")
     for name, known in (("method", METHODS), ("status", STATUS), ("device", DEVICES)):
         if content[name] not in known:
-            raise PrudentError(f"{name} is {_shown(content[name])}, which is not one of {', '.join(known)}")
+            raise PrudentError(f"{name} is {_shown(content[name])}; it must be one of {', '.join(known)}")
     notes = content["notes"]
     if not isinstance(notes, list) or not all(isinstance(note, str) and note.isprintable() for note in notes):
-        raise PrudentError("notes is not a list of texts that can be printed")
+        raise PrudentError("notes must be a list of printable strings")
     about = content["objective"]
     if about is not None and not (
         isinstance(about, list)
@@ -168,16 +168,16 @@ def _check_content(content: dict[str, Any]) -> None:
         and (about[4] is None) == (about[0] in ("var", "worst-case"))
         and all(isinstance(number, float) and math.isfinite(number) for number in about[1:] if number is not None)
     ):
-        raise PrudentError("objective is not one that a plan can have")
+        raise PrudentError("objective is not valid")
     for name, odd in NUMBERS.items():
         value = content[name]
         if isinstance(value, str) and value in odd:
             continue
         # A whole number may be too large for a float.
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-            raise PrudentError(f"{name} is {_shown(value)}, which is not a number it can have")
+            raise PrudentError(f"{name} is {_shown(value)}, which is not a valid number")
     if not (0 < content["alpha"] <= 1 and content["step"] > 0 and content["seconds"] >= 0):
-        raise PrudentError("alpha is not above 0 and at most 1, step not above 0, or seconds below 0")
+        raise PrudentError("alpha must be above 0 and at most 1, step above 0, and seconds at least 0")
 
 
 def _bounds(content: dict[str, Any], tensors: Tensors) -> Intervals | None:
@@ -186,7 +186,7 @@ def _bounds(content: dict[str, Any], tensors: Tensors) -> Intervals | None:
         return None
     low, high = tensors.pop("low", None), tensors.pop("high", None)
     if low is None or high is None or low.dtype.kind != "f" or high.dtype.kind != "f":
-        raise PrudentError("lacks the bounds of its set of models, low and high")
+        raise PrudentError("low or high, the bounds of its set of models, is missing")
     return Intervals(low, high)
 
 
@@ -196,7 +196,7 @@ def _kind(tensors: Tensors) -> type[BudgetPolicy]:
     kind = max(kinds, key=lambda kind: len(set(kind.tensors) & set(tensors)))
     needed = tensors_of(kind.tensors, tensors)
     if set(tensors) != set(needed):
-        raise PrudentError(f"has the tensors {', '.join(sorted(tensors))[:200]}, not {', '.join(needed)}")
+        raise PrudentError(f"its tensors are {', '.join(sorted(tensors))[:200]}; they must be {', '.join(needed)}")
     for name, (dimensions, dtypes) in needed.items():
         table = tensors[name]
         if table.ndim != dimensions or table.dtype.kind not in dtypes:
@@ -211,7 +211,7 @@ def _policy(
     counted = objective is not None and objective[0] in ("exceedance", "excess", "var")  # runs that exceed the budget
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
-        # With budget left no policy can go on for ever: free cycles were collapsed, and all other moves cost budget.
+        # With budget left every run comes to an end: free cycles were collapsed, and all other actions use up budget.
         alone = restrict(part.prepared, part.without_budget)
         hop = towards(alone.outcome_state, alone.successor, alone.n_states, alone.is_goal)
         if ((hop < 0) & ~alone.is_goal).any():
@@ -244,5 +244,5 @@ def _prepared_digest(prepared: Prepared, n_states: int) -> str:
 
 
 def _text(number: float) -> float | str:
-    """Return a number for JSON, which has no infinity and no nan: those as text; float() reads both."""
+    """Return a number for JSON; infinities and nan, which JSON does not have, as text that float() reads."""
     return number if math.isfinite(number) else str(number)

@@ -14,19 +14,19 @@ from prudent.models.ssp import SSP
 __all__ = ["COST", "GOAL", "NEGATED", "Names", "reward_property", "traps"]
 
 COST, GOAL = "cost", "goal"
-"""The reward structure and the label that are taken where no property says which."""
+"""The reward structure and the label that are used without a property."""
 
 MOST = 20
 """The most names that a message lists."""
 
-NEGATED = "the property asks for the most, so costs are negated rewards: a cost of -5 is a reward of 5"
+NEGATED = "the property maximises rewards, so costs are negated rewards: a cost of -5 is a reward of 5"
 """The note of a model whose rewards are maximised."""
 
 SHAPE = re.compile(r'\s*R\s*(?:\{\s*"([^"]+)"\s*\})?\s*(min|max)?\s*=\s*\?\s*\[\s*F\s*"([^"]+)"\s*\]\s*')
 
 
 def reward_property(text: str) -> tuple[str | None, str, bool]:
-    """Return the reward structure that a property names, or None; the label of its goals; whether it asks for the most.
+    """Return the reward structure that a property names, or None; the label of its goals; whether it maximises.
 
     Examples
     --------
@@ -38,17 +38,18 @@ def reward_property(text: str) -> tuple[str | None, str, bool]:
     found = SHAPE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise PrudentError(
-            f'property is {text!r}; it must have the shape R{{"cost"}}min=? [F "goal"], with the reward structure '
-            'that is the cost, and the label of the goals; Rmin=? [F "goal"] where there is only one; max for rewards'
+            f'property is {text!r}; it must have the form R{{"cost"}}min=? [F "goal"], with the names of the reward '
+            'structure and of the label of the goals; write Rmin=? [F "goal"] for the only reward structure, and max '
+            "instead of min to maximise rewards"
         )
     return found[1], found[3], found[2] == "max"
 
 
 def traps(model: SSP) -> IntArray:
-    """Return the states that runs can reach and that no goal can be reached from.
+    """Return the states that runs can reach and from which no goal can be reached.
 
-    With the least cost in mind no plan risks them.  With the most it would matter what is earned there, so whoever asks
-    for the most has to say that runs end there, too.
+    A plan that minimises costs avoids them.  Under maximisation the rewards collected there would count, so the
+    property must make them goals, too.
     """
     from prudent.models.graph import reachable, towards  # which import SciPy; models are read without it
 
@@ -63,19 +64,19 @@ def traps(model: SSP) -> IntArray:
 
 @dataclass(frozen=True)
 class Names:
-    """What a model has for properties to name."""
+    """The names in a model that properties can use."""
 
     labels: Sequence[str]
     rewards: Sequence[str]  # "" is one without a name
     variable: str = ""  # a whole number, for a condition where there are no labels
 
     def offer(self, asked: str = "") -> str:
-        """Return what there is, and which properties are understood: in these names, near to what was asked.
+        """Return the known names, and properties in these names that are close to what was asked.
 
         Examples
         --------
         >>> print(Names(["home", "lost"], ["energy"]).offer('R{"energi"}max=? [F "home"]'))  # doctest: +ELLIPSIS
-        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property), ...
+        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property) for ...
         """
         words = re.findall(r'"([^"]*)"', asked)
         goal = f'"{_nearest([*words, GOAL], self.labels)}"'
@@ -83,11 +84,11 @@ class Names:
             goal = f"{self.variable}=1"
         steps, reward = f"Tmin=? [F {goal}]", _nearest([*words, COST], self.rewards)
         named = f'{{"{reward}"}}' if reward else ""
-        total = f"property='R{named}min=? [F {goal}]' (--property), the least total cost until a goal, or {steps}"
+        total = f"property='R{named}min=? [F {goal}]' (--property) for the total cost until a goal, or {steps}"
         given = total if self.rewards else f"property='{steps}' (--property)"
         return (
-            f"labels: {_listed(self.labels)}; rewards: {_listed(self.rewards)}; give {given}, the least number of "
-            "steps, with any label or condition on states after F"
+            f"labels: {_listed(self.labels)}; rewards: {_listed(self.rewards)}; give {given} for the number of steps; "
+            "any label or condition on states may follow F"
         )
 
 

@@ -1,8 +1,8 @@
 """Files of properties, as PRISM and Storm keep them: ``--property FILE.props:NAME``.
 
 A file holds properties, each with a name in front or known by its number, and may define constants and labels for them.
-Only the property that is chosen has to make sense here.  Its constants and labels are put in place, so that what
-is returned is one property by itself.
+Only the chosen property has to be valid here.  Its constants and labels are replaced by their definitions, so that
+the result is one property by itself.
 """
 
 import re
@@ -20,7 +20,7 @@ REFERENCE = re.compile(r'([^"\[\]?]+\.(?:props|pctl|prctl))(?::(.*))?', re.IGNOR
 COMMENT = re.compile(r"//[^\n]*")
 TOKEN = re.compile(r'"[^"]*"|[^"\[\](){};\n]+|.|\n')
 CONTINUED = tuple("&|=<>+*/?:!-)]}")
-"""How the next line starts if it goes on with the property before it."""
+"""How the next line starts if it continues the property before it."""
 
 CONSTANT = re.compile(r"const\s+(?:(int|double|bool)\s+)?(\w+)\s*(?:=\s*(.*))?", re.DOTALL)
 LABEL = re.compile(r'label\s+"([^"]*)"\s*=\s*(.*)', re.DOTALL)
@@ -29,7 +29,7 @@ WORD = re.compile(r'\{\s*"[^"]*"|"([^"]*)"|\b([A-Za-z_]\w*)')
 """The name of a reward structure, which stays as it is; of a label; of a constant."""
 
 LONGEST, DEEPEST = 100_000, 50
-"""How long a property may become by its constants and labels, and how many may stand inside each other."""
+"""How long a property may become with its constants and labels in place, and how deeply these may be nested."""
 
 
 def named_file(asked: object) -> "tuple[PropertiesFile, str | None] | None":
@@ -47,7 +47,7 @@ class PropertiesFile:
     def __init__(self, raw: bytes, path: Path) -> None:
         self.path = path
         self.text: dict[str, str] = {}  # by name; by number, from 1, where there is none
-        self.kind: dict[str, str] = {}  # of each constant left open
+        self.kind: dict[str, str] = {}  # of each undefined constant
         self.value: dict[str, str] = {}  # of each constant
         self.label: dict[str, str] = {}
         for statement in _statements(COMMENT.sub("", raw.decode(errors="replace"))):
@@ -75,13 +75,13 @@ class PropertiesFile:
         if len(fitting) != 1:
             found = "none of its properties asks" if not fitting else "several of its properties ask"
             raise PrudentError(
-                f"{self.path}: {found} for a total cost until a goal; name one, as {self.path}:NAME; "
+                f"{self.path}: {found} for a total cost until a goal; choose one with {self.path}:NAME; "
                 f"{self._listed(fitting or self.text)}"
             )
         return self._expanded(next(iter(fitting)), value)
 
     def _listed(self, names: Mapping[str, str]) -> str:
-        shown = ", ".join(f"{printable(name)} for {printable(' '.join(self.text[name].split()))}" for name in names)
+        shown = ", ".join(f"{printable(name)} ({printable(' '.join(self.text[name].split()))})" for name in names)
         return f"its properties are {shown}" if shown else "it has no properties"
 
     def _expanded(self, name: str, value: Mapping[str, str]) -> str:
@@ -90,11 +90,11 @@ class PropertiesFile:
             given = ", ".join(f'"{each}": ...' for each in missing)
             options = " ".join(f"--const {each}=..." for each in missing)
             at = f"{self.path}: property {printable(name)}"
-            raise PrudentError(f"{at} leaves {', '.join(missing)} open; give constants={{{given}}} ({options})")
+            raise PrudentError(f"{at} leaves {', '.join(missing)} undefined; give constants={{{given}}} ({options})")
         return text
 
     def _open(self, name: str, value: Mapping[str, str]) -> tuple[str, list[str]]:
-        """Return a property with constants and labels in place, and the constants left open."""
+        """Return a property with constants and labels in place, and the constants left undefined."""
         missing: dict[str, None] = {}
         known = {**self.value, **value}
 
@@ -107,7 +107,9 @@ class PropertiesFile:
                 return word[0] if inner is None else f"({put(inner, depth + 1)})"
 
             if depth > DEEPEST:
-                raise PrudentError(f"{self.path}: property {printable(name)}: constants or labels define each other")
+                raise PrudentError(
+                    f"{self.path}: property {printable(name)}: its constants or labels define each other in a cycle"
+                )
             longer = WORD.sub(of, text)
             if len(longer) > LONGEST:
                 raise PrudentError(
@@ -133,5 +135,5 @@ def _statements(text: str) -> Iterator[str]:
         complete = (complete and not shown) or (token == "\n" and depth <= 0 and last in ("]", ")"))
         last = shown[-1] if shown else last
         now += [] if ended else [token]
-    if statement := "".join(now[:-1]).strip():  # with a bracket that is left open
+    if statement := "".join(now[:-1]).strip():  # with an open bracket
         yield statement

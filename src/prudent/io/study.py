@@ -1,7 +1,7 @@
-"""Where a study keeps its rows: lines of JSON, to which one is added as soon as a combination is done.
+"""The file in which a study keeps its rows: lines of JSON, one added as soon as a combination is done.
 
-The first line says which study it is; another study is refused, and its file never overwritten.  A line that was
-broken off, because the process or the machine died, is dropped when the file is opened again.  Numbers that JSON does
+The first line identifies the study; a file of another study raises an error and is never overwritten.  A line that is
+incomplete, because the process or the machine died, is dropped when the file is opened again.  Numbers that JSON does
 not have are kept as text: ``"inf"``, ``"-inf"``, ``"nan"``.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["StudyFile", "check_lasting", "key_of", "parse"]
 FORMAT, VERSION = "prudent-study", 1
 
 ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
-"""What the text of an object has that does not say what it is."""
+"""The memory address in the text of an object, another in each run."""
 
 
 class StudyFile:
@@ -43,7 +43,7 @@ class StudyFile:
                 whole = raw[: raw.rfind(b"\n") + 1] or raw + b"\n"
             found, rows = parse(whole, self.path)
             if found != header:
-                raise PrudentError(f"{path}: {_difference(found, header)}; give the same, or name another file")
+                raise PrudentError(f"{path}: {_difference(found, header)}; repeat that study, or name another file")
             self.rows = {key_of(row, self.parameters): row for row in rows}
         if raw != whole:
             write_bytes(self.path, whole)
@@ -61,21 +61,24 @@ def key_of(row: Row, parameters: Sequence[str]) -> str:
 
 
 def check_lasting(name: str, value: Any) -> None:
-    """Refuse a parameter's value that has another text in each run, so that its row would never be found again."""
+    """Refuse a parameter's value whose text changes in each run, so that its row would never be found again."""
     if not isinstance(value, str) and ADDRESS.search(key_of({name: value, "alpha": 0}, [name])):
         raise PrudentError(
-            f"grid[{name!r}] has {value!r:.200}, whose address is another in each run, so that keep= would never find "
-            "its row again; give its class a __repr__ that says what it is, or give its name and make it in make"
+            f"grid[{name!r}] has {value!r:.200}, whose text holds a memory address, which changes in each run, so that "
+            "keep= would never find its row again; give its class a __repr__ without the address, or put a name in "
+            "grid and create the object in make"
         )
 
 
 def parse(raw: bytes, path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """Return the first line and the rows in a file's bytes; refuse anything that is no study."""
+    """Return the first line and the rows in a file's bytes; refuse anything that is not a study."""
     with naming(path):
         first, *lines = utf8(raw).split("\n")
         header = checked(document(first), dict, "the first line")
         if header.get("format") != FORMAT or header.get("version") != VERSION:
-            raise PrudentError(f"is not a study of this version; its first line must have the format {FORMAT!r}")
+            raise PrudentError(
+                f"is not a study of this version; its first line must have format {FORMAT!r} and version {VERSION}"
+            )
         names = checked(header.get("parameters"), list, "parameters")
         parameters = [checked(name, str, "a name in parameters") for name in names]
         return header, [_row(line, f"line {i}", parameters) for i, line in enumerate(lines, 2) if line]
@@ -98,7 +101,7 @@ def _row(line: str, at: str, parameters: Sequence[str]) -> Row:
             if isinstance(row[name], float):
                 _number(row[name], name, ("inf", "-inf", "nan"))
         if row["error"] is None and None in (row[name] for name, kind in FIELDS.items() if name != "error"):
-            raise PrudentError("lacks a number, and has no error")
+            raise PrudentError("has neither all its numbers nor an error")
         return row
 
 

@@ -23,10 +23,10 @@ PURPOSES = {
     "game": "the paper's methods",
     "episodes": "simulated runs",
 }
-"""What the kernels of a module are for; those of all others are for planning."""
+"""The purpose of the kernels of a module; all other modules serve planning."""
 
 READING = 0.3
-"""Seconds after which another compiler does more than read what it had compiled before."""
+"""Seconds after which another compiler does more than read its cache."""
 
 LOCK, COMPILE = "numba:compiler_lock", "numba:compile"
 
@@ -51,16 +51,16 @@ def cache_folder() -> str:
 
 
 class Compiler(Listener):
-    """How long numba has compiled, or read what it had compiled before, so far; and who is told when it compiles.
+    """The time that numba has compiled, or read compiled code, so far; and who is told when it compiles.
 
-    Numba says when it takes the lock that it compiles under, and when it begins to compile a function.
+    Numba reports when it takes the lock under which it compiles, and when it begins to compile a function.
     """
 
     def __init__(self) -> None:
         self.tell: Callable[[str], None] = lambda message: None
         self._told: set[str] = set()
         self._guard, self._depth, self._since, self._before = Lock(), 0, 0.0, 0.0
-        self._inside = 0  # how many functions are being compiled, each for the one before
+        self._inside = 0  # how many functions are being compiled, each for the previous one
         for kind in (LOCK, COMPILE):
             register(kind, self)
 
@@ -71,7 +71,7 @@ class Compiler(Listener):
             return self._before + (time.perf_counter() - self._since if self._depth else 0.0)
 
     def on_start(self, event: Event) -> None:
-        """Start the clock, or tell what is compiled."""
+        """Start the clock, or announce what is compiled."""
         if event.kind == COMPILE:
             self._inside += 1
             if self._inside == 1:
@@ -90,7 +90,7 @@ class Compiler(Listener):
 
     @contextlib.contextmanager
     def at_work(self, purpose: str) -> Iterator[None]:
-        """Count the time inside, where another compiler is at work; tell what for, if it does not just read a cache."""
+        """Count the time inside as compilation; announce its purpose, unless the compiler only reads a cache."""
         timer = Timer(READING, self._announce, [purpose])
         timer.daemon = True
         timer.start()
@@ -114,7 +114,7 @@ class Compiler(Listener):
                 self._before += time.perf_counter() - self._since
 
     def _announce(self, purpose: str) -> None:
-        """Tell what kernels are for, once."""
+        """Announce the purpose of kernels, once."""
         if purpose not in self._told:
             self._told.add(purpose)
             self.tell(f"compiling kernels for {purpose}, once; this may take a minute")

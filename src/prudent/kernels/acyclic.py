@@ -1,9 +1,9 @@
-"""Acyclic models, which one backward pass solves.
+"""Acyclic models, which are solved in one backward pass.
 
 ``backwards`` lists the states, successors first.  Threads draw parts of it: part ``k`` begins at ``part[k]`` and looks
 only at the first ``after[k]`` parts.
 
-The least and the greatest number are kept in the arrays, which may overlap as far as the compiler knows: so it does not
+The least and the greatest number are kept in arrays that, as far as the compiler knows, may overlap.  So it does not
 gather several numbers with one instruction, which on some machines takes several times as long as one by one.
 """
 
@@ -42,7 +42,7 @@ def longest_ahead(backwards, arc_start, target, longest):
 
 @njit(cache=True)
 def cut_layers(layer_start, backwards, arc_start, least, part, after):
-    """Cut layers into parts of at least so many arcs; return how many there are.
+    """Cut layers into parts of at least this many arcs; return how many there are.
 
     Fills in where each part begins, and how many there are before its layer.
     """

@@ -1,9 +1,9 @@
-"""The chain that a policy makes of a model, laid out by where its runs arrive.
+"""The Markov chain of a policy, laid out by the places at which its runs arrive.
 
-States that runs can meet are numbered by *place*, such that free moves lead to later places.  For each place there are
-the outcomes that arrive there, from the actions that the policy plays on some level: first those from states that play
-the same action on all levels, then those that count only on levels on which their action is played.  After the states
-come places for the goals: all outcomes that end a run, cut into pieces.
+States that runs can meet are numbered by *place*, such that free moves lead to later places.  Each place has the
+outcomes that arrive there, from the actions that the policy plays on some level: first those from states that play the
+same action on all levels, then those that count only on levels on which their action is played.  After the states come
+places for the goals: all outcomes that end a run, cut into pieces.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Arrivals(NamedTuple):
     cost: np.ndarray  # (n_arcs,)
     number: np.ndarray  # (n_arcs,)  the action's number within its state
     probability: np.ndarray  # (n_arcs,)
-    left_out: np.ndarray  # (n_arcs,)  what rounding left out of the cost; empty if nobody asks
+    left_out: np.ndarray  # (n_arcs,)  what rounding left out of the cost; empty if not needed
     part_start: np.ndarray  # (n_parts + 1,)  the places where parts begin
     needed: np.ndarray  # (n_parts,)  how many parts of the same level must be done before
     changing_start: np.ndarray  # (n_parts + 1,)  where the changing places of each part begin
@@ -63,7 +63,7 @@ def mark_changing(action_start, played, state, changing):
 
 @njit(cache=True)
 def collect(rows, costs, left_out, played, state, place, changing, block_of, number_type, cost_type, piece):
-    """Return the arcs by where they arrive: starts and the other fields of :class:`Arrivals` by arc, in their order.
+    """Return the arcs by the place of arrival: starts and the other fields of :class:`Arrivals` by arc, in their order.
 
     Free moves inside a block are left to its elimination.  Goals have places for ``piece`` arcs each.
     """

@@ -1,8 +1,8 @@
 """Backward induction on a model without cycles: one pass, layer by layer, the states of a layer side by side.
 
-Each state is settled for good when it is met: its least value, as a sum of two floats whose residual is within the
-rounding error of its terms; the action that surely has no better one; and bounds on how far the value is above the
-least one and below the choice's own.  So the outcomes of a state come from memory once.
+Each state is settled once: its least value, as a sum of two floats whose residual is within the rounding error of its
+terms; an action that is surely the best; and bounds on how far the value is above the least one and below the choice's
+own.  So the outcomes of a state are read from memory once.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ HIGH, LOW, ABOVE, BELOW = 0, 1, 2, 3
 """The columns of the table of values: both floats, and the bounds on their errors."""
 
 CORRECTIONS = 100
-"""The most corrections of one value; bounds allow for what is left."""
+"""The most corrections of one value; the bounds cover the rest."""
 
 
 class Parts(NamedTuple):
@@ -94,9 +94,9 @@ def settled(actions, s, table):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def gap_of(actions, s, a, table):
-    """Return what an action costs beyond the value of its state, the rounding error, and the mean of ABOVE after it.
+    """Return the cost of an action beyond the value of its state, the rounding error, and the mean of ABOVE after it.
 
-    Sums are over differences, so that they keep their digits where values are almost equal.
+    Sums are over differences, so that they keep their digits if values are almost equal.
     """
     high, low = table[s, HIGH], table[s, LOW]
     total, size, ahead = 0.0, 0.0, 0.0

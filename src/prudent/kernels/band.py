@@ -8,9 +8,9 @@ from numba import njit
 
 @njit(cache=True)
 def surely_wide(rows, most):
-    """Return whether a band and its border, together at most so wide, surely cannot hold all arcs.
+    """Return whether a band and its border, together at most this wide, surely cannot hold all arcs.
 
-    So it is if more arcs than that, no two of which share a state, are longer: each would need a hub of its own.
+    This is so if more than this many longer arcs share no state: each would need a hub of its own.
     """
     met, found = np.empty(2 * most + 2, dtype=np.int64), 0
     for i in range(len(rows.leave)):

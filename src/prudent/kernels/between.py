@@ -1,18 +1,18 @@
 """A lower bound on U where costs lie between levels, level by level.
 
-The bound L is a number for each state and level, and linear from level to level; it is to be below U everywhere.  An
-outcome of cost c leads from budget b to b - c, so U(s, b) is at least the least, over actions, of
+The bound L is a number for each state and level, and linear between levels; it must be below U everywhere.  An outcome
+of cost c leads from budget b to b - c, so U(s, b) is at least the least, over actions, of
 
     g(b) = sum over outcomes of  p L(s', b - c),
 
 which has a kink inside each level for each outcome whose cost lies between levels.  At a kink where g is convex, a
-straight line between the values at both ends may pass above it, by t (1 - t) d at most: t is where the kink lies, and
-d how much the slope of L changes at the level that is looked up.  Such *dips* are subtracted: at both ends of a level,
-or, where the far end is not known yet, t (1 - t) d / t at the upper end alone.  Then the line is below g, for every
-action, and so L is below U.  Dips shrink with the square of the step, and vanish where costs are whole levels.
+straight line between the values at both ends may pass above it, by at most t (1 - t) d: t is the position of the kink,
+and d the change of the slope of L at the level that is looked up.  Such *dips* are subtracted: at both ends of a level
+or, if the far end is not known yet, t (1 - t) d / t at the upper end alone.  Then the line is below g, for every
+action, and so L is below U.  Dips shrink with the square of the step, and vanish if costs are whole levels.
 
-Below level 0, L is known from V.  Level 0 is settled like those above it, and V is but an upper bound there: where
-costs were lowered, V of the true costs may be above g, and then so would the line to level 1.
+Below level 0, L is known from V.  Level 0 is settled like the levels above it, because V is only an upper bound there:
+if costs were lowered, V of the true costs may be above g, and then so would be the line to level 1.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ TOGETHER = 8
 """Levels that are added up at once."""
 
 FAR = 3
-"""Costs above so many levels less one look up only levels whose neighbours are known."""
+"""Costs above this number of levels less one look up only levels whose neighbours are known."""
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)

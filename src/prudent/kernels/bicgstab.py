@@ -1,7 +1,7 @@
 """BiCGSTAB (van der Vorst 1992) on the rows of one policy, preconditioned by one pass of Gauss-Seidel.
 
-An iteration is a row of stages, each cut into parts that several threads draw.  Sums of products are kept by part and
-added up in the order of the parts, by everyone who needs them.
+An iteration is a sequence of stages, each cut into parts that several threads draw.  Sums of products are kept by part
+and added up in the order of the parts, by every thread that needs them.
 """
 
 from typing import NamedTuple
@@ -47,7 +47,7 @@ def ratio(sums, above, below):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def apply_and_sweep(rows, i, x, result):
-    """Fill in row i of what a pass of Gauss-Seidel makes of the product with ``x``."""
+    """Fill in row i of the result of a Gauss-Seidel pass for the product with ``x``."""
     here = x[i]
     found = rows.leave[i] * here
     for j in along(rows.start[i], rows.middle[i]):
@@ -59,7 +59,7 @@ def apply_and_sweep(rows, i, x, result):
 
 @njit(cache=True, nogil=True)
 def iterate_rows(counters, cut, rows, iteration, steps, target):
-    """Go on for so many steps, until the squared residual is at most ``target``, or until it breaks down.
+    """Continue for this many steps, until the squared residual is at most ``target``, or until it breaks down.
 
     An iteration has stages for the direction, the product with it, phase by phase, the residual, the product with that,
     and the solution.

@@ -4,14 +4,13 @@ For given action costs ``k`` and probabilities ``p`` of moving on,
 
     value(s) = min over allowed a of  k(a) + sum over inner outcomes o of a of  p(o) value(successor(o)).
 
-Blocks are the strongly connected components of the inner arcs, successors first, so a block of one state is
-solved directly.  A block with cycles is solved by policy iteration: the values of the chosen actions come from
-eliminating states one by one without subtractions (Grassmann, Taksar and Heyman 1985), which is accurate
-to a small multiple of size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the loop
-probabilities (beyond the range of floats, values are infinite or nan); then choices are improved.  Gains are judged
-relative to the sums they come from.  Apparent gains may still be rounding errors, so a new policy is kept only if
-its values fall by more than twice what they rise, relative to their sizes.  Then no policy can come back, and the
-last one kept is returned.
+Blocks are the strongly connected components of the inner arcs, successors first, so a block of one state is solved
+directly.  A block with cycles is solved by policy iteration.  The values of the chosen actions come from eliminating
+states one by one without subtractions (Grassmann, Taksar and Heyman 1985).  This is accurate to a small multiple of
+size^3 units in the last place *in every entry* (O'Cinneide 1993), whatever the probabilities of the cycles (beyond the
+range of floats, values are infinite or nan).  Then choices are improved.  Gains are judged relative to the sums they
+come from.  Apparent gains may still be rounding errors, so a new policy is kept only if its values fall by more than
+twice what they rise, relative to their sizes.  So no policy occurs twice, and the last one kept is returned.
 """
 
 from typing import NamedTuple
@@ -125,8 +124,8 @@ def evaluate_block(arcs, first, last, k, choice, value):
 def advantage(arcs, s, a, k, value):
     """Return the value of action ``a`` minus that of its state, the size of the sum, and the probability to move on.
 
-    The sum is over *differences* of values, so it keeps its digits where the action hardly ever leaves its state and
-    all values nearby are almost equal: there a difference of the two values themselves would have none.
+    The sum is over *differences* of values, so it keeps its digits even if the action hardly ever leaves its state and
+    all values nearby are almost equal: then a difference of the two values themselves would have none.
     """
     here = value[s]
     gain = k[a] - arcs.leave[a] * here
@@ -266,7 +265,7 @@ def evaluate_blocks(arcs, first, last, k, choice, value):
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def rise_of(arcs, s, a, high, low):
-    """Return what an action raises the value ``high + low`` by on average, and the size of that sum.
+    """Return the mean increase of the value ``high + low`` by an action, and the size of that sum.
 
     The low parts carry the digits of values that do not fit into ``high``; both are summed from differences.
     """
@@ -281,7 +280,7 @@ def rise_of(arcs, s, a, high, low):
 
 @njit(cache=True, nogil=True)
 def action_gaps(counters, arcs, k, unit, high, low, gap, error):
-    """Fill in for each action what it costs beyond the value ``high + low`` of its state, and the rounding error."""
+    """Fill in for each action its cost beyond the value ``high + low`` of its state, and the rounding error."""
     n_states = len(high)
     while True:
         first = draw(counters) * SHARE
@@ -317,8 +316,8 @@ def take_better(arcs, gap, error, choice):
 def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, most):
     """Fill in, for each share of the states, the least d and the largest for which the claim holds with ``high + low``.
 
-    It says that  d fall >= error - gap  for all actions, + |gap| for those chosen.  What an action lowers the function
-    by is at least ``fall``, after rounding.  If there is no d, the least is infinite.
+    The claim is  d fall >= error - gap  for all actions, + |gap| for those chosen.  The decrease of the function by an
+    action is at least ``fall``, after rounding.  If there is no d, the least is infinite.
     """
     n_states = len(high)
     while True:
@@ -378,7 +377,7 @@ def enclose(counters, high, low, above, below, lower, upper):
 
 @njit(cache=True, nogil=True)
 def variance_costs(counters, action_start, outcome_start, probability, successor, cost, unit, choice, value, k):
-    """Fill in the costs of the chosen actions whose totals are variances: the mean square of what a value turns out by.
+    """Fill in the costs of the chosen actions whose totals are variances: the mean squares of the deviations of values.
 
     Costs are divided by ``unit``.
     """

@@ -17,8 +17,8 @@ def look_up(entry, first, low, high, stride, without, b, s):
 class Choices(NamedTuple):
     """The actions of a policy, each by its number within its state.
 
-    For each state the table has a range of budgets, or none where the budget does not matter.  For a budget outside of
-    it the nearest inside is played: no run of the plan meets such a pair.
+    For each state the table has a range of budgets, or none if the budget does not matter.  For a budget outside the
+    range the nearest one inside is played: no run of the plan meets such a pair.
     """
 
     entry: np.ndarray  # the actions, in a small type

@@ -1,8 +1,9 @@
-"""States with free cycles among them, at one level and against nature: solved by elimination, whatever the loops.
+"""States with free cycles among them, at one level and against nature: solved by elimination.
 
-Passes of backups come close slowly where a cycle is hardly left.  So from time to time the actions chosen are evaluated
+Passes of backups converge slowly if a cycle is hardly ever left.  So from time to time the chosen actions are evaluated
 exactly: against fixed probabilities by elimination (:mod:`prudent.kernels.blocks`), after which nature chooses the
-worst for these values, until they stay.  Nature's choices can only raise the values, so no choice comes back.
+worst ones for these values, until they stay the same.  Nature's choices can only raise the values, so no choice occurs
+twice.
 """
 
 from typing import NamedTuple
@@ -27,12 +28,12 @@ BETTER = 1e-13
 
 
 class Dense(NamedTuple):
-    """What a block of states is solved in."""
+    """The arrays in which a block of states is solved."""
 
     rank: np.ndarray  # (n_states,)  a state's place in its block
     played: np.ndarray  # (largest block,)  the action of each state
     matrix: np.ndarray  # (largest block, largest block)
-    out: np.ndarray  # (largest block,)  the chance to leave the block
+    out: np.ndarray  # (largest block,)  the probability to leave the block
     stay: np.ndarray  # (largest block,)
     right: np.ndarray  # (largest block,)
 

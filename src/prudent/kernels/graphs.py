@@ -101,7 +101,7 @@ def almost_sure(action_start, action_state, outcome_action, enter_start, enter, 
 def among_themselves(action_start, outcome_start, successor, inside, goals, passes):
     """Keep in ``inside`` actions that lead to states with such actions, or to ``goals``; a few passes drop most others.
 
-    Unlike ``staying`` this needs no reversed arcs, and where few actions are inside it looks at little else.
+    Unlike ``staying`` this needs no reversed arcs, and if few actions are inside it reads little else.
     """
     n_states = len(action_start) - 1
     has = np.empty(n_states, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Indices that are known not to be negative, so that a kernel need not look whether they count from the end."""
+"""Indices that are known not to be negative, so that a kernel need not check whether they count from the end."""
 
 import numpy as np
 from numba import njit

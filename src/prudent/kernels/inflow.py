@@ -19,11 +19,11 @@ from prudent.kernels.sweep import AHEAD, FAST, Costs
 from prudent.kernels.team import draw, finish, wait_for
 
 CLOSE, LESS = 1e-6, 1e-3
-"""The mass under way is 1 minus what ended until that is so little.  Then it is counted, again when only so little of
-it is left; in between, what ends is taken off."""
+"""The mass in progress is 1 minus the mass that ended until this little is left.  Then it is counted, and again when
+only this part of it is left; in between, what ends is subtracted."""
 
 NEAR = 32
-"""How many places ahead it is fetched whether a run can be where their first arcs come from."""
+"""How many places ahead the table is read to see whether a run can be at the sources of their first arcs."""
 
 TINY = 1e-290
 """Mass under way that is counted each time: it may vanish below the smallest float."""
@@ -39,7 +39,7 @@ class Flow(NamedTuple):
 
 
 class Circling(NamedTuple):
-    """What free cycles need: they are solved by elimination, by one thread at a time."""
+    """The arrays of free cycles, which are solved by elimination, by one thread at a time."""
 
     arcs: Arcs
     costs: Costs

@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import intrinsic
 
 PAUSE = "llvm.x86.sse2.pause" if platform.machine().lower() in ("x86_64", "amd64") else ""
-"""The compiler's name for the instruction that tells a core that it waits, where there is one."""
+"""The compiler's name for the instruction that signals a core that its thread waits, if there is one."""
 
 PREFETCH = "llvm.prefetch.p0"
 """The compiler's name for fetching ahead."""

@@ -2,13 +2,13 @@
 
     max over p of  sum over outcomes of  p x        low <= p <= high,  sum p = 1
 
-The maximum fills the worst outcomes first: each gets its ``low``, and what is left of 1 goes to the outcomes of largest
+The maximum fills the worst outcomes first: each gets its ``low``, and the rest of 1 goes to the outcomes of largest
 value x, up to their ``high``.  So outcomes are of three kinds: those at ``high``, the *pivot*, which takes the rest,
 and those at ``low``.
 
 A free loop, back to the same state at no cost, makes the action be played again.  Its value is the value sought, u, so
-u is the largest of  sum p x / (1 - loop)  over all choices of nature: each round fills with the last u and finds a
-larger one, until it stays.
+u is the largest of  sum p x / (1 - loop)  over all choices of nature.  Each round fills with the last u and finds a
+larger one, until u stays the same.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ ROUNDS = 64
 
 
 class Sets(NamedTuple):
-    """The actions of a prepared model with what nature may choose from."""
+    """The actions of a prepared model, and the sets from which nature chooses."""
 
     action_start: np.ndarray  # (n_states + 1,)
     outcome_start: np.ndarray  # (n_actions + 1,)
@@ -32,7 +32,7 @@ class Sets(NamedTuple):
     high: np.ndarray  # (n_outcomes,)
     loop_low: np.ndarray  # (n_actions,)  of the free loop, 0 if there is none
     loop_high: np.ndarray  # (n_actions,)
-    spare: np.ndarray  # (n_actions,)  what is left of 1 after all that is low
+    spare: np.ndarray  # (n_actions,)  1 minus the sum of all that is low
 
 
 @njit(cache=True)

@@ -1,7 +1,7 @@
 """Value iteration in a large component: passes over its rows that take better actions and their values.
 
-Values are renewed in place, phase by phase.  If a phase has several parts, they write to ``new`` first, and the stage
-after copies that.
+Values are updated in place, phase by phase.  If a phase has several parts, they write to ``new`` first, and the next
+stage copies that.
 """
 
 import numpy as np
@@ -13,21 +13,21 @@ from prudent.kernels.rows import part_of, share_of
 from prudent.kernels.team import draw, end, ended, finish, wait_for
 
 CHANGES, DRIFT, GONE, MOVED = 0, 1, 2, 3
-"""What is added up in a pass: actions that changed, changes of values, chances to leave, and the sizes of changes."""
+"""The sums of a pass: actions that changed, changes of values, probabilities to leave, and the sizes of changes."""
 
 ONE = np.uint64(1)
 """What to add to an unsigned index."""
 
 LATELY, SLOW = 4, 0.3
-"""Passes with one policy end if values changed by more than this ratio of what they did so many passes before."""
+"""Passes with one policy end if values changed by more than this ratio of their change this many passes before."""
 
 
 @njit(cache=True, nogil=True)
 def passes_done(sums, begin, stop, each, quiet, still, few):
-    """Tell when passes end: when choices made anew changed none for ``quiet`` times, or over 4/5 as many as before.
+    """Decide when passes end: when new choices changed nothing ``quiet`` times, or over 4/5 as many as before.
 
-    Choices are made anew in each third pass, say; ten that change do not count as many.  Returns the number of passes
-    up to ``stop``, the times still to be quiet, and the last number of changes.
+    Choices are made anew in every few passes; up to ten changes do not count as many.  Returns the number of passes up
+    to ``stop``, the times still to be quiet, and the last number of changes.
     """
     for turn in range(begin, stop):
         if turn <= each or turn % each == 0:
@@ -41,7 +41,7 @@ def passes_done(sums, begin, stop, each, quiet, still, few):
 
 @njit(cache=True, nogil=True)
 def shift_part(cut, part, x, sums):
-    """Shift values by half of what they changed on average, divided by the average chance to leave."""
+    """Shift values by half of their average change, divided by the average probability to leave."""
     gone = sums[GONE].sum()
     shift = 0.5 * sums[DRIFT].sum() / gone if gone > 0.0 else 0.0
     first, last = share_of(cut, part)
@@ -112,7 +112,7 @@ def relax_part(component, constant, chosen, x, target, first, last, backwards, a
 
 @njit(cache=True, nogil=True)
 def settles(sums, begin, stop, fraction):
-    """Tell when passes with one policy end: when values change by this fraction of what they did first, or fall slowly.
+    """Decide when passes with one policy end: when changes have fallen to this fraction of the first, or fall slowly.
 
     Returns the number of passes up to ``stop``, and whether they ended.
     """

@@ -2,9 +2,9 @@
 
     U(s, b) = min over a of  max over p of  sum over outcomes of  p U(s', b - c)
 
-Tables are by state and level, a row for each state.  Where the budget is gone, ``base`` takes their place:
+Tables are by state and level, a row for each state.  Once the budget is used up, ``base`` takes their place:
 
-    excess   U, of the action chosen: what the policy's excess is at worst
+    excess   U, of the action chosen: the policy's worst-case excess
     below    the least excess over one level less, against nature's choices for U: a lower bound
     mean     M, the least worst-case expected cost among actions that attain U
 """
@@ -110,7 +110,7 @@ def settle_backwards(counters, part, after, backwards, first, last, ahead, safe,
     """Settle all states of a model without cycles at the levels from ``first`` to ``last``; threads draw parts.
 
     Each state has no more levels left than those that a run has not used before it is there.  From ``safe`` on the
-    policy of least worst-case mean exceeds no budget, not even one level less, so nothing is better.
+    policy of least worst-case mean exceeds no budget, not even one level less, so no policy is better.
     """
     while True:
         part_drawn = draw(counters)

@@ -1,8 +1,8 @@
 """The worst expectation of an action against nature (:mod:`prudent.kernels.nature`), many levels at a time.
 
 Nature's choice is the worst as long as outcomes at ``high`` are at least as bad as the pivot, and those at ``low`` at
-most.  That mostly stays so over many levels.  So an action's outcomes are sorted at one level, the next levels are
-added up with the same probabilities, many at a time, and the first of them where the order fails is sorted anew.
+most as bad.  Mostly this holds over many levels.  So an action's outcomes are sorted at one level, the next levels are
+added up with the same probabilities, many at a time, and the first level at which the order fails is sorted anew.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from prudent.kernels.nature import value_at, worst_at
 from prudent.kernels.stretches import FAST
 
 AHEAD = 64
-"""The most levels that are added up before the order is looked at."""
+"""The most levels that are added up before the order is checked."""
 
 ALIKE = 1e-13
 """How far, relatively, values may be out of order: the sum is then too small by no more than this."""

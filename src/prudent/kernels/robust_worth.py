@@ -1,6 +1,6 @@
-"""What following a policy is worth against nature, by state and level.
+"""The value of following a policy against nature, by state and level.
 
-The table has an index for each level, of which the policy's budget is ``behind`` by so many.
+The table has an index for each level; the policy's budget is ``behind`` it by this many levels.
 """
 
 import numpy as np

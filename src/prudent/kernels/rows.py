@@ -1,6 +1,6 @@
 """The equations of one large component as compact rows: of all actions, and of one policy.
 
-:mod:`prudent.engine.values.large_components` says how they are solved.
+:mod:`prudent.engine.values.large_components` describes how they are solved.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from prudent.kernels.team import draw, finish, wait_for
 class Cut(NamedTuple):
     """How the states of a component are cut for several threads: in a few phases, one after the other, each in parts.
 
-    Values are renewed phase by phase.  With one part, a state sees all that is new (Gauss-Seidel); with several, what
-    is new in other phases.  So results depend on the cut, but not on who does a part.
+    Values are updated phase by phase.  With one part, a state sees all new values (Gauss-Seidel); with several, only
+    the new values of other phases.  So results depend on the cut, but not on which thread does a part.
     """
 
     phase_start: np.ndarray  # (n_phases + 1,)
@@ -47,7 +47,7 @@ class Component(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of one policy; in each, the columns that its state sees anew come first, up to ``middle``."""
+    """The rows of one policy; in each, the columns whose new values its state sees come first, up to ``middle``."""
 
     start: np.ndarray  # (size + 1,)
     middle: np.ndarray  # (size,)

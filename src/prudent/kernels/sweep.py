@@ -4,10 +4,10 @@ Budgets, costs and values are in levels.  States are numbered by *place*: first 
 on, then layer by layer those whose free moves lead to layers before (:mod:`prudent.engine.sweep.level_layout`).  States
 of a layer do not look at each other on the same level, so a layer is cut into parts that threads take side by side.
 
-The values of a state on a level, U and M or what is asked for, are *fields* side by side in one table, so one look at
-memory brings all of them.  The table is by level, then by place; a level looks back no further than the largest cost,
-so it keeps only that many, the *window*: level ``b`` is in line ``b % window``.  Line 0 begins with the values without
-budget.  They also give the values for budgets below 0, since U(s, b) = V(s) - b for b <= 0.
+The values of a state on a level, U and M or those requested, are *fields* next to each other in one table, so one
+access to memory brings all of them.  The table is by level, then by place; a level looks back no further than the
+largest cost, so it keeps only that many levels, the *window*: level ``b`` is in line ``b % window``.  Line 0 begins
+with the values without budget.  They also give the values for budgets below 0, since U(s, b) = V(s) - b for b <= 0.
 """
 
 from typing import NamedTuple
@@ -39,8 +39,8 @@ class Costs(NamedTuple):
 class Ends(NamedTuple):
     """The budgets from which U is 0, and bounds on the number of free steps."""
 
-    worst: np.ndarray  # (n_states,)  the least worst case: from there on U is 0
-    action_worst: np.ndarray  # (n_actions,)  the least worst case after an action
+    worst: np.ndarray  # (n_states,)  the minimal worst-case cost: from there on U is 0
+    action_worst: np.ndarray  # (n_actions,)  the minimal worst-case cost after an action
     stay: np.ndarray  # (n_states,)  upper bound on the expected number of free steps in a row
 
 
@@ -100,7 +100,7 @@ class Places(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known before a sweep begins."""
+    """The values known before a sweep begins."""
 
     mean_cost: np.ndarray  # (n_actions,)  by place
     worst: np.ndarray  # (n_states,)  by place: the budget from which U is 0
@@ -108,7 +108,7 @@ class Known(NamedTuple):
 
 
 class Free(NamedTuple):
-    """What free cycles need, by the model's numbers: they are solved as equations, by one thread at a time."""
+    """The arrays of free cycles, by the model's numbers: they are solved as equations, by one thread at a time."""
 
     arcs: Arcs
     costs: Costs

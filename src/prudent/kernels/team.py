@@ -1,11 +1,11 @@
 """Several threads in one kernel: they draw numbers, and wait until the work before theirs is done.
 
 Work is cut into parts, numbered in an order in which they could be done one after the other.  Each thread draws the
-next number, waits for the parts that its own needs, does it, and counts it as done.  Who does a part changes no sum, so
-results have the same bits for any number of threads; and a thread that is held up holds up nobody else for longer
-than one part.
+next number, waits for the parts that its own needs, does it, and counts it as done.  No sum depends on which thread
+does a part, so results have the same bits for any number of threads.  A delayed thread delays no other for longer than
+one part.
 
-Numba's own ``prange`` does not serve: its threading layers end the process if two threads launch loops at the same
+Numba's own ``prange`` is not suitable: its threading layers end the process if two threads launch loops at the same
 time (workqueue), or if a process that has launched one is forked (OpenMP).
 """
 
@@ -21,8 +21,8 @@ ENDED = 2**50
 """Parts done, by which all know that the work has ended early."""
 
 SPINS = 10_000
-"""Looks at a counter, some tenths of a millisecond, before a waiting thread lets others run on its core: a busy process
-keeps it then for a hundred times as long as a part takes."""
+"""Checks of a counter, some tenths of a millisecond, before a waiting thread yields its core: a busy process may then
+keep the core for a hundred times as long as a part takes."""
 
 
 def new_counters(*shape: int) -> np.ndarray:

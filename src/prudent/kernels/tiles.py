@@ -6,12 +6,12 @@ to a shift of its costs; such an action is then one sure step to it.  ``delay[s]
 
 An outcome adds a multiple of a stretch of its successor's table that lies ``cost`` levels further back.  Outcomes that
 look back less than the length of a tile give the nodes an order, successors first, in which a node's whole tile is
-filled at once.  Where such outcomes form a cycle, its nodes are one *group*: what they need from elsewhere is added up
-as before, the rest level by level.
+filled at once.  If such outcomes form a cycle, its nodes are one *group*: their known parts are added up as before, the
+rest level by level.
 
 Nodes of one layer do not wait for each other: threads draw parts, some nodes of a layer for a *strip* of the tile's
-levels, layer after layer.  Where tiles hand on few levels, several are in work at the same time: each follows the tile
-before by a layer, in tables of its own that stay in the caches of the threads that work on it.
+levels, layer after layer.  If tiles hand on few levels, several are in work at the same time: each follows the previous
+tile by a layer, in tables of its own that stay in the caches of the threads that work on it.
 
 Tables are by row and level; :mod:`prudent.engine.sweep.tile_window` says which node has which row.  Values are in
 levels, none below 0.

@@ -1,12 +1,12 @@
 """cvar-ev: the paper's CVaR-Expected-Value (Algorithm 1).
 
-The policy plays cvar-wc until the adversary gives the observed outcome no weight.  Such a run cannot matter to the tail
-any more, so from then on the policy minimises the expected cost among the actions with
+The policy plays cvar-wc until the adversary gives the observed outcome no weight.  From then on the run cannot affect
+the tail, and the policy minimises the expected cost among the actions with
 
     cost so far + Q_worst(s, a) <= VaR,          where VaR is that of the cvar-wc policy.
 
 If no action qualifies, it plays the worst-case action.  The paper estimates VaR by simulation and solves the second
-problem on 100 steps of the cost so far, linear in between; both can also be computed exactly.
+problem on 100 steps of the cost so far, with linear interpolation; both can also be computed exactly.
 
 *Guarantee.*  As for cvar-wc: ``lower`` is the game's value, ``upper`` the policy's own CVaR.
 """
@@ -48,9 +48,9 @@ class CvarEV(CvarWC):
     """
 
     switch: float = 1e-4  # y below this counts as no weight
-    episodes: int | None = 20_000  # simulated runs from which VaR is estimated; None: VaR is computed exactly
+    episodes: int | None = 20_000  # simulated runs used to estimate VaR; None: VaR is computed exactly
     seed: int = 0
-    cost_steps: int | None = 100  # steps of the cost so far, linear in between; None: every level, exactly
+    cost_steps: int | None = 100  # steps of the cost so far, with linear interpolation; None: every level, exactly
 
     name = "cvar-ev"
 
@@ -81,13 +81,15 @@ class CvarEV(CvarWC):
     def _exact_choice(
         self, prepared: Prepared, worst: WorstCase, fallback: IntArray, limit: int, limits: Limits
     ) -> NDArray[np.int32]:
-        """Return the exact method's actions where no run need exceed the budget, the fallback elsewhere."""
+        """Return the exact method's actions if no run need exceed the budget, and the fallback elsewhere."""
         least = least_expected_cost(prepared)
         tables = budget_sweep(prepared, least.base, least.choice, worst, limits, most=limit, aims=PLAN)
         if tables.stopped == "interrupted":
             raise KeyboardInterrupt
         if tables.stopped:
-            raise PrudentError("cost_steps is None, which takes more time or memory than is allowed; give a number")
+            raise PrudentError(
+                "cost_steps is None, which exceeds the time or memory limit here; give a number of steps"
+            )
         rows = np.minimum(np.arange(limit + 1), len(tables.choice) - 1)
         safe = np.arange(limit + 1)[:, None] >= worst.value
         return np.where(safe, tables.choice[rows], fallback).astype(np.int32)
@@ -109,9 +111,9 @@ class CvarEV(CvarWC):
             prepared.action_start[:-1] + fallback,
         )
         enough = self.tolerance * max(1.0, float(least.value.max()))
-        with Progress("choosing by the cost so far", unit="sweeps") as progress:
+        with Progress("choosing actions by cost so far", unit="sweeps") as progress:
             for sweeps in range(self.max_sweeps):
-                go_on(limits, "choosing by the cost so far")
+                go_on(limits, "choosing actions by cost so far")
                 change = improve_bounded(*arguments, prepared.blocks[1], float(limit), width, value)
                 if change <= enough or prepared.acyclic:
                     break

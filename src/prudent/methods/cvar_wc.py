@@ -1,18 +1,18 @@
 """cvar-wc: the game of Chow et al. (2015), the paper's CVaR-Worst-Case.
 
 The agent plays against an adversary that reweighs probabilities by factors of up to 1 / y.  F(s, y) = y V(s, y) is kept
-on a grid of y, linear in between, with F(s, 0) = 0:
+on a grid of y, with linear interpolation and F(s, 0) = 0:
 
     F(s, y) = min over a of  max over z of  sum over outcomes k of  p_k (F(s_k, z_k) + c_k z_k)
               subject to  sum p_k z_k = y,  0 <= z_k <= 1.
 
-An acyclic model takes one pass in reverse topological order; otherwise sweeps from below (from y times the least
-expected cost) go on until no value changes by more than the tolerance.  A run carries y, starting at alpha; after
-outcome k it goes on with z_k, and once y is 0 it plays a worst-case policy.
+An acyclic model takes one pass in reverse topological order.  Otherwise sweeps from below (from y times the least
+expected cost) continue until no value changes by more than the tolerance.  A run carries y, starting at alpha.  After
+outcome k it continues with z_k, and once y is 0 it plays a worst-case policy.
 
-*Floor.*  The authors' program puts the value at y = 1e-6 where F(s, 0) = 0 belongs (option ``floor``), so outcomes to
-which the adversary gives no weight still count a little.  That decides between actions that are nearly as good as each
-other, as there are many in Deep Sea Treasure.  Like F, the floor is on normalised costs, those above best luck.
+*Floor.*  The authors' program uses the value at y = 1e-6 in place of F(s, 0) = 0 (option ``floor``), so outcomes to
+which the adversary gives no weight still count a little.  That decides between actions of nearly equal value, which are
+frequent in Deep Sea Treasure.  Like F, the floor is on normalised costs, those above best luck.
 
 *Guarantee.*  In this game the agent sees how the adversary splits y before it acts.  A real agent does not.  So
 the game's value is a lower bound on the optimal CVaR, at any grid and after any number of sweeps, and the policy
@@ -51,7 +51,7 @@ NODES = 200_000
 """The most pairs of state and y that a policy is unrolled into."""
 
 SAME_Y = (1e-12, 1e-6, 1e-4)
-"""Values of y this close count as one; the coarser steps serve where runs would meet too many values of y."""
+"""Values of y this close count as one; the coarser steps are used if runs would meet too many values of y."""
 
 
 def chow_grid(points: int) -> FloatArray:
@@ -63,12 +63,12 @@ def chow_grid(points: int) -> FloatArray:
 class GameValue:
     """The solved game."""
 
-    game: Game  # as it is played, with the floor if there is one
+    game: Game  # as played, with the floor if there is one
     bound: FloatArray  # (n_points,)  F from the start at the grid points, without the floor, in levels
     residual: float  # the largest change of the last sweep, in levels
     sweeps: int
-    least: float  # a lower bound on the least expected cost from the start, in levels
-    worst: float  # the least worst case from the start, in levels
+    least: float  # a lower bound on the lowest expected cost from the start, in levels
+    worst: float  # the minimal worst-case cost from the start, in levels
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ class CvarWC:
     ('a', 'approximate')
     """
 
-    points: int | None = None  # grid points of y besides 1; None: as the paper has them for the model's domain, else 30
-    grid: tuple[float, ...] | None = None  # a grid of one's own, rising from 0 to 1
+    points: int | None = None  # grid points of y besides 1; None: the paper's number for the model's domain, else 30
+    grid: tuple[float, ...] | None = None  # your own grid, rising from 0 to 1
     zero: float = 1e-6  # y below this counts as 0
-    floor: float = 0.0  # the y whose value stands for F(s, 0); the paper's program: 1e-6
-    ties: str = "first"  # which of several equally good worst-case actions is played at y = 0: "first" or "last"
-    tolerance: float = 1e-9  # change of a sweep at which a cyclic model counts as solved, relative to its values
+    floor: float = 0.0  # the y whose value is used for F(s, 0); the paper's program: 1e-6
+    ties: str = "first"  # which of several equally good worst-case actions to play at y = 0: "first" or "last"
+    tolerance: float = 1e-9  # a cyclic model counts as solved when a sweep changes its values by less, relatively
     max_sweeps: int = 10_000
 
     name = "cvar-wc"
@@ -102,12 +102,12 @@ class CvarWC:
         return solution(policy, solved, worst, alpha, limits)
 
     def solve_game(self, prepared: Prepared, limits: Limits) -> GameValue:
-        """Return the game as it is played, and its value without a floor (internal)."""
+        """Return the game as played, and its value without a floor (internal)."""
         grid = self._grid(prepared)
-        wanted = f"0 or more, and below the first grid point above 0, {grid[1]:g}"
+        wanted = f"at least 0, and below the first grid point above 0, {grid[1]:g}"
         floor = as_number("floor", self.floor, wanted, lambda x: 0 <= x < grid[1])
         needed = (32 if floor > 0 else 16) * prepared.n_states * len(grid)
-        limits.check(needed, "the game", "take fewer grid points, or allow more (memory=)")
+        limits.check(needed, "the game", "take fewer grid points, or raise memory=")
         game, change, sweeps = self._played(prepared, grid, 0.0, limits)
         bound = game.value[prepared.start].copy()
         if floor > 0:
@@ -116,7 +116,7 @@ class CvarWC:
         return GameValue(game, bound, change, sweeps, least, true_worst_case(prepared))
 
     def _played(self, prepared: Prepared, grid: FloatArray, floor: float, limits: Limits) -> tuple[Game, float, int]:
-        """Return a game, the largest change of its last sweep, in levels, and how many sweeps it took."""
+        """Return a game, the largest change of its last sweep, in levels, and the number of sweeps."""
         start = least_expected_cost(prepared)
         value = surely_expected(prepared)[:, None] * grid
         game = Game(
@@ -144,7 +144,7 @@ class CvarWC:
         return game, float(change), sweeps
 
     def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
-        """Return each state's worst-case action, or that of least expected cost if none bounds the cost (internal)."""
+        """Return each state's worst-case action, or that of least expected cost if no policy bounds it (internal)."""
         if self.ties not in ("first", "last"):
             raise PrudentError(f"ties is {self.ties!r}; it must be 'first' or 'last'")
         least = worst.value[prepared.action_state]
@@ -159,7 +159,7 @@ class CvarWC:
         if self.grid is None:
             points = points_of(prepared.model) if self.points is None else self.points
             if points < 2:
-                raise PrudentError(f"points is {points!r}; the grid of y needs at least 2")
+                raise PrudentError(f"points is {points!r}; the grid of y needs at least 2 points")
             return chow_grid(points)
         grid = np.array(self.grid, dtype=np.float64)
         if len(grid) < 2 or grid[0] != 0 or grid[-1] != 1 or not (np.diff(grid) > 0).all():
@@ -201,14 +201,14 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
 def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed: bool) -> Iterator[str]:
     prepared = policy.prepared
     if policy.resolution > SAME_Y[0]:
-        yield f"runs meet too many values of y; they were rounded to multiples of {policy.resolution:g}"
+        yield f"runs meet too many values of y, so y was rounded to multiples of {policy.resolution:g}"
     if not prepared.acyclic:
         change = solved.residual * prepared.scale.level_size
         yield f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}"
     if (worst.value == UNREACHED).any():
-        yield "where no policy bounds the cost, the policy of least expected cost is played at y = 0"
+        yield "in states where no policy bounds the cost, the policy of lowest expected cost is played at y = 0"
     if not followed:
-        yield "the policy remembers too much for its distribution to be followed; its own numbers: simulate"
+        yield "the policy is too large to evaluate exactly; estimate it with prudent.simulate"
 
 
 def _distribution(
@@ -217,7 +217,7 @@ def _distribution(
     most = int(AFFORDED / work_per_level(policy.prepared))
     try:
         found = forward(policy, tail, most=most, charged=charged, limits=limits)[0]
-    except TooLarge:  # only simulation can tell
+    except TooLarge:  # only simulation can estimate it
         return None
     return None if np.isinf(found.var(alpha)) else found
 
@@ -237,7 +237,7 @@ def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choi
             plain = Choices.of_rows(plain_choice.astype(choice_type(prepared)))
             policy = UnrolledPolicy.of_nodes(prepared, *pairs, plain, len(plain_choice) - 1)
             return replace(policy, resolution=same)
-    raise PrudentError(f"the policy meets more than {NODES:,} pairs of state and y; take fewer grid points")
+    raise PrudentError(f"the policy meets more than {NODES:,} pairs of state and y; use fewer grid points")
 
 
 def _meet(

@@ -1,4 +1,4 @@
-"""The exact method: optimal CVaR of the total cost first, least expected cost second.
+"""The exact method: optimal CVaR of the total cost first, lowest expected cost second.
 
 With b the budget left, U(s, b) the least expected excess E[(C - b)+] and V the least expected cost:
 
@@ -13,21 +13,21 @@ given.  With A*(s, b) the actions that attain U(s, b), the second objective is
 
     M(s, b) = min over a in A*(s, b) of  sum over outcomes of  p (c + M(s', b - c)),     M(s, b) = V(s) for b <= 0
 
-and the plan starts from the w with least M(start, w) among those that attain min f.  Where b >= V_worst(s),
-U is 0 and A* is decided in whole numbers; elsewhere actions within a relative tolerance of the minimum tie.
+and the plan starts from the w with least M(start, w) among those that attain min f.  If b >= V_worst(s), U is 0 and A*
+is decided in whole numbers; otherwise actions within a relative tolerance of the minimum tie.
 
 *Guarantee.*  The sweep also carries a lower bound on U, which starts from a lower bound on V.  It is U less a factor
-for all rounding errors or, where that is too large, a table of its own, rounded down at every step.  ``lower``, the
-minimum of f taken from that bound, holds in exact arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up.
-Mostly the sweep itself gives it, since it measures what ties lost; else it comes from the policy's distribution or
-backward evaluation.  Their difference bounds what the tie tolerance cost.
+for all rounding errors or, if that factor is too large, a table of its own, rounded down at every step.  ``lower``, the
+minimum of f for that bound, holds in exact arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up.
+Mostly the sweep gives it, since it measures the loss by ties; otherwise it comes from the policy's distribution or
+backward evaluation.  The difference bounds the cost of the tie tolerance.
 
 *Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue.  Its own
 CVaR is bounded by the moments of what rounding left out (:class:`~prudent.policies.distribution.Groups`).  A lower
 bound on the excess of every policy comes from costs between levels (:mod:`prudent.kernels.between`); both start from V
-of the costs that are not rounded.  That bound is linear between levels, so is f, and its least value is at a level.
+of the costs that are not rounded.  That bound is linear between levels, and so is f, whose minimum is at a level.
 
-*Focus.*  With bounds from a coarse step only what can matter is swept (:mod:`prudent.engine.sweep.focus`).
+*Focus.*  With bounds from a coarse step the sweep covers only what can matter (:mod:`prudent.engine.sweep.focus`).
 
 *Stopped early*, after the budgets below B: f(w) >= w >= B for all others, so min(min f, B) is still a lower bound, and
 the CVaR of the best policy so far still an upper one.
@@ -92,7 +92,7 @@ class Explored:
         return max(min(f, reached) if self.stopped else f, self.least)
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
-        """Return the budget of least mean among those that attain the optimal CVaR, and a mask of all that do."""
+        """Return the budget of lowest expected cost among those that attain the optimal CVaR, and a mask of them."""
         excess = self.swept.excess / alpha
         f = np.arange(len(excess)) + excess
         best = int(np.argmin(f))
@@ -116,9 +116,9 @@ class Explored:
         return Values(*self.values[:, policy.level].tolist())
 
     def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
-        """Return the policy that starts with a budget; where none of its runs can be, it plays the first action.
+        """Return the policy that starts with a budget; where no run can be, it plays the first action.
 
-        With ``last`` it takes over the sweep's own table instead of a copy: no other policy is asked for after it.
+        With ``last`` it takes over the sweep's own table instead of a copy: no other policy may be requested later.
         """
         if self.swept.focused is not None:
             most = budget - self.prepared.least_spent  # that a run can have left in each state
@@ -133,9 +133,9 @@ class Explored:
 def exact(
     prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True, focus: Focus | None = None
 ) -> Solution:
-    """Return a policy of optimal CVaR and, among those, least expected cost.
+    """Return a policy of optimal CVaR and, among those, lowest expected cost.
 
-    With ``bounded`` false and rounded costs the lower bound is left out.  With a ``focus`` only that is swept.
+    If ``bounded`` is false and costs are rounded, the lower bound is left out.  With a ``focus`` only that is swept.
     """
     with limits:  # after Ctrl-C, evaluate what was swept
         explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
@@ -169,7 +169,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits
         most = w + float(explored.swept.excess[w]) * (1 + TIE) / alpha
         own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
     cvar, mean, upper = own.cvar, own.mean, own.upper
-    if own.notes or own.error > SECOND:  # the policy is too large to follow, or its runs are so long that errors add up
+    if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
         swept = explored.swept
         unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))
         values = _within(lambda: explored.values_of(policy, limits), unknown)
@@ -195,7 +195,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits
 
 
 def _within(work: Callable[[], T], otherwise: T) -> T:
-    """Return what work results in, or something else if the time for it is over."""
+    """Return the result of work, or something else if its time is over."""
     try:
         return work()
     except Stopped:

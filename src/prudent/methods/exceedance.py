@@ -1,6 +1,6 @@
-"""The least probability of exceeding a budget, and the least VaR.
+"""The minimal probability of exceeding a budget, and the minimal VaR.
 
-With b what is left of the budget, and P(s, b) the least probability that the cost from s on exceeds it:
+With b the remaining budget, and P(s, b) the least probability that the cost from s exceeds it:
 
     P(s, b)    = 1                                                    for b < 0
     P(goal, b) = 0                                                    for b >= 0
@@ -36,7 +36,7 @@ __all__ = ["TINY", "Exceeding", "exceeding", "surely_below"]
 CHANCE = Terms(accrual=0.0, slope=0.0)
 
 TINY = 1e-300
-"""Probabilities below this are not told apart: floats have too few digits for them, or none."""
+"""Probabilities below this are not distinguished: floats have too few digits for them, or none."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Exceeding:
     choice: NDArray[np.generic]  # (n_budgets + 1, n_states)
 
     def policy(self, budget: int) -> BudgetPolicy:
-        """Return the policy for a budget; the budget is gone once one level more than it is charged."""
+        """Return the policy for a budget; the budget is used up once one level more is charged."""
         return BudgetPolicy.of_rows(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
 
     def value_at_risk(self, alpha: float) -> tuple[int, int]:
@@ -69,7 +69,7 @@ def exceeding(
     """
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     value = np.minimum(worst.value + 1, UNREACHED)
-    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the mean
+    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the expected cost
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))
     one = np.ones(prepared.n_states)
     base = Base(one, one, expected.value)
@@ -89,12 +89,12 @@ def exceeding(
 
 
 def surely_below(prepared: Prepared, chance: FloatArray) -> FloatArray:
-    """Return upper bounds on what a sweep computed for each budget from 0 up, without its rounding errors."""
+    """Return upper bounds on the values of a sweep for each budget from 0 up, without its rounding errors."""
     levels = np.arange(2, len(chance) + 2)
     # Each level may add the error of one sum for every state that is passed at no cost.
     depth = levels * (1 + np.diff(prepared.free_blocks[0]).size)
     high = chance * (1 + depth * largest_rounding(prepared))
-    # What is not 0 is at least the probability of a path, and so many steps are enough for one.
+    # A value other than 0 is at least the probability of a path, which has at most this many steps.
     steps = prepared.longest if prepared.finite else levels * prepared.n_states
     smallest = steps * np.log(float(prepared.probability.min(initial=1.0)))
     return np.where((chance < TINY) & (smallest < np.log(TINY)), TINY, high)

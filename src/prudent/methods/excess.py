@@ -1,4 +1,4 @@
-"""The least expected excess over one budget, the expected cost second.
+"""The minimal expected excess over one budget; the expected cost comes second.
 
 For a budget of w + t levels, w whole and 0 <= t < 1, and b whole levels left, a run exceeds the budget once b < 0:
 
@@ -7,11 +7,11 @@ For a budget of w + t levels, w whole and 0 <= t < 1, and b whole levels left, a
     U(s, b)    = min over a of  sum over outcomes of  p U(s', b - c)   for b >= 0,
 
 and M, the expected cost, decides between actions that attain U.  This is the sweep of the exact method with row b + 1
-for b levels left, as for :mod:`prudent.methods.exceedance`.  It goes up to w, also where some plan never exceeds that:
-more budget lowers the expected cost.
+for b levels left, as for :mod:`prudent.methods.exceedance`.  The sweep continues up to w even if some plan never
+exceeds a smaller budget, because more budget lowers the expected cost.
 
-*Guarantee.*  As for CVaR.  Where costs are rounded, the plan's excess is that of costs rounded up, and the lower bound
-is taken at the next level that is not below the budget.
+*Guarantee.*  As for CVaR.  If costs are rounded, the plan's excess is that of costs rounded up, and the lower bound is
+taken at the next level that is not below the budget.
 """
 
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> Lea
     """Return the policy of least excess over ``w + part`` levels, the part below 1."""
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     value = np.minimum(worst.value + 1, UNREACHED)
-    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the mean
+    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the expected cost
     ends, more = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED)), 1 - part
     gone = replace(least, value=least.value + more, lower=(least.lower + more) * (1 - UNIT), upper=least.upper + more)
     rounded = prepared.scale.rounded

@@ -1,12 +1,12 @@
-"""Least expected cost, whatever the tail.
+"""Lowest expected cost, whatever the tail.
 
-The policy is that of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; where sums
+The policy is that of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; if sums
 along its runs are too long to be certain, the exact method computes it on the model without any other action.  The
 bounds on the optimal CVaR of the full model are V(start), since no CVaR is below that, and the policy's own CVaR.
 
-Only the mean was asked for.  So where its distribution takes more memory than is allowed, or more work than
-``AFFORDED``, CVaR and VaR are nan, a note says why, and the upper bound is the mean divided by alpha: costs are counted
-from best luck, so they are at least 0, and no fraction alpha of the runs has a larger mean.
+Only the expected cost was asked for.  So if its distribution exceeds the memory limit, or takes more work than
+``AFFORDED``, CVaR and VaR are nan, a note gives the reason, and the upper bound is the expected cost divided by alpha:
+costs counted from best luck are at least 0, so no fraction alpha of the runs has a larger mean.
 """
 
 from dataclasses import replace
@@ -32,7 +32,7 @@ SWEPT = 8
 
 
 def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
-    """Return a policy of least expected cost."""
+    """Return a policy of lowest expected cost."""
     least = least_expected_cost(prepared)
     lower = float(surely_expected(prepared)[prepared.start])
     found = Solution(
@@ -47,7 +47,7 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         notes=(UNFOLLOWED,),
     )
     alone = restrict(prepared, least.choice)
-    if alpha == 1:  # then CVaR is the mean, and VaR the least cost that may come out
+    if alpha == 1:  # then CVaR is the expected cost, and VaR the lowest possible cost
         level = int(alone.least_ahead(alone.fine)[alone.start])
         var = float(prepared.scale.lattice.value(prepared.scale.start_luck + level))
         return replace(found, var=var, cvar=max(found.expected, lower), notes=())
@@ -71,6 +71,6 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
 
 def _followed(alone: Prepared, least: Expected, alpha: float, limits: Limits) -> OwnTail:
     """Return the tail of the only policy of a model, if it can be afforded."""
-    # Once at most alpha of the runs, or half of them, are under way, their expected costs tell the rest of the tail.
+    # Once at most alpha of the runs, or half of them, have not ended, their expected costs give the rest of the tail.
     policy = BudgetPolicy.of_states(alone, alone.action_start[:-1])
     return own_tail(policy, least, None, alpha, min(alpha, 0.5), limits=limits)

@@ -1,21 +1,21 @@
-"""The least probability of finishing within a budget, whatever one does: a model checker's Pmin.
+"""The minimal probability of finishing within a budget, whatever the policy: a model checker's Pmin.
 
-All policies count here, those that never reach a goal, too.  With b what is left of the budget, and Q(s, b) the least
+All policies count here, including those that never reach a goal.  With b the remaining budget, and Q(s, b) the least
 probability of reaching a goal from s at a cost of at most b:
 
     Q(s, b)    = 0                                                    for b < 0, and in an end component, for any b
     Q(goal, b) = 1                                                    for b >= 0
     Q(s, b)    = min over a of  sum over outcomes of  p Q(s', b - c)   for b >= 0
 
-In an *end component* a policy can stay forever, at whatever cost, and never reaches a goal; nothing less than 0 is
-possible, so such states end a run.  Without them every policy ends every run, at a goal or not, and the equations have
-one solution.  A goal becomes a state with one action, which counts one *arrival* and costs one level: Q is the least
-expected number of arrivals while there is budget left, hence the sweep of the exact method with row b + 1 for budget b.
+In an *end component* a policy can stay forever, at whatever cost, and never reach a goal.  No probability is below 0,
+so such states end a run.  Without them every policy ends every run, at a goal or not, and the equations have one
+solution.  A goal becomes a state with one action, which counts one *arrival* and costs one level.  Q is then the least
+expected number of arrivals with budget left, found by the sweep of the exact method with row b + 1 for budget b.
 As b grows, Q(start, b) rises to the least probability of reaching a goal at all, where the sweep may stop.
 
 *Guarantee.*  The sweep also carries a lower bound on Q.  Costs without a common step are rounded up for the lower bound
-(a run that finishes within a budget then truly does) and down for the upper bound.  Where Q may be below 1e-300 and
-not 0, the bounds are 0 and 1e-300.
+(a run that finishes within a budget then truly does) and down for the upper bound.  If Q may be below 1e-300 and not 0,
+the bounds are 0 and 1e-300.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ __all__ = ["Finishing", "finishing", "with_arrivals"]
 ARRIVALS = Terms(accrual=1.0, slope=0.0)
 
 SETTLED = 1e-12
-"""How close, relatively, to the probability of reaching a goal at all is close enough to stop."""
+"""The relative distance to the probability of reaching a goal at all that is close enough to stop."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Finishing:
 
 
 def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
-    """Return the model with runs that end in end components and arrive at goals; and which states are in the former.
+    """Return the model whose runs end in end components and arrive at goals, and a mask of the states in the former.
 
     One state is added, the last: all goals lead to it, at no cost.
     """
@@ -95,7 +95,7 @@ def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
 
 
 def finishing(prepared: Prepared, most: int, limits: Limits) -> Finishing:
-    """Sweep the budgets from 0 to ``most``, or until more do not matter; ``prepared`` is a model with arrivals."""
+    """Sweep the budgets from 0 to ``most``, or until larger ones do not matter; ``prepared`` has arrivals."""
     chance, low, high = _swept(prepared, most, limits)
     if prepared.scale.rounded:
         chance, _, high = _swept(prepare(prepared.model, prepared.scale.step, down=True), most, limits)
@@ -121,7 +121,7 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
     )
     if swept.stopped:
         raise Stopped(swept.stopped, "sweeping the budgets")
-    if len(swept.excess) == 1:  # a run ends where it starts, and not at a goal
+    if len(swept.excess) == 1:  # a run ends at its start, which is not a goal
         return none[:1], none[:1], none[:1]
     chance = swept.excess[1:]
     high = surely_below(counted, chance)
@@ -132,7 +132,7 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
 
 
 def _counting_arrivals(prepared: Prepared) -> Prepared:
-    """Return the prepared model in which the mean cost counts arrivals alone, and an arrival costs one level."""
+    """Return the prepared model whose mean cost counts arrivals only, and whose arrivals cost one level."""
     arrival = prepared.successor == prepared.members.state_of[-1]  # the added state; -1 if it cannot be reached
     action = prepared.outcome_action[arrival]
     free_stop = prepared.free_stop.copy()

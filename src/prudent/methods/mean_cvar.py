@@ -32,7 +32,7 @@ from prudent.runtime.progress import Progress
 
 __all__ = ["CLOSED", "TASK", "Found", "Weighing", "beneath", "least_mean_within"]
 
-TASK = "weighing the mean against CVaR"
+TASK = "weighing expected cost against CVaR"
 
 CLOSED = 1e-9
 """Relative gain below which a weight shows no new point."""
@@ -58,7 +58,7 @@ class Found:
 class Weighing:
     """Sweeps for one model and one alpha, for any weight."""
 
-    stopped = ""  # why the search was ended early, if it was
+    stopped = ""  # why the search ended early, if it did
 
     def __init__(self, explored: Explored, alpha: float, limits: Limits) -> None:
         self.prepared, self.alpha, self.limits = explored.prepared, alpha, limits
@@ -105,7 +105,7 @@ class Weighing:
         return Found(mean, budget + excess / self.alpha, choice, budget)
 
     def _cheapest(self) -> Found:
-        """Return the least CVaR among policies of least expected cost: the exact method on their actions alone."""
+        """Return the minimal CVaR among policies of lowest expected cost: the exact method on their actions alone."""
         prepared, least = self.prepared, self.explored.expected
         after = np.bincount(
             prepared.outcome_action,

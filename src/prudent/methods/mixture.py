@@ -1,18 +1,18 @@
-"""The least expected cost within a limit on CVaR, by drawing one of two policies at the start.
+"""The lowest expected cost within a limit on CVaR, by drawing one of two policies at the start.
 
 A policy that randomises between two with the same budget w mixes their expected costs and their expected excesses over
 w.  So, for one w, the least expected cost subject to ``w + E[(C - w)+] / alpha <= x`` lies on the lower hull of the
 points (excess, mean) of all policies, between two of them.  On a lattice the best w is a level: between two levels the
-left side is linear in w for any one policy, so a policy within the limit there is within it at one of the two.
+left side is linear in w for any fixed policy, so a policy within the limit there is within it at one of the two.
 
 A sweep for a slope mu gives, for every w at once, the point of the hull that a line of slope -mu touches, and a line
-below which no policy lies: mean >= L(w) - mu excess.  The next slope is that between the two points mixed at the w
-whose bound is least.  The search ends when the best mixture meets that bound.
+below which no policy lies: mean >= L(w) - mu excess.  The next slope is that between the two points mixed at the w with
+the lowest bound.  The search ends when the best mixture meets that bound.
 
 *Rounded costs.*  The mixture is found on costs rounded up, where its excess is at least the true one.  The lower bound
 on every policy comes from costs rounded down.  There L(w) - mu alpha (x - w), as a function of w, drops right after
-each level and is concave from there to the next, so between two levels it is at least the smaller of its limits from
-the right at the two.
+each level and is concave from there to the next.  So between two levels it is at least the smaller of its limits from
+the right at both.
 """
 
 from dataclasses import dataclass, replace
@@ -37,16 +37,16 @@ CLOSED = 1e-9
 """Relative distance of the best mixture to its bound at which the search ends."""
 
 STEEPER, STEEPEST = 100.0, 1e6
-"""The factor by which slopes grow where the points to mix give no new one, and the steepest slope."""
+"""The factor by which slopes grow if the points to mix give no new one, and the steepest slope."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Two policies with the same budget, one of which is drawn at the start."""
+    """Two policies with the same budget; one of them is drawn at the start."""
 
     first: Found
     second: Found
-    share: float  # the chance of the first
+    share: float  # the probability of the first
     bound: float  # no policy within the limit, randomised or not, has a lower expected cost
 
     @property
@@ -56,7 +56,7 @@ class Mixture:
 
     @property
     def cvar(self) -> float:
-        """An upper bound on CVaR: w + E[(C - w)+] / alpha at the budget w that both have."""
+        """An upper bound on CVaR: w + E[(C - w)+] / alpha at the budget w of both."""
         return self.share * self.first.cvar + (1 - self.share) * self.second.cvar
 
 
@@ -93,7 +93,7 @@ def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) ->
         fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
         slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
         if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
-            # The points give no new slope, as where no excess is allowed: the excess has to weigh more.
+            # The points give no new slope, for example if no excess is allowed: the excess has to weigh more.
             slope = steeper = steeper * STEEPER
             if slope > STEEPEST:
                 break
@@ -133,7 +133,7 @@ def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
 def _mixed(
     touched: list[_Touched], allowed: FloatArray, margin: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for every w, the least mean of mixtures of allowed excess, and the two points that are mixed."""
+    """Return, for every w, the lowest mean of mixtures within the allowed excess, and the two points mixed."""
     value = np.full(len(allowed), np.inf)
     first, second = np.zeros(len(allowed), dtype=np.int64), np.zeros(len(allowed), dtype=np.int64)
     for i, one in enumerate(touched):
@@ -184,7 +184,7 @@ def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:
 
 
 def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:
-    """Evaluate a policy from every budget; above its own budget it plays as with its own."""
+    """Evaluate a policy from every budget; above its own budget it plays as at its own."""
     missing = weighing.most + 1 - len(choice)
     if missing > 0:
         choice = np.concatenate([choice, np.repeat(choice[-1:], missing, axis=0)])

@@ -1,7 +1,7 @@
 """Objectives other than CVaR; in all of them the expected cost comes second.
 
-The exact method's sweep over budgets answers all of them, with another first objective.  Each answer carries its value
-and bounds on the optimal value.
+The exact method's sweep over budgets answers all of them, with another first objective.  Each answer has its value and
+bounds on the optimal value.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["Achieved", "Exceedance", "Excess", "MeanPlusCVaR", "Objective", "Val
 
 @dataclass(frozen=True)
 class Exceedance:
-    """The least probability that the total cost exceeds a budget, of plans that reach a goal with probability 1.
+    """The minimal probability that the total cost exceeds a budget, over plans that reach a goal with probability 1.
 
     Examples
     --------
@@ -33,10 +33,10 @@ class Exceedance:
 
 @dataclass(frozen=True)
 class Excess:
-    """The least expected excess over a budget: what runs cost above it, on average over all runs.
+    """The minimal expected excess over a budget: the cost above it, averaged over all runs.
 
-    A plan of least CVaR has the least excess over its VaR; see :func:`replan`.  Gaps are relative to the size of the
-    budget, or of the excess if that is larger.
+    A plan of minimal CVaR has the minimal expected excess over its VaR; see :func:`replan`.  Gaps are relative to the
+    size of the budget, or of the excess if that is larger.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Excess:
 
 @dataclass(frozen=True)
 class ValueAtRisk:
-    """The least VaR at alpha, and with it the least probability of costing more.
+    """The minimal VaR at alpha, and with it the minimal probability of a higher cost.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class ValueAtRisk:
 
 @dataclass(frozen=True)
 class MeanPlusCVaR:
-    """The least sum of the expected cost and a weight times CVaR at alpha.
+    """The minimal sum of the expected cost and a weight times CVaR at alpha.
 
     Examples
     --------
@@ -84,13 +84,13 @@ class MeanPlusCVaR:
     weight: float
 
     def __post_init__(self) -> None:
-        value = as_number("weight", self.weight, "a number above 0, at most 1e6", lambda x: 0 < x <= 1e6)
+        value = as_number("weight", self.weight, "a number above 0 and at most 1e6", lambda x: 0 < x <= 1e6)
         object.__setattr__(self, "weight", value)
 
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The least worst case.
+    """The minimal worst-case cost.
 
     Examples
     --------
@@ -118,17 +118,17 @@ class Achieved:
     """
 
     objective: str
-    value: float  # an upper bound where costs were rounded: that of the costs as charged
+    value: float  # if costs were rounded, an upper bound: the value for costs as charged
     lower: float
     upper: float
-    parameter: float | None = None  # the budget, or the weight
+    parameter: float | None = None  # the budget or the weight, if there is one
 
     def __str__(self) -> str:
         """Name the objective."""
         named = {
             "exceedance": "P(cost > {:g})",
-            "excess": "excess over {:g}",
+            "excess": "expected excess over {:g}",
             "var": "VaR",
-            "mean-plus-cvar": "mean + {:g} CVaR",
+            "mean-plus-cvar": "expected cost + {:g} CVaR",
         }
-        return named.get(self.objective, "worst case").format(self.parameter)
+        return named.get(self.objective, "worst-case cost").format(self.parameter)

@@ -1,25 +1,25 @@
-"""The exact method against nature: the least CVaR in the worst model of a set, the least worst-case mean second.
+"""The exact method against nature: minimal worst-case CVaR first, lowest worst-case expected cost second.
 
 Nature chooses the probabilities of each action from their intervals, anew at every visit and knowing the history.  With
-b the budget left, U(s, b) the least worst-case expected excess and V the least worst-case expected cost:
+b the remaining budget, U(s, b) the least worst-case expected excess and V the least worst-case expected cost:
 
     U(s, b)    = V(s) - b                                                              for b <= 0
     U(s, b)    = min over a of  max over p of  sum over outcomes of  p U(s', b - c)    for b > 0
     f(w)       = w + U(start, w) / alpha,      least worst-case CVaR = min over w of f(w).
 
-For a fixed policy the laws of the cost that nature can bring about form a convex set, and w + E[(C - w)+] / alpha is
-convex in w and linear in the law: so the maximum over nature and the minimum over w change places.
+For a fixed policy the distributions of the cost that nature can cause form a convex set, and w + E[(C - w)+] / alpha is
+convex in w and linear in the distribution.  So the maximum over nature and the minimum over w can be exchanged.
 
 *Upper bound.*  The least f at a level, which the returned policy attains, holds for every model in the set.
 
-*Lower bound.*  Between levels f is no longer concave, because of the maximum.  But against fixed choices of nature it
-is, so there it is at least the smaller of the values at both ends.  For budgets between w - 1 and w fix nature's worst
-choices at w, wherever that many levels are left: at w the value is U itself, and at w - 1 a second table, swept beside
-U, has it.  The least of these over all w is a lower bound; the two meet where nature's choices do not change from one
-level to the next, and always for intervals of width 0.
+*Lower bound.*  Because of the maximum, f is no longer concave between levels.  But for fixed choices of nature it is,
+so there it is at least the smaller of the values at both ends.  For budgets between w - 1 and w, fix nature's worst
+choices at w, wherever that many levels are left.  At w the value is U itself; at w - 1 it comes from a second table,
+swept together with U.  The least of these over all w is a lower bound.  The two bounds meet if nature's choices do not
+change from one level to the next, and always for intervals of width 0.
 
-*Rounded costs.*  The policy is planned on costs rounded up, so the upper bound holds; the lower one is then that of the
-model itself, since its probabilities are among nature's choices.
+*Rounded costs.*  The policy is planned on costs rounded up, so the upper bound holds.  The lower bound is then that of
+the model itself, since its probabilities are among nature's choices.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class RobustExplored:
         return self.model.prepared
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
-        """Return the budget of least worst-case mean among those that attain the least f, and a mask of all that do."""
+        """Return the budget of lowest worst-case mean among those that attain the least f, and a mask of them."""
         excess = self.swept.excess / alpha
         f = np.arange(len(excess)) + excess
         best = int(np.argmin(f))
@@ -70,7 +70,7 @@ class RobustExplored:
         return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
 
     def lower(self, alpha: float) -> float:
-        """Return a lower bound on the least worst-case CVaR."""
+        """Return a lower bound on the minimal worst-case CVaR."""
         known = 0.0 if self.nominal is None else self.nominal.lower(alpha)
         if self.prepared.scale.rounded:
             return known
@@ -87,7 +87,7 @@ class RobustExplored:
         return BudgetPolicy.of_rows(self.prepared, self.swept.choice[: budget + 1].copy())
 
     def steps(self, w: int) -> float:
-        """Return a bound on the expected number of actions: with budget left, and after."""
+        """Return a bound on the expected number of actions: with budget left, and afterwards."""
         prepared, sets = self.prepared, self.model.sets
         away = np.maximum(1 - sets.loop_high, np.add.reduceat(sets.low, sets.outcome_start[:-1]))
         plays = float((1 / away).max(initial=1.0))
@@ -96,12 +96,12 @@ class RobustExplored:
         return float((w + 1) * (prepared.free_depth.max(initial=0) + 1) * plays + self.worst.steps * plays)
 
     def own(self, policy: BudgetPolicy, alpha: float, limits: Limits | None = None) -> tuple[Nominal, tuple[str, ...]]:
-        """Return a policy's numbers in the model itself, in levels but for VaR, and notes on what is unknown."""
+        """Return a policy's numbers in the model itself, in levels except for VaR, and notes on unknown ones."""
         own = own_tail(policy, spent_budget(policy), self.upper(policy.level, alpha), alpha, limits=limits)
         return Nominal(own.cvar if not own.notes else np.nan, own.var, own.mean), own.notes
 
     def solution(self, alpha: float, lower: float = 0.0, limits: Limits | None = None) -> Solution:
-        """Return the best policy for an alpha; ``lower`` is a lower bound that is known already, in levels."""
+        """Return the best policy for an alpha; ``lower`` is a known lower bound, in levels."""
         prepared, swept = self.prepared, self.swept
         w, attains = self.budgets(alpha)
         policy, upper, least = self.policy(w), self.upper(w, alpha), float(self.worst.lower[prepared.start])
@@ -134,7 +134,7 @@ def explore_against(
 
 
 def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits, lower: float = 0.0) -> Solution:
-    """Return a policy of least worst-case CVaR and, among those, least worst-case mean.
+    """Return a policy of minimal worst-case CVaR and, among those, lowest worst-case expected cost.
 
     ``lower`` is a lower bound on the optimal CVaR of the model itself, in levels, if one is known.
     """

@@ -1,4 +1,4 @@
-"""What a method returns: a policy, its values and bounds on the optimal CVaR, in levels counted from best luck."""
+"""The result of a method: a policy, its values and bounds on the optimal CVaR, in levels counted from best luck."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["UNKNOWN", "Nominal", "Solution"]
 
 @dataclass(frozen=True)
 class Nominal:
-    """A policy's numbers in the model itself, where those for the worst model of a set stand beside them.
+    """A policy's numbers in the model itself, as opposed to the worst model of a set.
 
     Examples
     --------
@@ -27,12 +27,12 @@ class Nominal:
     expected: float
 
     def in_units(self, scale: CostScale) -> "Nominal":
-        """Return numbers in levels, but for VaR, in the user's units (internal)."""
+        """Return numbers in the user's units; given are levels, except for VaR (internal)."""
         return Nominal(scale.in_units(self.cvar), self.var, scale.in_units(self.expected))
 
 
 UNKNOWN = Nominal(math.nan, math.nan, math.nan)
-"""What is not known."""
+"""The values that stand for unknown numbers."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Solution:
 
     policy: BudgetPolicy
     var: float  # the policy's own, in the user's units; nan if unknown
-    cvar: float  # the policy's own, or a lower bound on it where costs are rounded; nan if unknown
+    cvar: float  # the policy's own, or a lower bound on it if costs are rounded; nan if unknown
     expected: float  # the policy's own
     lower: float  # a lower bound on the optimal CVaR
     upper: float  # an upper bound on the optimal CVaR
     expected_lower: float  # a lower bound on the expected cost of every policy of optimal CVaR
-    worst: float  # the least worst case over all policies, infinite where none bounds it
+    worst: float  # the minimal worst-case cost; infinite if no policy bounds the cost
     steps: float = float("nan")  # an upper bound on the policy's expected number of actions; nan if unknown
-    stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or nothing
-    notes: tuple[str, ...] = ()  # what else the user should know
-    nominal: Nominal | None = None  # for a set of models, whose worst all other numbers are for
+    stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or empty
+    notes: tuple[str, ...] = ()  # further information for the user
+    nominal: Nominal | None = None  # for a set of models: all other numbers are for the worst of them

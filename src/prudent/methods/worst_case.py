@@ -1,8 +1,8 @@
-"""Least worst case first, least expected cost second.
+"""Minimal worst-case cost first, lowest expected cost second.
 
 This is the exact method's policy for the budget w = V_worst(start): with it no run need exceed w, so U is 0 and A* are
-the actions that keep it 0.  Where no policy bounds the cost, all are equally good, and the one of least expected cost
-is returned.  The policy's own CVaR is read off its distribution, which ends at w.  The bounds on the optimal CVaR are
+the actions that keep it 0.  If no policy bounds the cost, all are equally good, and the one of lowest expected cost is
+returned.  The policy's own CVaR is read off its distribution, which ends at w.  The bounds on the optimal CVaR are
 V(start) and the policy's own CVaR.
 """
 
@@ -28,11 +28,11 @@ __all__ = ["worst_case"]
 
 
 def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
-    """Return a policy of least worst case and, among those, least expected cost."""
+    """Return a policy of minimal worst-case cost and, among those, lowest expected cost."""
     worst, start = least_worst_case(prepared), prepared.start
     w = int(worst.value[start])
     if w == UNREACHED:
-        note = "no policy bounds the cost; this is the one of least expected cost"
+        note = "no policy bounds the cost; this is the policy of lowest expected cost"
         found = expected(prepared, alpha, limits)
         return replace(found, notes=(note, *found.notes))
     least = least_expected_cost(prepared)
@@ -41,8 +41,8 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         raise KeyboardInterrupt
     if swept.stopped:
         raise PrudentError(
-            f"the least worst case is {prepared.scale.in_units(w):g}, but the plan that keeps it was not finished: "
-            "allow more time (time_limit=, --time-limit) or memory (memory=, --memory)"
+            f"the minimal worst-case cost is {prepared.scale.in_units(w):g}, but its plan was not finished within the "
+            "limits; raise time_limit= (--time-limit) or memory= (--memory)"
         )
     policy = BudgetPolicy.of_rows(prepared, swept.choice)
     values = backward(policy, least)

@@ -1,4 +1,4 @@
-"""Changes to a model in which some runs never end, so that every run can.
+"""Changes to a model in which some runs never end, so that every run can end.
 
 There are two: a price for getting stuck, and a limit on the number of actions with a price for not finishing.
 """
@@ -17,13 +17,13 @@ from prudent.models.ssp import SSP, check_model, fresh_name
 __all__ = ["amend", "is_amended", "leading", "with_way_out"]
 
 STUCK, LATE = "stuck", "late"
-"""The names of the goals that are added, with primes where the model has such names."""
+"""The names of the goals that are added, with primes if the model already has such names."""
 
 UNCOUNTED = (
-    "with a horizon each action is there once for every number of actions taken, so its counts were left out; bounds "
-    "of a model's own (low and high) are kept"
+    "counts were left out: a horizon copies each action once for every number of actions taken, and counts do not "
+    "apply to the copies; bounds on probabilities (low and high) are kept"
 )
-"""The note where counts are lost: copies of an action have the same probabilities, which counts would not say."""
+"""The note on lost counts: copies of an action have the same probabilities, which counts would not express."""
 
 FINITE = ("a finite number", math.isfinite)
 
@@ -31,21 +31,21 @@ FINITE = ("a finite number", math.isfinite)
 def amend(
     model: SSP, *, dead_end_cost: float | None = None, horizon: int | None = None, horizon_cost: float | None = None
 ) -> SSP:
-    """Return the model with a price for getting stuck, or with an end after a number of steps, or both.
+    """Return the model with a price for getting stuck, with a limit on the number of actions, or both.
 
     Parameters
     ----------
     model : SSP
         The problem.
     dead_end_cost : float, optional
-        In every state from which no goal can be reached, the only action becomes ``"give up"``, which costs
-        this much and leads to a new goal ``"stuck"``.
+        In every state from which no goal can be reached, the only action becomes ``"give up"``, which costs this much
+        and leads to a new goal ``"stuck"``.
     horizon : int, optional
         A run ends after this many actions.  States become ``(state, actions taken)``; goals stay as they are.
     horizon_cost : float, optional
-        What a run pays, at a new goal ``"late"``, if it ends that way.  Needed with ``horizon``.
+        The price of a run that ends this way, at a new goal ``"late"``.  Required with ``horizon``.
 
-    Bounds on probabilities are kept, and counts but for those of a model with a horizon, which a note says.
+    Bounds on probabilities are kept.  Counts are kept without a horizon and left out, with a note, with one.
 
     Examples
     --------
@@ -61,16 +61,16 @@ def amend(
         model = with_way_out(model, price, np.flatnonzero(~model.is_goal & ~leading(model, model.is_goal)))
     if horizon is None:
         if horizon_cost is not None:
-            raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= with it")
+            raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= as well")
         return model
     n_steps = whole_number("horizon", horizon, 1, what="a whole number of actions")
     if horizon_cost is None:
-        raise PrudentError("horizon= needs horizon_cost=, the price for not finishing in time")
+        raise PrudentError("horizon= needs horizon_cost=, the price for not finishing in time; give both")
     return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
 
 
 def leading(model: SSP, marked: BoolArray) -> BoolArray:
-    """Return which states are marked, or can reach one that is (internal)."""
+    """Return which states are marked, or can reach a marked state (internal)."""
     arc = np.flatnonzero(model.probability > 0)
     hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, marked)
     found: BoolArray = marked | (hop >= 0)
@@ -78,7 +78,7 @@ def leading(model: SSP, marked: BoolArray) -> BoolArray:
 
 
 def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | None = None) -> SSP:
-    """Return the model where giving up is the only action in traps, and one more in states of doubt (internal)."""
+    """Return the model with giving up as the only action in traps, and one more in states in doubt (internal)."""
     doubt = np.zeros(0, dtype=np.int64) if doubt is None else doubt
     out = np.concatenate([trap, doubt])
     if len(out) == 0:
@@ -135,7 +135,7 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
         here_next = np.unique(after[(fixed[after] < 0) & (model.probability[outcome] > 0)])
         number = fixed.copy()
         number[here_next] = late if last else len(names) + np.arange(len(here_next))
-        # An outcome of probability 0 may lead to a state without a number; where it goes does not matter.
+        # An outcome of probability 0 may lead to a state without a number; its successor does not matter.
         target = np.where(number[after] < 0, late, number[after])
         action_count.append(np.diff(model.action_start)[here])
         used.append(action)
@@ -161,6 +161,6 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
 
 
 def is_amended(model: SSP, state: int) -> bool:
-    """Return whether a state is, by its name, one of the goals that :func:`amend` adds."""
+    """Return whether a state has the name of a goal that :func:`amend` adds."""
     name = model.state(state)
     return bool(model.is_goal[state]) and isinstance(name, str) and name.rstrip("'") in (STUCK, LATE)

@@ -29,18 +29,18 @@ def build(
     Parameters
     ----------
     initial : hashable or mapping
-        The first state, or ``{state: probability}`` for a first chance step.
+        The first state, or ``{state: probability}`` if it is random.
     actions : callable or mapping
-        ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or
-        ``None`` at a goal.  Or the whole table ``{state: {action: [...]}}``, goals left out or empty.
-        Outcomes with equal next state and cost are merged.
+        ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a
+        goal.  A mapping is the whole table ``{state: {action: [...]}}``; goals are left out or empty.  Outcomes with
+        equal next state and cost are merged.
     goals : iterable of states, optional
-        When given, a state without actions that is not among them is an error, and so is a goal with
-        actions.  So a function that forgets to return anything for a state is found out.
+        If given, a state without actions that is not among them is an error, and so is a goal with actions.  This finds
+        a function that forgets to return the actions of a state.
     name : str
-        What messages and reports call the model.
+        The name of the model in messages and reports.
     max_states : int
-        The most states to explore, since a model may have infinitely many.
+        The largest number of states to explore, since a model may have infinitely many.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def build(
             progress.at(number + 1)
             if len(states) > max_states:
                 raise PrudentError(
-                    f"{name} has more than {max_states:,} states, among them {states[-1]!r}; is there no end to them? "
-                    "If there is, raise max_states="
+                    f"{name} has more than {max_states:,} states, for example {states[-1]!r}; check that the number of "
+                    "states is finite, then raise max_states="
                 )
     return partial.ssp()
 
@@ -87,9 +87,8 @@ def from_arrays(
 ) -> SSP:
     """Return an :class:`~prudent.SSP` from compressed row arrays, state -> action -> outcome.
 
-    The actions of state ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a``
-    are ``outcome_start[a]:outcome_start[a + 1]``.  With ``goals`` given, exactly those states must be
-    without actions.
+    The actions of state ``s`` are ``action_start[s]:action_start[s + 1]``; the outcomes of action ``a`` are
+    ``outcome_start[a]:outcome_start[a + 1]``.  If ``goals`` is given, exactly these states must have no actions.
 
     Examples
     --------
@@ -124,10 +123,10 @@ def from_arrays(
 def merge_outcomes(
     action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes sorted by these."""
+    """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes in this order."""
     order, new = _sorted_by(action, successor, cost)
     action, successor, cost, probability = action[order], successor[order], cost[order], probability[order]
-    # Probabilities that are none are not added up, so that the model refuses them.
+    # Invalid probabilities are not added up, so that the model rejects them.
     if new.all() or not (probability.min() >= 0 and probability.max() <= LARGEST):
         return action, successor, cost, probability
     first = np.flatnonzero(new)
@@ -135,9 +134,9 @@ def merge_outcomes(
 
 
 def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Return the order by action, then successor, then cost, and where in that order one of them is new.
+    """Return the order by action, then successor, then cost, and where in that order one of them changes.
 
-    By one key where costs are small whole numbers.
+    One key is enough if costs are small whole numbers.
     """
     low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
     n_successors, n_costs, keys = int(successor.max(initial=0)) + 1, high - low + 1, [action, successor, cost]

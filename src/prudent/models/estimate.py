@@ -1,4 +1,4 @@
-"""A model estimated from counts: what was seen how often, and the set of models that fits it."""
+"""A model estimated from counts: how often each outcome was seen, and the set of models that fits the counts."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from prudent.runtime.tables import Shown, Table, plain
 __all__ = ["Estimate", "counts_of"]
 
 SHOWN = 20
-"""The most actions that are listed."""
+"""The most actions to list."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(Shown):
-    """What :func:`prudent.from_episodes` returns: the model, and how often each of its outcomes was seen.
+    """The result of :func:`prudent.from_episodes`: the model, and how often each of its outcomes was seen.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Estimate(Shown):
 
     @property
     def seldom_seen(self) -> tuple[tuple[Hashable, Hashable, float], ...]:
-        """The actions that were seen too seldom, as (state, action, times): the rarest first."""
+        """The actions seen fewer than ``seldom`` times, as (state, action, times); the rarest first."""
         model, seen = self.model, self.seen
         rare = np.flatnonzero(seen < self.seldom)
         rare = rare[np.argsort(seen[rare], kind="stable")]
@@ -66,7 +66,7 @@ class Estimate(Shown):
     def intervals(self, confidence: float = 0.95) -> Intervals:
         """Return intervals that hold for all probabilities together with a confidence: those of Clopper and Pearson.
 
-        They say nothing of outcomes that were never seen and are not in the model.
+        They do not cover outcomes that were never seen and are not in the model.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class Estimate(Shown):
         return clopper_pearson(self.counts, self.model, confidence)
 
     def table(self) -> Table:
-        """Return what ``prudent learn`` prints.
+        """Return the table that ``prudent learn`` prints.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class Estimate(Shown):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``prudent learn --json`` prints.
+        """Return the content that ``prudent learn --json`` prints.
 
         Examples
         --------
@@ -125,10 +125,10 @@ class Estimate(Shown):
 
 
 def counts_of(model: SSP) -> FloatArray:
-    """Return how often each outcome of an estimated model was seen; refuse any other model."""
+    """Return how often each outcome of an estimated model was seen; reject any other model."""
     if model.count is None:
         raise PrudentError(
-            f"{model.name} has no counts: its probabilities were not estimated by prudent.from_episodes, or its file "
-            "was not written by prudent learn"
+            f"{model.name} has no counts; estimate the model with prudent.from_episodes, or load a file written by "
+            "prudent learn"
         )
     return model.count

@@ -1,6 +1,6 @@
-"""An SSP from a step function on arrays: what follows a state, an action and an event.
+"""An SSP from a step function on arrays: the successor and cost of a state, an action and an event.
 
-A few states are taken at a time, so that what they need stays in the processor's caches.
+A few states are processed at a time, so that their arrays stay in the processor's caches.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -23,10 +23,10 @@ AT_ONCE = 2**15
 """About how many outcomes are made at once."""
 
 END = "end"
-"""The name of the goal where runs end that the step function says end, with primes where a state has that name."""
+"""The goal of runs that the step function ends; it gets primes if a state has that name."""
 
 MOST = 2**31
-"""As many states or actions are too many."""
+"""The number of states or actions that is too large."""
 
 Size = int | Sequence[int]
 Parts = tuple[IntArray, ...]
@@ -60,37 +60,37 @@ def from_events(
     action_names: Sequence[Hashable] | None = None,
     name: str = "model",
 ) -> SSP:
-    """Return a model from a step function that works on arrays: ten million outcomes take seconds.
+    """Return a model from a step function that works on arrays; ten million outcomes take seconds.
 
     Parameters
     ----------
     states : int or sequence of int
-        How many states there are; or the size of a grid of states: then a state is a tuple of numbers.
+        The number of states, or the shape of a grid of states; then a state is a tuple of numbers.
     actions : int or sequence of int
         The same for actions.
     chances : array
         The probability of each event, ``chances[..., event]``.  Before the events there may be an axis for each part of
-        a state, and then one for each part of an action, of its size or of size 1.
+        a state, and then one for each part of an action; each has the size of its part or size 1.
     step : callable
-        ``step(state, action, event)`` returns ``(next_state, cost)``, or ``(next_state, cost, ends)``: where ``ends``
-        holds, the run is over, at the goal ``"end"``.  It is called with arrays; a state or an action of a grid is a
+        ``step(state, action, event)`` returns ``(next_state, cost)``, or ``(next_state, cost, ends)``: if ``ends`` is
+        true, the run is over, at the goal ``"end"``.  The arguments are arrays; a state or an action of a grid is a
         tuple of arrays.  Outcomes with equal next state and cost are merged.
     initial : state or {state: probability}, optional
-        Where runs start; by default in the first state.  Only states that can be reached are in the model.
+        The start of runs; by default the first state.  Only states that can be reached are in the model.
     allowed : array of bool, optional
-        Which actions a state has: an axis for each part of a state, then one for each part of an action, of its size or
-        of size 1.  A state that has none is a goal.
+        Which actions a state has: an axis for each part of a state, then one for each part of an action; each has the
+        size of its part or size 1.  A state without actions is a goal.
     goals : iterable of states or array of bool, optional
-        States at which runs end; an array is a mask of all states.
+        The states at which runs end; an array is a mask of all states.
     action_names : sequence of hashable, optional
-        What actions are called; by default by their numbers.
+        The names of the actions; by default their numbers.
     name : str
-        What messages and reports call the model.
+        The name of the model in messages and reports.
 
     Examples
     --------
     >>> import numpy as np, prudent
-    >>> def step(stock, order, demand):  # sell what is asked for; order before you know
+    >>> def step(stock, order, demand):  # order first, then sell up to the demand
     ...     left = np.maximum(stock + order - demand, 0)
     ...     return np.minimum(left, 2), 5 + order - 3 * np.minimum(stock + order, demand), demand == 2
     >>> prudent.from_events(3, 2, [0.2, 0.5, 0.3], step)
@@ -123,25 +123,26 @@ class _Events:
         for each, number in (("states", self.n_states), ("actions", self.n_actions)):
             if number >= MOST:
                 raise PrudentError(
-                    f"there are {number:.3g} {each}, too many to build; prudent.search explores only where a plan goes"
+                    f"there are {number:.3g} {each}, too many to build; use prudent.search, which explores only part "
+                    "of them"
                 )
         self.allowed = None
         if allowed is not None:
-            mask = _given("allowed", allowed, "iub", "an array of truth values")
+            mask = _given("allowed", allowed, "iub", "an array of bool")
             self.allowed = self._grid("allowed", mask, states + actions)
         self.is_goal = self._goals(goals)
         chance = _given("chances", chances, "iufb", "an array with the probability of each event").astype(np.float64)
         if chance.ndim == 0 or chance.size == 0:
             raise PrudentError(f"chances is {chances!r}; it must be an array with the probability of each event")
         row = np.arange(chance[..., 0].size).reshape(chance.shape[:-1])
-        self.by_action = row.ndim > len(states)  # whether chances depend on the action
+        self.by_action = row.ndim > len(states)  # whether probabilities depend on the action
         self.row = self._grid("chances", row, states + actions if self.by_action else states)
         at, self.event = np.nonzero(chance.reshape(-1, chance.shape[-1]))
         self.event_start, self.chance = starts(at, row.size), chance.reshape(-1, chance.shape[-1])[at, self.event]
 
     @staticmethod
     def _grid(what: str, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an array as one for each state, or for each state and action."""
+        """Broadcast an array to one entry for each state, or for each state and action."""
         if values.ndim > 0:
             values = values.reshape(values.shape + (1,) * (len(shape) - values.ndim))
         try:
@@ -149,7 +150,7 @@ class _Events:
         except ValueError:
             before = " before its events" if what == "chances" else ""
             raise PrudentError(
-                f"{what} has the shape {values.shape}{before}; it must have, or extend to, {shape}"
+                f"{what} has the shape {values.shape}{before}; it must have the shape {shape}, or broadcast to it"
             ) from None
 
     def _goals(self, goals: Iterable[Any] | BoolArray | None) -> BoolArray:
@@ -167,13 +168,14 @@ class _Events:
         parts = state if isinstance(state, tuple) else (state,)
         if len(parts) != len(self.states):
             kind = f"a tuple of {len(self.states)} whole numbers" if len(self.states) > 1 else "one whole number"
-            raise PrudentError(f"{what}: state {state!r} must be {kind}")
+            raise PrudentError(f"{what}: state is {state!r}; it must be {kind}")
         for part, size in zip(parts, self.states, strict=True):
-            whole_number(f"{what}: state {state!r}", part, 0, size - 1, what="made of whole numbers")
+            place = f"{what}: a part of state {state!r}" if len(parts) > 1 else f"{what}: state"
+            whole_number(place, part, 0, size - 1)
         return int(np.ravel_multi_index(parts, self.states))
 
     def explored(self, first: list[int], name: str) -> tuple[list[_Rows], BoolArray]:
-        """Return the rows of all states that can be reached, in the order in which they are found, and which they are.
+        """Return the rows of all states that can be reached, in the order in which they are found, and their numbers.
 
         One more state stands for the end of a run.
         """
@@ -195,7 +197,7 @@ class _Events:
         return rows, met
 
     def _few(self, state: IntArray) -> Iterable[IntArray]:
-        """Yield as many states at a time as have about so many outcomes."""
+        """Yield states in groups with about this many outcomes."""
         each = self.n_actions * -(-len(self.event) // (len(self.event_start) - 1))
         size = max(AT_ONCE // max(each, 1), 1)
         return (state[begin : begin + size] for begin in range(0, len(state), size))
@@ -215,7 +217,7 @@ class _Events:
         who = tuple(np.repeat(part[place], size) for part in at)
         what = tuple(np.repeat(part, size) for part in np.unravel_index(action, self.actions))
         for part in (*who, *what, event):
-            part.flags.writeable = False  # messages name the states and actions that they hold
+            part.flags.writeable = False  # messages name the states and actions in these arrays
         answer = self._answer(who, what, event)
         successor, cost = self._checked(answer, who, what, event)
         owner, successor, cost, probability = merge_outcomes(
@@ -225,24 +227,28 @@ class _Events:
         return _Rows(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
 
     def _answer(self, who: Parts, what: Parts, event: IntArray) -> Any:
-        """Return what the step function answers; refuse one that changes its arguments."""
+        """Return the results of the step function; reject one that changes its arguments."""
         try:
             return self.step(who if len(who) > 1 else who[0], what if len(what) > 1 else what[0], event)
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
             raise PrudentError(
-                f"step changes its arguments, which are read-only ({error}); let it change a copy, such as "
-                "state = state + 1 in place of state += 1"
+                f"step changes its arguments, which are read-only ({error}); change a copy, for example with "
+                "state = state + 1 instead of state += 1"
             ) from error
 
     def _checked(self, answer: Any, who: Parts, what: Parts, event: IntArray) -> tuple[IntArray, FloatArray]:
-        """Return the successors' numbers and the costs from what the step function answers."""
+        """Return the successors' numbers and the costs from the results of the step function."""
         if not isinstance(answer, tuple) or len(answer) not in (2, 3):
-            raise PrudentError("step must return (next_state, cost), or (next_state, cost, ends)")
+            raise PrudentError(
+                "step returned something else; it must return (next_state, cost) or (next_state, cost, ends)"
+            )
         after, n = answer[0] if isinstance(answer[0], tuple) else (answer[0],), len(event)
         if len(after) != len(self.states):
-            raise PrudentError(f"step returned a next state of {len(after)} parts; states have {len(self.states)}")
+            raise PrudentError(
+                f"step returned a next state with {len(after)} parts; states have {len(self.states)} parts"
+            )
         parts = [_array("next state", part, n) for part in after]
         cost, ends = _array("cost", answer[1], n), _array("ends", answer[2] if len(answer) == 3 else False, n) != 0
         some_end, successor = ends.any(), np.zeros(n, dtype=np.int64)
@@ -260,12 +266,12 @@ class _Events:
         return successor, np.broadcast_to(cost.astype(np.float64, copy=False), n)
 
     def _refuse(self, after: list[NDArray[Any]], who: Parts, what: Parts, event: IntArray, odd: int) -> None:
-        """Refuse a next state that is none."""
+        """Reject a next state outside the grid."""
         found = (np.broadcast_to(part, len(event)) for part in after)
         state, action, to = (_name(tuple(part[odd].item() for part in parts)) for parts in (who, what, found))
         raise PrudentError(
             f"step({state!r}, {action!r}, {event[odd]}) leads to {to!r}; "
-            f"next states must be whole numbers from 0, below {self.states}"
+            f"next states must be whole numbers of at least 0 and below {self.states}"
         )
 
     def model(
@@ -292,7 +298,7 @@ class _Events:
             action, outcome_count = action[acts], outcome_count[acts]
             successor, cost, probability = successor[outs], cost[outs], probability[outs]
         for each in (successor, cost, probability):
-            each.flags.writeable = False  # so that the model takes them without a copy
+            each.flags.writeable = False  # so that the model uses them without a copy
         count = np.zeros(len(names), dtype=np.int64)
         count[number[state]] = action_count
         return from_arrays(
@@ -310,7 +316,7 @@ class _Events:
     def _action_names(
         self, action: IntArray, count: IntArray, given: Sequence[Hashable] | None
     ) -> Sequence[Hashable] | None:
-        """Return what the actions are called; None if each is called by its number within its state."""
+        """Return the names of the actions; None if each is named by its number within its state."""
         if given is not None:
             given = list(given) if isinstance(given, Iterable) else [given]
             if len(given) != self.n_actions:
@@ -325,7 +331,7 @@ class _Events:
 
 
 def _given(what: str, values: Any, kinds: str, must: str) -> NDArray[Any]:
-    """Return an argument as an array of one of some kinds."""
+    """Return an argument as an array whose type is one of some kinds."""
     try:
         array = np.asarray(values)
     except ValueError:  # its rows differ in length
@@ -336,18 +342,18 @@ def _given(what: str, values: Any, kinds: str, must: str) -> NDArray[Any]:
 
 
 def _array(what: str, values: Any, n: int) -> NDArray[Any]:
-    """Return what a step function gives for so many outcomes: an array, or one value for all."""
+    """Return one result of a step function as an array: one entry per outcome, or one value for all."""
     array = np.asarray(values)
     if array.shape not in ((), (n,)) or array.dtype.kind not in "iufb":
         raise PrudentError(
-            f"step returned a {what} of shape {array.shape} and type {array.dtype}; it must be an array of numbers as "
-            f"long as its arguments, {n}, or one number"
+            f"step returned a {what} of shape {array.shape} and type {array.dtype}; it must be one number, or an array "
+            f"of {n} numbers, as many as its arguments have"
         )
     return array
 
 
 def _joined(rows: list[_Rows]) -> _Rows:
-    """Return all rows as one; they are given up as they are copied."""
+    """Return all rows as one; the given rows are released as they are copied."""
     columns = [list(column) for column in zip(*rows, strict=True)]
     rows.clear()
     joined = []
@@ -357,7 +363,7 @@ def _joined(rows: list[_Rows]) -> _Rows:
 
 
 def _name(parts: tuple[Any, ...]) -> Hashable:
-    """Return how users write a state or an action."""
+    """Return a state or an action as users write it."""
     return parts if len(parts) > 1 else parts[0]
 
 
@@ -370,5 +376,5 @@ def _names(shape: tuple[int, ...], number: IntArray) -> list[Hashable]:
 def _shape(what: str, size: Size) -> tuple[int, ...]:
     parts = (size,) if isinstance(size, int | np.integer) else tuple(size) if isinstance(size, Iterable) else ()
     if not parts:
-        raise PrudentError(f"{what} is {size!r}; it must be a number, or the size of a grid")
+        raise PrudentError(f"{what} is {size!r}; it must be a whole number, or the shape of a grid")
     return tuple(whole_number(what, part, 1) for part in parts)

@@ -39,20 +39,20 @@ Blocks = tuple[IntArray, IntArray, IntArray]
 """(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
 
 TURNS = 32
-"""The most turns over all states that a search in turns may take; deeper graphs are searched from state to state."""
+"""The most turns over all states that a search in turns may take; deeper graphs are searched state by state."""
 
 SMALL = 2048
-"""The fewest arcs in a part of a layer, some microseconds of work: drawing it takes a tenth of that."""
+"""The fewest arcs in a part of a layer: some microseconds of work, ten times the cost of drawing it."""
 
 LARGE = 2**16
-"""The fewest arcs of a graph that is searched in turns: on smaller ones other searches take less than a millisecond."""
+"""The fewest arcs of a graph that is searched in turns: other searches of smaller ones take under a millisecond."""
 
 
 class Order(NamedTuple):
     """The components of a graph in order; without cycles, in layers, cut into parts that threads draw.
 
     No state of a layer leads to another one of it.  Part ``k`` begins at ``block_state[part[k]]``; the first
-    ``after[k]`` parts are those of the layers before its own.
+    ``after[k]`` parts are those of the previous layers.
     """
 
     blocks: Blocks
@@ -66,12 +66,12 @@ class Order(NamedTuple):
 
     @property
     def width(self) -> int:
-        """About how many parts a layer has: so many threads have something to do."""
+        """About how many parts a layer has: the number of threads that have something to do."""
         return -(-len(self.after) // (1 + int(np.count_nonzero(np.diff(self.after)))))
 
     @property
     def backwards(self) -> tuple[IntArray, IntArray, IntArray]:
-        """What kernels take that go backwards: parts, what they come after, states."""
+        """The arguments of kernels that go backwards: parts, the parts they come after, states."""
         return self.part, self.after, self.blocks[1]
 
     @property
@@ -113,7 +113,7 @@ def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> In
 
 
 def least_ahead(arc_start: IntArray, target: NDArray[Any], cost: IntArray | None, least: IntArray, passes: int) -> bool:
-    """Lower each state's value to the least of cost plus value along its arcs; return whether so many passes suffice.
+    """Lower each state's value to the least of cost plus value along its arcs; return whether the passes suffice.
 
     Values enter with 0 at the ends and large numbers elsewhere; without ``cost`` they count arcs.
     """
@@ -133,7 +133,7 @@ def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1) -> Or
         found = _one_component(arc_start, target, start)
     if found is not None:
         return found
-    # SciPy's components need a matrix of distinct arcs, which takes longer to make than the components to find.
+    # SciPy's components need a matrix of distinct arcs; making it takes longer than finding the components.
     block_start, block_of, acyclic = strong_components(arc_start, target, start)
     known = np.flatnonzero(block_of >= 0)
     state = known[sorted_by(block_of[known], block_start)]
@@ -168,8 +168,8 @@ def _by_layer(layer: IntArray, known: IntArray, arc_start: IntArray) -> Order:
 def _by_number(arc_start: IntArray, target: IntArray, start: int) -> Order | None:
     """Return the order if the states' numbers give it, as in a model by stages, and all are reached.
 
-    The start, which no arc may lead to, can have any number.  All others are reached if arcs lead to all of them:
-    following arcs back never comes to a state twice, and so ends at the start.
+    The start, which no arc may lead to, can have any number.  All others are reached if arcs lead to all of them: going
+    back along arcs never meets a state twice, and so ends at the start.
     """
     n = len(arc_start) - 1
     low, high, entered = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
@@ -192,7 +192,7 @@ def _by_number(arc_start: IntArray, target: IntArray, start: int) -> Order | Non
 
 
 def _one_component(arc_start: IntArray, target: IntArray, start: int) -> Order | None:
-    """Return the order if what the start reaches is one component, apart from states without arcs; None if unknown."""
+    """Return the order if all that the start reaches is one component, but for states without arcs; None if unknown."""
     n, leaf = len(arc_start) - 1, np.diff(arc_start) == 0
     root = start if start >= 0 else int(np.argmin(leaf))
     found, done, leads = (np.zeros(n, dtype=bool) for _ in range(3))
@@ -235,15 +235,15 @@ def end_components(
 ) -> tuple[IntArray, BoolArray]:
     """Return the maximal end components made of candidate actions.
 
-    An end component is a set of states and actions inside which one can stay forever and go from any
-    member to any other.  Returns the component of each state (-1: none) and whether an action is inside one.
+    An end component is a set of states and actions inside which a run can stay forever and go from any member to any
+    other.  Returns the component of each state (-1: none) and whether an action is inside one.
     """
     inside, action_of = candidate.copy(), owner(outcome_start)
     if not inside.any():
         return np.full(n_states, -1, dtype=np.int64), inside
     enter_start, enter = entering(successor, n_states)
     while True:
-        # Following arcs back finds most actions that cannot be inside one, at far less cost than components.
+        # Going back along arcs finds most actions that cannot be inside one, at far less cost than components.
         staying(action_state, action_of, enter_start, enter, inside)
         if not inside.any():
             return np.full(n_states, -1, dtype=np.int64), inside

@@ -1,9 +1,9 @@
-"""Sets of models: each outcome's probability is only known to lie in an interval.
+"""Sets of models: each outcome's probability is known only to lie in an interval.
 
-In a set, the probabilities of each action vary on their own: any that lie in their intervals and sum to 1.  Counts of
-what was seen give such intervals, those of Clopper and Pearson: with n observations of an action, of which k had an
-outcome, ``low`` is the probability at which k or more would be seen with a chance of only d / 2, ``high`` the one at
-which k or fewer would.  For all intervals to hold together with confidence 1 - D, d is D divided by their number.
+In a set, the probabilities of each action vary independently: any that lie in their intervals and sum to 1.  Counts
+give such intervals, those of Clopper and Pearson.  With n observations of an action, k of them of an outcome, ``low``
+is the probability at which k or more would be seen with probability only d / 2, and ``high`` the one at which k or
+fewer would.  For all intervals to hold together with confidence 1 - D, d is D divided by their number.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from prudent.models.ssp import SSP
 __all__ = ["NEAR", "Intervals", "check_confidence", "clopper_pearson", "intervals_of"]
 
 NEAR = 1e-9
-"""How far sums of bounds, and the model's own probabilities, may be on the wrong side by rounding."""
+"""The rounding error allowed in sums of bounds, and between the bounds and the model's own probabilities."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,14 +54,18 @@ class Intervals:
             except (TypeError, ValueError) as error:
                 raise PrudentError(f"{name} must be an array of numbers: {error}") from None
             if given.ndim != 1:
-                raise PrudentError(f"{name} must have one dimension, not {given.ndim}: an entry for each outcome")
+                raise PrudentError(
+                    f"{name} has {given.ndim} dimensions; it must have one, with an entry for each outcome"
+                )
             object.__setattr__(self, name, read_only(given))
         if len(self.low) != len(self.high):
-            raise PrudentError(f"low has {len(self.low)} entries, high has {len(self.high)}; give one of each outcome")
+            raise PrudentError(
+                f"low has {len(self.low)} entries, high has {len(self.high)}; give one of each per outcome"
+            )
 
     @property
     def width(self) -> float:
-        """How far apart the bounds of an outcome are at most."""
+        """The largest distance between the bounds of an outcome."""
         return float((self.high - self.low).max(initial=0.0))
 
     def __repr__(self) -> str:
@@ -71,37 +75,42 @@ class Intervals:
         )
 
     def within(self, model: SSP) -> "Intervals":
-        """Return the intervals as they can hold in a model; refuse those that do not fit it (internal)."""
+        """Return the intervals tightened to what is possible in a model; reject those that do not fit it (internal)."""
         if len(self.low) != model.n_outcomes:
             raise PrudentError(
-                f"uncertainty has bounds for {len(self.low)} outcomes; {model.name} has {model.n_outcomes}, and "
-                "bounds go in the order of model.probability"
+                f"uncertainty has bounds for {len(self.low)} outcomes; {model.name} has {model.n_outcomes} outcomes; "
+                "give bounds in the order of model.probability"
             )
         p, low, high = model.probability, self.low, self.high
-        _refuse(model, ~((low >= 0) & (low <= high) & (high <= 1 + NEAR)), self, "they must rise within 0 and 1")
+        _refuse(
+            model,
+            ~((low >= 0) & (low <= high) & (high <= 1 + NEAR)),
+            self,
+            "both must lie between 0 and 1, with low <= high",
+        )
         outside = (p < low - NEAR) | (p > high + NEAR)
-        _refuse(model, outside, self, "the model's own probability, {p:.12g}, must lie within")
-        _refuse(model, (p == 0) & (high > 0), self, "an outcome that may happen needs a probability above 0")
+        _refuse(model, outside, self, "the model's own probability, {p:.12g}, must lie between them")
+        _refuse(model, (p == 0) & (high > 0), self, "an outcome with high above 0 needs a probability above 0")
         low, high = np.minimum(low, p), np.minimum(np.maximum(high, p), 1.0)
         return Intervals(low, high)
 
 
 def _refuse(model: SSP, wrong: BoolArray, given: Intervals, why: str) -> None:
-    """Refuse the first of the wrong intervals."""
+    """Reject the first of the wrong intervals."""
     if wrong.any():
         o = int(np.flatnonzero(wrong)[0])
         place = f"{model.place(row_of(model.outcome_start, o))}, to state {model.state(int(model.successor[o]))!r}"
         bounds = f"low {given.low[o]:.12g}, high {given.high[o]:.12g}"
-        raise PrudentError(f"uncertainty: {place}: {bounds}: {why.format(p=model.probability[o])}")
+        raise PrudentError(f"uncertainty: {place}: {bounds}; {why.format(p=model.probability[o])}")
 
 
 def check_confidence(confidence: object) -> float:
-    """Return a confidence as a number, or refuse it."""
+    """Return a confidence as a number, or reject it."""
     return as_number("confidence", confidence, "a number between 0 and 1, such as 0.95", lambda x: 0 < x < 1)
 
 
 def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> Intervals:
-    """Return intervals that hold together, with a confidence, given how often each outcome was seen (internal).
+    """Return intervals that hold together, with a confidence, given the counts of the outcomes (internal).
 
     An action with two outcomes has one interval, seen from both ends; one with a single outcome has none.
     """
@@ -116,7 +125,7 @@ def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> I
     low, high = np.zeros(len(k)), np.ones(len(k))
     low[k > 0] = beta.ppf(share, k[k > 0], (n - k + 1)[k > 0])
     high[k < n] = beta.isf(share, (k + 1)[k < n], (n - k)[k < n])
-    most = np.sqrt(-np.log(share) / (2 * np.maximum(n, 1)))  # Hoeffding's, where counts are too large for a quantile
+    most = np.sqrt(-np.log(share) / (2 * np.maximum(n, 1)))  # Hoeffding's bound, for counts too large for a quantile
     share_seen = k / np.maximum(n, 1)
     low = np.where(np.isnan(low), share_seen - most, low)
     high = np.where(np.isnan(high), share_seen + most, high)
@@ -130,23 +139,25 @@ def intervals_of(model: SSP, uncertainty: Any, device: str = "cpu") -> Intervals
     if uncertainty is None:
         return None
     if device != "cpu":
-        raise PrudentError(f"device is {device!r}; sets of models (uncertainty=) are for the CPU alone: leave it out")
+        raise PrudentError(
+            f"device is {device!r}; sets of models (uncertainty=) need the CPU; remove device= (--device)"
+        )
     if isinstance(uncertainty, Intervals):
         return uncertainty.within(model)
     if isinstance(uncertainty, str) and uncertainty == "own":
         if model.intervals is None:
             raise PrudentError(
-                f"uncertainty is 'own', but {model.name} has no intervals of its own: give prudent.Intervals(low, high)"
+                f"uncertainty is 'own', but {model.name} has no intervals of its own; give prudent.Intervals(low, high)"
             )
         return model.intervals.within(model)
     if isinstance(uncertainty, bool) or not isinstance(uncertainty, int | float | np.number):
         raise PrudentError(
             f"uncertainty is {uncertainty!r}; it must be prudent.Intervals(low, high), a confidence such as 0.95 for a "
-            "model with counts, or 'own' for one with intervals of its own"
+            "model with counts, or 'own' for a model with intervals of its own"
         )
     if model.count is None:
         raise PrudentError(
-            f"uncertainty is {uncertainty!r}, but {model.name} has no counts to find intervals from: give "
+            f"uncertainty is {uncertainty!r}, but {model.name} has no counts from which to find intervals; give "
             "prudent.Intervals(low, high), or a model from prudent.from_episodes"
         )
     return clopper_pearson(model.count, model, float(uncertainty)).within(model)

@@ -1,4 +1,4 @@
-"""The partial model: what has been explored so far of a model that is given by a function."""
+"""The partial model: the explored part of a model that is given by a function."""
 
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -16,11 +16,11 @@ LARGEST = 1 + 1e-9
 """The largest probability that counts as 1."""
 
 UNEXPLORED = "unexplored"
-"""The name of the goal where runs end that leave the explored part, with primes where a state has that name."""
+"""The goal of runs that leave the explored part; it gets primes if a state has that name."""
 
 MISSING_RETURN = "actions({0}) returned None, and {0} is not among the goals; is a return missing?"
 MISSING_ENTRY = "the table has no entry for {0}, which is not among the goals; add its actions, or add it to the goals"
-"""What is wrong where nothing is said about a state that is not a goal."""
+"""The messages for a state without actions that is not a goal."""
 
 Outcomes = Iterable[tuple[float, Hashable, float]]
 Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
@@ -41,7 +41,7 @@ class PartialModel:
             actions, missing = actions.get, MISSING_ENTRY
         elif not callable(actions):
             kind = type(actions).__name__
-            raise PrudentError(f"actions is a {kind}; give the initial state, then a function or a table")
+            raise PrudentError(f"actions is a {kind}; give the initial state first, then a function or a table")
         try:
             start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
         except TypeError:
@@ -52,7 +52,7 @@ class PartialModel:
         self.initial_state = [self._number(state) for state in start]
         self._initial_probability = [_number(p, "initial probability") for p in start.values()]
         self.expanded = array("q")  # the states' numbers, in the order in which they were expanded
-        self._row: dict[int, int] = {}  # the place of a state there
+        self._row: dict[int, int] = {}  # the position of a state there
         self._action_count, self._outcome_count = array("q"), array("q")
         self._action_names: list[Hashable] = []
         self._action_start, self._outcome_start = array("q"), array("q", [0])  # of each expanded state
@@ -65,14 +65,14 @@ class PartialModel:
         return number in self._row
 
     def is_goal(self, number: int) -> bool:
-        """Return whether a state is known to be a goal: it is named as one, or it was expanded and has no actions."""
+        """Return whether a state is known to be a goal: it is listed as one, or it was expanded and has no actions."""
         if self.goals is not None:
             return self.states[number] in self.goals
         row = self._row.get(number)
         return row is not None and self._action_count[row] == 0
 
     def expand(self, number: int, only: Hashable | None = None) -> None:
-        """Ask for the actions of a state; with ``only`` keep none but that one."""
+        """Ask for the actions of a state; with ``only`` keep that one alone."""
         state = self.states[number]
         options, nothing = self.actions(state), None
         if options is None:
@@ -119,7 +119,7 @@ class PartialModel:
         raise PrudentError(f"fallback({self.states[number]!r}) is {action!r}; the actions there are {names}")
 
     def outcomes(self, number: int) -> slice:
-        """Return where the outcomes of an expanded state are, those of all its actions together."""
+        """Return the range of the outcomes of an expanded state, of all its actions together."""
         row = self._row[number]
         return slice(self._outcome_start[row], self._outcome_start[row + 1])
 
@@ -134,10 +134,11 @@ class PartialModel:
         return f"state {self.states[self.expanded[row]]!r}, action {self._action_names[action]!r}"
 
     def ssp(self, ends: Mapping[int, float] | None = None, stop: Hashable = "stop") -> SSP:
-        """Return what is known as a model.
+        """Return the explored part as a model.
 
         A state that was not expanded has the action ``stop``: at the price in ``ends`` it leads to a goal that stands
-        for the unexplored rest; if that is infinite, or not given, nowhere.  Goals need not be expanded.
+        for the unexplored rest; if the price is infinite or missing, the state leads nowhere.  Goals need not be
+        expanded.
         """
         if self._problems:
             raise ModelError(self._problems[:SHOWN])
@@ -198,7 +199,7 @@ def as_function(model: SSP) -> tuple[dict[Hashable, float], Successors]:
 
 
 def goal_set(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
-    """Return the goals that were named, if any."""
+    """Return the goals that were listed, if any."""
     try:
         return None if goals is None else set(goals)
     except TypeError:
@@ -206,12 +207,12 @@ def goal_set(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
 
 
 def goal_problem(state: Hashable, has_actions: bool, is_goal: bool, nothing: str | None = None) -> list[str]:
-    """Return what is wrong with a state, given whether it is among the goals that were named.
+    """Return the problem of a state, if any, given whether it is among the listed goals.
 
-    ``nothing`` says what is there instead of actions, if not even an empty mapping is.
+    ``nothing`` is the message if there is not even an empty mapping in place of actions.
     """
     if has_actions and is_goal:
-        return [f"goal {state!r} has actions; a goal absorbs: give it none"]
+        return [f"goal {state!r} has actions; a goal must have none"]
     if not has_actions and not is_goal and nothing is not None:
         return [nothing.format(repr(state))]
     if not has_actions and not is_goal:

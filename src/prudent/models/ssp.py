@@ -1,8 +1,8 @@
 """SSP: the model that all other modules use.
 
-A stochastic shortest path problem as frozen arrays, state -> action -> outcome.  The cost belongs to the
-outcome: two outcomes with the same next state and different costs stay apart, because merging them would
-change the risk.  A goal is a state without actions; it absorbs at no cost.
+A stochastic shortest path problem as frozen arrays, state -> action -> outcome.  The cost belongs to the outcome: two
+outcomes with the same next state and different costs stay separate, because merging them would change the risk.  A goal
+is a state without actions; a run ends there at no cost.
 """
 
 from collections.abc import Container, Hashable, Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SSP", "check_model", "fresh_name", "repeated"]
 
 SUM_TOLERANCE = 1e-9
-"""How far the probabilities of one action may be from 1 before the model is refused."""
+"""How far the sum of an action's probabilities may be from 1 before the model is rejected."""
 
 LARGEST = float(np.finfo(np.float64).max)
 """The largest finite number."""
@@ -34,18 +34,17 @@ SHOWN = 20
 
 
 def check_model(model: object, remedy: str = "make one with prudent.build, from_arrays or load") -> None:
-    """Refuse an argument that is not a model."""
+    """Reject an argument that is not a model."""
     if not isinstance(model, SSP):
         raise PrudentError(f"model is a {type(model).__name__}; {remedy}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SSP(Rows):
-    """A stochastic shortest path problem, validated once, immutable after.
+    """A stochastic shortest path problem, validated once and immutable.
 
-    States and actions are numbered; an *action* here is one action of one state.  The actions of state
-    ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a`` are
-    ``outcome_start[a]:outcome_start[a + 1]``.
+    States and actions are numbered; an *action* here is one action of one state.  The actions of state ``s`` are
+    ``action_start[s]:action_start[s + 1]``; the outcomes of action ``a`` are ``outcome_start[a]:outcome_start[a + 1]``.
 
     Use :func:`prudent.build`, :func:`prudent.from_arrays` or :func:`prudent.load` to make one.
 
@@ -65,15 +64,15 @@ class SSP(Rows):
     successor: IntArray  # (n_outcomes,)
     cost: FloatArray  # (n_outcomes,)
     initial_state: IntArray  # (n_initial,)
-    initial_probability: FloatArray  # (n_initial,)  a first chance step, at no cost
+    initial_probability: FloatArray  # (n_initial,)  of the initial states; the draw costs nothing
     state_names: Sequence[Hashable] | None = None  # (n_states,)  None: the state's number
     action_names: Sequence[Hashable] | None = None  # (n_actions,)  None: the action's number within its state
     name: str = "model"
-    notes: tuple[str, ...] = ()  # what a reader decided where its file was silent; plans and reports repeat it
-    count: FloatArray | None = None  # (n_outcomes,)  how often each outcome was seen, if it was estimated
+    notes: tuple[str, ...] = ()  # decisions of a reader that its file left open; plans and reports repeat them
+    count: FloatArray | None = None  # (n_outcomes,)  how often each outcome was seen, if the model was estimated
     intervals: "Intervals | None" = None  # bounds on the probabilities, if they are part of the model
     deviation: float = field(init=False, default=0.0)  # largest |sum of probabilities - 1| as given
-    possible: bool = field(init=False, default=True)  # whether all outcomes, the initial ones too, may happen
+    possible: bool = field(init=False, default=True)  # whether no outcome or initial state has probability 0
 
     def __post_init__(self) -> None:
         for item in fields(self)[:7]:
@@ -88,7 +87,7 @@ class SSP(Rows):
                     object.__setattr__(self, names, tuple(given))
                     hash(getattr(self, names))
                 except TypeError:
-                    raise PrudentError(f"{names} must be a sequence of hashable names (tuples, not lists)") from None
+                    raise PrudentError(f"{names} must be a sequence of hashable names; use tuples, not lists") from None
         problems = list(_structure_problems(self))
         if not problems:  # the arrays can be read, so that places can be named
             problems = [*_name_problems(self), *_outcome_problems(self), *_end_problems(self)]
@@ -108,7 +107,7 @@ class SSP(Rows):
 
     @property
     def names(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
-        """The names of all states and of all actions: where there are none, their numbers (internal)."""
+        """The names of all states and of all actions; their numbers if they have none (internal)."""
         action = self.action_names
         if action is None:
             action = (np.arange(self.n_actions) - self.action_start[self.action_state]).tolist()
@@ -129,7 +128,7 @@ class SSP(Rows):
     def action(self, index: int) -> Hashable:
         """Return the name of an action.
 
-        Names tell the actions of one state apart; other states may use them again.
+        Names are unique within a state; other states may use them again.
 
         Examples
         --------
@@ -161,7 +160,7 @@ class SSP(Rows):
         return f"state {self.state(self.state_of_action(action))!r}, action {self.action(action)!r}"
 
     def known_of(self, outcome: IntArray) -> dict[str, Any]:
-        """Return what is known of the probabilities of some outcomes, as a model's fields (internal).
+        """Return the counts and intervals of some outcomes, as a model's fields (internal).
 
         Number -1 stands for an outcome that is certain.
         """
@@ -192,7 +191,7 @@ class SSP(Rows):
         return found
 
     def _nearby(self, state: object) -> str:
-        """Return a hint for a name that no state has: the name that is probably meant, or what names look like."""
+        """Return a hint for a name that no state has: the name that is probably meant, or an example of a name."""
         if str(state) in self._state_index:
             return "names in files are strings"
         if self.state_names is None:
@@ -209,13 +208,15 @@ class SSP(Rows):
         if state is None:
             if len(self.initial_state) > 1:
                 some = ", ".join(repr(self.state(s)) for s in self.initial_state[:5])
-                raise PrudentError(f"{self.name} has {len(self.initial_state)} initial states; say which: {some} ...")
+                raise PrudentError(
+                    f"{self.name} has {len(self.initial_state)} initial states; choose one of them: {some} ..."
+                )
             return int(self.initial_state[0])
         found = self.index(state)
         if found not in self.initial_state:
             raise PrudentError(
-                f"state {state!r} is not an initial state of {self.name}: make or load the model with that start; "
-                "plan.policy(state, spent) answers for any state on the way"
+                f"state {state!r} is not an initial state of {self.name}; build or load the model with that start, or "
+                "use plan.policy(state, spent), which accepts any state of a run"
             )
         return found
 
@@ -225,7 +226,7 @@ class SSP(Rows):
         Parameters
         ----------
         state : int
-            The state's number; :meth:`index` has it.
+            The state's number, from :meth:`index`.
         action : hashable
             The action's name.
 
@@ -275,7 +276,7 @@ def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
     except (TypeError, ValueError, OverflowError) as error:
         raise PrudentError(f"{name} must be an array of numbers: {error}") from None
     if array.ndim != 1:
-        raise PrudentError(f"{name} must have one dimension, not {array.ndim}")
+        raise PrudentError(f"{name} has {array.ndim} dimensions; it must have one")
     if kind is np.int64 and given.dtype.kind not in "iu" and not np.array_equal(given, array):
         raise PrudentError(f"{name} must hold whole numbers")
     array.flags.writeable = False
@@ -283,7 +284,7 @@ def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
 
 
 def _normalised(probability: FloatArray, start: IntArray) -> tuple[FloatArray, float]:
-    """Divide each row by its sum, unless the sum is 1 to rounding already (so that doing it twice changes nothing)."""
+    """Divide each row by its sum, unless the sum is already 1 up to rounding (so that repeating it changes nothing)."""
     size = np.diff(start)
     total = np.add.reduceat(probability, start[:-1]) if len(size) else np.empty(0)
     off = np.abs(total - 1)
@@ -296,7 +297,7 @@ def _normalised(probability: FloatArray, start: IntArray) -> tuple[FloatArray, f
 
 
 def _structure_problems(model: SSP) -> Iterator[str]:
-    """Problems that make the arrays unreadable."""
+    """Yield problems that make the arrays unreadable."""
     levels = (("action_start", "outcome_start", model.n_actions), ("outcome_start", "probability", model.n_outcomes))
     for name, inner, size in levels:
         start = getattr(model, name)
@@ -320,12 +321,12 @@ def _structure_problems(model: SSP) -> Iterator[str]:
 
 def _name_problems(model: SSP) -> Iterator[str]:
     if model.state_names is not None:
-        yield from (f"state name {name!r} is given twice; names must differ" for name in repeated(model.state_names))
+        yield from (f"state name {name!r} is given twice; names must be unique" for name in repeated(model.state_names))
     if model.action_names is not None:
         given, start = model.action_names, model.action_start.tolist()
         if any(len(set(given[first:last])) < last - first for first, last in pairwise(start)):
             for state, name in repeated(list(zip(model.action_state.tolist(), given, strict=True))):
-                yield f"state {model.state(state)!r} has two actions named {name!r}; names must differ"
+                yield f"state {model.state(state)!r} has two actions named {name!r}; names must be unique"
 
 
 def _outcome_problems(model: SSP) -> Iterator[str]:
@@ -341,12 +342,12 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
         yield f"{model.place(action)} has no outcomes; give at least one (probability, next state, cost)"
     bad = _outside(p, 0, 1 + SUM_TOLERANCE)
     for o in places(bad):
-        yield f"{at(o)} has an outcome of probability {p[o]}; probabilities lie between 0 and 1"
+        yield f"{at(o)} has an outcome of probability {p[o]}; probabilities must lie between 0 and 1"
     for o in places(_outside(c, -LARGEST, LARGEST)):
-        yield f"{at(o)} has an outcome of cost {c[o]}; costs are finite numbers"
+        yield f"{at(o)} has an outcome of cost {c[o]}; costs must be finite numbers"
     if (count := model.count) is not None:
         for o in places(_outside(count, 0, LARGEST)):
-            yield f"{at(o)} has an outcome of count {count[o]}; counts are finite numbers, at least 0"
+            yield f"{at(o)} has an outcome of count {count[o]}; counts must be finite numbers of at least 0"
     for o in places(_outside(model.successor, 0, model.n_states - 1)):
         yield f"{at(o)} leads to state number {model.successor[o]}; the model has {model.n_states} states"
     if not bad.any() and (size > 0).all() and model.n_actions:
@@ -356,7 +357,7 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
 
 
 def _outside(values: NDArray[Any], least: float, most: float) -> BoolArray:
-    """Return which values are not between two bounds; an empty array where all are, as in most models."""
+    """Return which values are not between two bounds; an empty array if all are, as in most models."""
     if len(values) == 0 or (values.min() >= least and values.max() <= most):
         return np.empty(0, dtype=bool)
     return ~((values >= least) & (values <= most))
@@ -369,11 +370,11 @@ def _end_problems(model: SSP) -> Iterator[str]:
     for state in first[(first < 0) | (first >= model.n_states)]:
         yield f"the initial state is number {state}; the model has {model.n_states} states"
     if not (q >= 0).all():
-        yield f"an initial probability is {q[~(q >= 0)][0]:g}; probabilities lie between 0 and 1"
+        yield f"an initial probability is {q[~(q >= 0)][0]:g}; probabilities must lie between 0 and 1"
     elif abs(q.sum() - 1) > SUM_TOLERANCE:
         yield f"initial probabilities {must_be_one(q.sum())}"
     if len(set(first.tolist())) < len(first):
-        yield "an initial state is given twice; add its probabilities up"
+        yield "an initial state is given twice; list it once, with the sum of its probabilities"
 
 
 def repeated(names: Sequence[Any]) -> list[Any]:
@@ -385,7 +386,7 @@ def repeated(names: Sequence[Any]) -> list[Any]:
 
 
 def fresh_name(name: str, taken: Container[Hashable]) -> str:
-    """Return a name for a state that is added, with primes where it is taken."""
+    """Return a name for a state that is added, with primes if it is taken."""
     while name in taken:
         name += "'"
     return name

@@ -16,26 +16,26 @@ OPTIMAL_GAP = 1e-8
 """Relative gap up to which a plan is called optimal."""
 
 DEFAULT_GAP = 1e-3
-"""Relative gap asked for unless the user says otherwise."""
+"""Relative gap aimed at by default."""
 
 
 @dataclass(frozen=True)
 class Bracket:
-    """Bounds on an optimal value, mostly the CVaR; the returned policy's own value is at most ``upper``, too."""
+    """Bounds on an optimal value, mostly the CVaR; ``upper`` also bounds the returned policy's own value."""
 
     lower: float
     upper: float
-    size: float  # what a relative gap is relative to
+    size: float  # a relative gap is relative to this
 
     @property
     def gap(self) -> float:
-        """How far apart the bounds are."""
+        """The distance between the bounds."""
         return self.upper - self.lower
 
 
 @dataclass(frozen=True)
 class Target:
-    """How far apart the bounds may be: absolutely, relative to their size, or either."""
+    """The largest gap allowed between the bounds: absolute, relative to their size, or either."""
 
     gap: float | None = None
     relative_gap: float | None = None
@@ -48,7 +48,7 @@ class Target:
 
     @property
     def said(self) -> bool:
-        """Whether the user asked for anything."""
+        """Whether the user gave a gap."""
         return self.gap is not None or self.relative_gap is not None
 
     @property
@@ -64,7 +64,7 @@ class Target:
         return max(width for width in asked if width is not None)
 
     def status(self, bracket: Bracket, *, aims: bool, interrupted: bool) -> str:
-        """Return the status of a plan; ``aims`` says whether its method tries to close the bracket."""
+        """Return the status of a plan; ``aims``: whether its method tries to close the bracket."""
         finite = np.isfinite(bracket.gap)  # an infinite bound is never within a gap
         if finite and bracket.gap <= OPTIMAL_GAP * bracket.size:
             return "optimal"
@@ -104,13 +104,13 @@ def bracket_below(prepared: Prepared, lower: float) -> float:
 def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha: float) -> Bracket:
     """Convert bounds in levels to the user's units, widened by the distance of the costs from the lattice.
 
-    Where no cost is negative, each total is off the lattice by no more than the ``relative`` distance of a cost, and so
-    is each CVaR.
+    If no cost is negative, each total, and so each CVaR, is off the lattice by at most the ``relative`` distance of a
+    cost.
 
-    Else each cost may be off the lattice by ``deviation``, hence best luck by n deviations and each normalised cost by
-    2n + 1, where n is the most actions without meeting a state again.  Normalised costs are at least 0, the true ones
-    too, so from below the error is a fraction of their size; it is 0 where costs were lowered by the slip when they
-    were rounded down.  From above each of a run's expected ``steps`` adds one deviation, divided by alpha.
+    Otherwise each cost may be off the lattice by ``deviation``, best luck by n deviations, and each normalised cost by
+    2n + 1 of them; n is the largest number of actions that visit no state twice.  Normalised costs, rounded or true,
+    are at least 0, so from below the error is a fraction of their size; it is 0 if costs were lowered by the slip when
+    they were rounded down.  From above each of a run's expected ``steps`` adds one deviation, divided by alpha.
     """
     base, step = prepared.scale.in_units(0), prepared.scale.level_size
     least = bracket_below(prepared, lower)
@@ -121,6 +121,6 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
     else:
         most += prepared.scale.deviation * steps / alpha
     if not least <= most:
-        raise Defect(f"{prepared.model.name}: a lower bound of {least!r} came out above an upper bound of {most!r}")
-    # The size is that of the answer, counted from 0 or from best luck, and on a lattice at least one level.
+        raise Defect(f"{prepared.model.name}: the lower bound {least!r} is above the upper bound {most!r}")
+    # The size is that of the answer, measured from 0 or from best luck, and on a lattice at least one level.
     return Bracket(least, most, max(abs(least), abs(most), most - base, prepared.scale.resolution))

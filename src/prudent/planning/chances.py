@@ -1,14 +1,14 @@
-"""The greatest or the least chance of staying within a budget, for many budgets at once.
+"""The maximal or minimal probability of staying within a budget, for many budgets at once.
 
-Model checkers ask for them one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``; here one
-sweep answers for all budgets.
+Model checkers answer one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``.  Here one sweep
+answers for all budgets.
 
-*Greatest* (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count: where risking a
-trap does better, a model checker's number is larger, and a note tells.  Each budget has a best plan of its own:
+*Maximal* (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count.  If a plan that
+risks a trap does better, a model checker's number is larger, and a note reports it.  Each budget has its own best plan:
 ``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
 
-*Least* (:mod:`prudent.methods.least_chance`).  Whatever one does, the chance is no smaller.  All policies count, those
-that never finish, too.
+*Minimal* (:mod:`prudent.methods.least_chance`).  No policy has a smaller probability.  All policies count, including
+those that never finish.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.check import about_avoided
 from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, chance_step
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain, small
+from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
 
 __all__ = ["Chances", "chances"]
 
@@ -36,12 +36,12 @@ TAIL = 0.1
 """The alpha for which a step is chosen if costs have no common step and the user gives none."""
 
 NOTHING = 2.0**-60
-"""A chance of exceeding a budget that makes no difference to 1 minus it."""
+"""A probability of exceeding a budget that makes no difference to 1 minus it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chances(Shown):
-    """What :func:`prudent.chances` returns, an entry for each budget.
+    """The result of :func:`prudent.chances`, with one entry per budget.
 
     Examples
     --------
@@ -54,18 +54,18 @@ class Chances(Shown):
 
     model: SSP
     budgets: FloatArray
-    chance: FloatArray  # the greatest or least chance found of a total cost within the budget
-    lower: FloatArray  # bounds on the greatest or least chance of all plans
+    chance: FloatArray  # the probability found of a total cost within the budget, maximal or minimal
+    lower: FloatArray  # bounds on the maximal or minimal probability over all plans
     upper: FloatArray
-    step: float | None  # what costs were rounded to, if they were
+    step: float | None  # the step that costs were rounded to; None if they were not
     seconds: float
-    worst: bool = False  # whether these are least chances
-    notes: tuple[str, ...] = ()  # which plans count, where that matters
-    device: str = "cpu"  # what they were computed on
+    worst: bool = False  # whether these are minimal probabilities
+    notes: tuple[str, ...] = ()  # which plans count, if that matters
+    device: str = "cpu"  # the device that computed them
 
     @property
     def gap(self) -> float:
-        """How far apart the bounds are at most."""
+        """The largest gap between the bounds."""
         return float((self.upper - self.lower).max(initial=0.0))
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,25 +98,30 @@ class Chances(Shown):
         return frame({"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper})
 
     def table(self) -> Table:
-        """Return the chances as a table.
+        """Return the probabilities as a table, with bounds where they differ in the digits shown.
 
         Examples
         --------
         >>> import prudent
         >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
         >>> found.table().rows[0]
-        ('1.000000', '0.855000', '0.855000', '0.855000')
+        ('1', '0.855')
         """
-        rounded = () if self.step is None else (f"costs rounded to multiples of {self.step:g}",)
-        which = "least" if self.worst else "greatest"
+        rounded = () if self.step is None else (f"costs were rounded to multiples of {self.step:g}",)
+        which, head = "lowest" if self.worst else "highest", ["budget", "probability"]
+        limits = [bounds(*pair, tiny=True) for pair in zip(self.lower, self.upper, strict=True)]
+        rows = [
+            [number(budget), small(chance, certain(upper - lower))]
+            for budget, chance, lower, upper in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
+        ]
+        if any(low != high for low, high in limits):
+            head += ["lower bound", "upper bound"]
+            rows = [[*row, *pair] for row, pair in zip(rows, limits, strict=True)]
         return Table(
-            f"{self.model.name}: {which} chance of a total cost within a budget, {self.seconds:.3g} s",
-            tuple(
-                (number(budget), *map(small, row))
-                for budget, *row in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
-            ),
-            "rrrr",
-            head=("budget", "chance", "at least", "at most"),
+            f"{self.model.name}: {which} probability of a total cost within a budget, {self.seconds:.3g} s",
+            tuple(map(tuple, rows)),
+            "d" * len(head),
+            head=tuple(head),
             notes=(*rounded, *self.notes),
         )
 
@@ -135,24 +140,25 @@ def chances(
     threads: int | None = None,
     device: str = "cpu",
 ) -> Chances:
-    """Return the greatest chance of a total cost within each budget, or the least, with bounds: all from one sweep.
+    """Return the maximal probability of a total cost within each budget, or the minimal one, with bounds.
 
-    Of the greatest chance, only plans that reach a goal with probability 1 count, as everywhere here.  If every state
-    can reach a goal, it is what a model checker calls ``Pmax=? [F{"cost"}<=k "goal"]``; else ``notes`` say that actions
-    were left out.  The least chance, ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all policies count.  It is 0
-    where one can avoid the goals forever, since a run that never finishes stays within no budget.
+    One sweep answers for all budgets.  For the maximal probability only plans that reach a goal with probability 1
+    count, as everywhere in Prudent.  If every state can reach a goal, this is a model checker's
+    ``Pmax=? [F{"cost"}<=k "goal"]``; otherwise ``notes`` report that actions were left out.  The minimal probability,
+    ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all policies count.  It is 0 if a policy can avoid the goals
+    forever, since a run that never finishes is within no budget.
 
     Parameters
     ----------
     model : SSP
     budgets : numbers
-        In any order.
+        The budgets, in any order.
     worst : bool
-        Return the least chance instead: no plan, however bad, has a smaller one.
+        Return the minimal probability instead: no policy, however bad, has a smaller one.
     step : float, optional
-        Round costs to multiples of this; the bounds enclose what that changes.
+        Round costs to multiples of this; the bounds account for the rounding.
     memory, time_limit, threads, device
-        As in :func:`prudent.solve`; running out of them is an error.
+        As in :func:`prudent.solve`; reaching a limit raises an error.
 
     Examples
     --------
@@ -170,7 +176,7 @@ def chances(
     swept, endless = with_arrivals(model) if worst else (model, None)
     job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     if worst and job.step is not None and not prepare(swept).fine.any():
-        job = replace(job, step=None)  # where runs end at once, no cost is left to be rounded
+        job = replace(job, step=None)  # if runs end at once, there is no cost to round
     attempt = _least if worst else _greatest
     with job.stopping():
         stage = job.refined(lambda prepared: attempt(job, prepared, _levels(prepared, wanted)), chance_step, order=1)
@@ -192,7 +198,7 @@ def chances(
 
 
 Bounded = tuple[FloatArray, FloatArray, FloatArray]
-"""Chances, lower bounds and upper bounds, an entry for each budget."""
+"""Probabilities, lower bounds and upper bounds, with one entry per budget."""
 
 
 def _levels(prepared: Prepared, budgets: FloatArray) -> IntArray:
@@ -201,7 +207,7 @@ def _levels(prepared: Prepared, budgets: FloatArray) -> IntArray:
 
 
 def _greatest(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
-    """Return the greatest chances of staying within budgets, with their bounds; no gap is asked for."""
+    """Return the maximal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
     worst = int(least_worst_case(prepared).value[prepared.start])
     found = exceeding(prepared, max(int(min(level.max(initial=0), worst)), 0), job.limits, least=NOTHING)
     inside = np.clip(level, 0, len(found.chance) - 1)
@@ -218,7 +224,7 @@ def _greatest(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
 
 
 def _least(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
-    """Return the least chances of staying within budgets, with their bounds; no gap is asked for."""
+    """Return the minimal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
     found = finishing(prepared, max(int(level.max(initial=0)), 0), job.limits)
     inside = np.clip(level, 0, len(found.chance) - 1)
     chance, lower, upper = (np.where(level >= 0, part[inside], 0.0) for part in (found.chance, found.low, found.high))
@@ -226,33 +232,33 @@ def _least(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
 
 
 def _complement(chance: FloatArray, towards: float) -> FloatArray:
-    """Return 1 minus chances, rounded towards 0 or 1; that of 0 and of 1 is exact."""
+    """Return 1 minus probabilities, rounded towards 0 or 1; the complements of 0 and 1 are exact."""
     exact = (chance == 0) | (chance == 1)
     return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
 
 
 def _why_rounded(job: Job, prepared: Prepared) -> list[str]:
-    """Say that costs with a common step were rounded, and how to ask for more."""
+    """Report that costs with a common step were rounded, and how to avoid it."""
     scale = prepared.scale
     if job.step is not None or not scale.rounded or scale.slip > 0:
         return []
     step = f"{scale.lattice.step:g}"
-    return [f"costs were rounded, since their common step, {step}, would take much: step={step} insists on it"]
+    return [f"costs were rounded: their common step, {step}, would take too much work; set step={step} to use it"]
 
 
 def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:
-    """Say that plans leave out actions after which a run may get stuck, if they do."""
+    """Report actions after which a run may get stuck, if there are any: plans leave them out."""
     avoided = prepared.avoided
     if not avoided.any():
         return ()
-    more = "no plan here plays them, so a model checker's Pmax, which counts those that do, may be larger"
-    return (f"{about_avoided(model, avoided)}: {more}",)
+    more = "no plan plays such an action; a model checker's Pmax allows it and may be larger"
+    return (f"{about_avoided(model, avoided)}; {more}",)
 
 
 def _who_never_ends(model: SSP, prepared: Prepared, endless: BoolArray) -> tuple[str, ...]:
-    """Say that runs may go on forever, if they may."""
+    """Report the states in which a run can stay forever, if there are any."""
     there = np.flatnonzero(endless & (prepared.members.state_of[:-1] >= 0))
     if len(there) == 0:
         return ()
-    where = f"{len(there):,} states, for example {model.state(int(there[0]))!r}"
-    return (f"a run can stay forever in {where}: as in a model checker's Pmin, it is within no budget then",)
+    where = f"{len(there):,} of the states, for example {model.state(int(there[0]))!r}"
+    return (f"a run can stay forever in {where}; as in a model checker's Pmin, it is then within no budget",)

@@ -1,4 +1,4 @@
-"""Check a model: what kind it is, what solving it takes, and everything that is wrong with it."""
+"""Check a model: its kind, its problems, and what solving it takes."""
 
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
@@ -17,12 +17,12 @@ from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.policies.distribution import check_alpha
 from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
 
 __all__ = ["Report", "about_avoided", "check"]
 
 NAMED = 5
-"""How many states a note names."""
+"""The largest number of states that a note names."""
 
 
 WHOLE = ("states", "actions", "outcomes", "goals", "pruned_states", "pruned_actions")
@@ -32,7 +32,7 @@ REAL = ("step", "least_cost", "worst_case", "deviation")
 
 @dataclass(frozen=True, repr=False)
 class Report(Shown):
-    """What :func:`prudent.check` found; a field is None where a problem hides it.
+    """The findings of :func:`prudent.check`; a field is None if a problem hides its value.
 
     Examples
     --------
@@ -48,18 +48,18 @@ class Report(Shown):
     actions: int | None = None
     outcomes: int | None = None
     goals: int | None = None
-    acyclic: bool | None = None  # whether no state can be visited twice: a finite horizon
+    acyclic: bool | None = None  # whether no state can be visited twice: finite horizon
     step: float | None = None  # the common step of the costs, if there is one
-    least_cost: float | None = None  # with the best of luck
-    worst_case: float | None = None  # the least over all policies, infinite where none bounds it
+    least_cost: float | None = None  # the lowest total cost of any run
+    worst_case: float | None = None  # the minimal worst-case cost; infinite if no policy bounds the cost
     deviation: float | None = None  # largest |sum of an action's probabilities - 1| as given
     pruned_states: int | None = None  # states that no plan visits
     pruned_actions: int | None = None  # actions of the other states that no plan plays
-    counts: bool | None = None  # whether it was estimated: how often each outcome was seen is known
-    intervals: bool | None = None  # whether it has bounds on its probabilities
-    forecast: Forecast | None = None  # about what solving it takes
-    notes: tuple[str, ...] = field(default=())  # what was decided in reading it, what was pruned and why
-    problems: tuple[str, ...] = field(default=())  # what must be mended before the model can be solved
+    counts: bool | None = None  # whether the model was estimated and has the counts of its outcomes
+    intervals: bool | None = None  # whether the model has bounds on its probabilities
+    forecast: Forecast | None = None  # an estimate of what solving takes
+    notes: tuple[str, ...] = field(default=())  # decisions made while reading; what was pruned and why
+    problems: tuple[str, ...] = field(default=())  # what to fix before the model can be solved
 
     @property
     def ok(self) -> bool:
@@ -76,7 +76,7 @@ class Report(Shown):
         return "ready to solve" if self.ok else "not ready"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the findings as ``prudent check --json`` prints them: None where unknown or infinite.
+        """Return the findings as ``prudent check --json`` prints them; unknown and infinite values are None.
 
         Examples
         --------
@@ -89,7 +89,7 @@ class Report(Shown):
     def to_frame(self) -> DataFrame:
         """Return the findings as a data frame of one row (extra ``frame``); unknown values are missing.
 
-        ``forecast`` has a column for each of its numbers; notes and problems are text, one line each.
+        ``forecast`` has one column per number; notes and problems are text, one line each.
 
         Examples
         --------
@@ -129,14 +129,23 @@ class Report(Shown):
     def _rows(self) -> list[tuple[str, str, str]]:
         if self.states is None:
             return []
+        digits = certain(0.0, self.step is not None and in_hundredths(self.step))
         horizon = "finite horizon" if self.acyclic else "cyclic"
         rows = [
             ("states", _shown(self.states), f"{_shown(self.goals)} of them goals; {horizon}"),
             ("actions", _shown(self.actions), ""),
             ("outcomes", _shown(self.outcomes), f"probabilities off by at most {self.deviation:.1g}"),
             ("cost step", _shown(self.step), ""),
-            ("least cost", _shown(self.least_cost), "with the best of luck"),
-            ("worst case", "" if self.worst_case is None else number(self.worst_case), "the least over all plans"),
+            (
+                "lowest cost",
+                "" if self.least_cost is None else number(self.least_cost, digits),
+                "if every outcome is the best",
+            ),
+            (
+                "worst-case cost",
+                "" if self.worst_case is None else number(self.worst_case, digits),
+                "minimal over all plans",
+            ),
             ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
         ]
         if self.counts:
@@ -176,16 +185,16 @@ def check(
     step: float | None = None,
     time_limit: float | None = None,
 ) -> Report:
-    """Report what kind of model it is, all problems found, not only the first, and about what solving takes.
+    """Report the kind of a model, all its problems (not only the first), and what solving it takes.
 
     Parameters
     ----------
     model : SSP or path
-        The problem, or the file it is in.
+        The problem, or its file.
     alpha, step : float, optional
-        What the estimates of memory, time and gap are for; see :func:`prudent.solve`.
+        The parameters for which memory, time and gap are estimated; see :func:`prudent.solve`.
     time_limit : float, optional
-        Seconds, about, after which the estimates are left out, with a note.
+        Approximate seconds after which the estimates are left out, with a note.
 
     Examples
     --------
@@ -209,7 +218,7 @@ def check(
     arcs = _arcs(model)
     try:
         with in_force(limits):
-            how = "as finely as the gap asks for" if step is None else f"to multiples of {step:g}"
+            how = "to reach the gap" if step is None else f"to multiples of {step:g}"
             known = _findings(prepare(model), arcs, how)
         known["forecast"] = forecast(model, alpha, step, limits)
     except Stopped as stopped:
@@ -232,7 +241,7 @@ def check(
 
 
 def _arcs(model: SSP) -> tuple[IntArray, IntArray]:
-    """Return the possible outcomes of each state: where they start, and where they lead."""
+    """Return the possible outcomes of each state: their first indices, and their successors."""
     possible = model.probability > 0
     return offsets(possible)[model.arc_start], model.successor[possible]
 
@@ -246,18 +255,20 @@ def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> 
     avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (
         (~found, "cannot be reached from the start"),
-        (pruned & found, "can be reached, but no plan goes there: a run could get stuck"),
+        (pruned & found, "can be reached, but no plan goes there because a run could get stuck"),
     ):
         if which.any():
             some = ", ".join(repr(model.state(int(s))) for s in np.flatnonzero(which)[:NAMED])
             more = ", ..." if which.sum() > NAMED else ""
-            notes.append(f"{int(which.sum()):,} states {why}: {some}{more}")
+            notes.append(f"{int(which.sum()):,} of the states {why}: {some}{more}")
     if avoided.any():
         notes.append(about_avoided(model, avoided))
     if inner := len(prepared.members.inner_action):
-        notes.append(f"{inner:,} actions move inside free cycles, whose states count as one")
+        notes.append(
+            f"{inner:,} of the actions can only move inside cycles at no cost; the states of such a cycle count as one"
+        )
     if prepared.scale.rounded:
-        notes.append(f"the costs have no common step; solve rounds them, {how}")
+        notes.append(f"the costs have no common step; solve rounds them {how}")
     worst = true_worst_case(prepared)
     return {
         "step": None if prepared.scale.rounded else prepared.scale.lattice.step,
@@ -270,7 +281,7 @@ def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> 
 
 
 def about_avoided(model: SSP, avoided: BoolArray) -> str:
-    """Say how many actions no plan plays, and why."""
+    """Report how many actions plans avoid, and why."""
     a, count = int(np.flatnonzero(avoided)[0]), int(avoided.sum())
     place = f"{model.action(a)!r} in {model.state(model.state_of_action(a))!r}"
-    return f"{count:,} actions may lead to where a run gets stuck, for example {place}"
+    return f"{count:,} of the actions may lead to a state from which no goal can be reached, for example {place}"

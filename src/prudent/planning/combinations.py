@@ -1,4 +1,4 @@
-"""What a study is of: every combination of the values of parameters, and of alphas."""
+"""The combinations that a study solves: all values of its parameters, and all alphas."""
 
 import inspect
 import itertools
@@ -36,16 +36,18 @@ def combinations_of(
     fractions = [check_alpha(alpha, "alphas") for alpha in _several("alphas", alphas)]
     for name in lists:
         if not isinstance(name, str):
-            raise PrudentError(f"grid has the parameter {name!r}; parameters are named by text, such as 'capacity'")
+            raise PrudentError(
+                f"grid has the parameter {name!r}; the name of a parameter must be a str, such as 'capacity'"
+            )
         if name in FIELDS:
             raise PrudentError(
-                f"grid has the parameter {name!r}, which is a column of the result; give it another name"
+                f"grid has the parameter {name!r}, which is the name of a column of the result; rename the parameter"
             )
     for name, values in {**lists, "alphas": fractions}.items():
         keys = [key_of({name: value, "alpha": 0}, [name]) for value in values]
         for value, key in zip(values, keys, strict=True):
             if keys.count(key) > 1:
-                raise PrudentError(f"{name} has {value!r} twice; leave one of them out")
+                raise PrudentError(f"{name} has {value!r} twice; remove one")
     _check_takes(make, {name: values[0] for name, values in lists.items()})
     every = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
     return tuple(lists), [(values, alpha) for values in every for alpha in fractions]
@@ -62,15 +64,15 @@ def _several(name: str, values: object) -> list[Any]:
 
 
 def _check_takes(make: Make, values: dict[str, Any]) -> None:
-    """Refuse parameters that a domain or a function does not take."""
+    """Reject parameters that a domain or a function does not take."""
     if not isinstance(make, str) and not callable(make):
         raise PrudentError(f"make is a {type(make).__name__}; it must be the name of a domain or a function")
     build = maker(make)
     try:
         takes = inspect.signature(build)
-    except ValueError:  # some functions do not tell
+    except ValueError:  # some functions have no signature
         return
     try:
         takes.bind(**values)
     except TypeError as error:
-        raise PrudentError(f"grid does not fit make: {error}") from None
+        raise PrudentError(f"grid does not match the parameters of make: {error}") from None

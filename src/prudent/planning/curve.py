@@ -1,8 +1,8 @@
-"""Every alpha at once: optimal CVaR, its VaR and the least expected cost, from one exploration.
+"""Every alpha at once: optimal CVaR, its VaR and the lowest expected cost, from one exploration.
 
 With U(w) the least expected excess over a budget w, the optimal CVaR is min over w of w + U(w) / alpha.  As a function
-of 1 / alpha that is a minimum of straight lines: between two *breakpoints* one w is best and gives the CVaR.  The
-exploration for the smallest alpha finds all these w and the actions of every budget, hence a plan for each alpha.
+of 1 / alpha this is a minimum of straight lines: between two *breakpoints* one w is best and gives the CVaR.  The
+exploration for the smallest alpha finds all these w and the actions of every budget, and so a plan for each alpha.
 """
 
 import math
@@ -28,26 +28,38 @@ from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alph
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import (
+    DataFrame,
+    Shown,
+    Table,
+    at_least,
+    at_most,
+    bounds,
+    certain,
+    frame,
+    number,
+    percent,
+    plain,
+)
 
 __all__ = ["Curve", "CurvePoint", "curve"]
 
 SAME = 1e-9
-"""Breakpoints closer than this, relatively, are one."""
+"""Breakpoints whose relative distance is below this count as one."""
 
 MOST = 1000
-"""The most breakpoints that are listed; if there are more, evenly spaced ones are."""
+"""The most breakpoints to list; if there are more, evenly spaced ones are listed."""
 
 
-SHOWN = 30
-"""The most points that a table shows, unless they were asked for one by one."""
+ROUND = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+"""The alphas from 0.1 on that a table shows if none are given; below, they are 1, 2 and 5 times powers of 10."""
 
 
 @dataclass(frozen=True)
 class CurvePoint:
     """The optimal CVaR at one alpha, with the VaR and the expected cost of the best policy.
 
-    For a set of models all of these are worst cases, and ``nominal`` has those of the policy in the model itself.
+    For a set of models all of these are worst-case values; ``nominal`` has the policy's values in the model itself.
 
     Examples
     --------
@@ -58,17 +70,17 @@ class CurvePoint:
     """
 
     alpha: float
-    cvar: float  # of the best policy; a lower bound on it where costs were rounded; nan if unknown
+    cvar: float  # of the best policy; a lower bound on it if costs were rounded; nan if unknown
     var: float
     expected: float
-    lower: float  # the optimal CVaR is at least this
-    upper: float  # and at most this
-    nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
+    lower: float  # lower bound on the optimal CVaR
+    upper: float  # upper bound on the optimal CVaR
+    nominal: Nominal | None = None  # for a set of models: the policy's values in the model itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve(Shown):
-    """The optimal CVaR for every alpha from ``alpha_min`` to 1; what :func:`prudent.curve` returns.
+    """The optimal CVaR for every alpha from ``alpha_min`` to 1; the result of :func:`prudent.curve`.
 
     Examples
     --------
@@ -83,24 +95,25 @@ class Curve(Shown):
     alpha_min: float
     seconds: float
     _explored: Explored | RobustExplored
-    device: str = "cpu"  # what it was computed on
-    intervals: Intervals | None = None  # the set of models that it is for, if any
+    device: str = "cpu"  # the device that computed it
+    intervals: Intervals | None = None  # the set of models, if any
 
     def __repr__(self) -> str:
-        low, high = (f"{self.at(alpha).cvar:.6g}".replace("nan", "unknown") for alpha in (self.alpha_min, 1.0))
+        low, high = (self._columns((self.at(alpha),)) for alpha in (self.alpha_min, 1.0))
+        name = "CVaR" if self.intervals is None else "worst-case CVaR"
         return (
-            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, CVaR {low} to {high}, "
+            f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, {name} {low[name][0]} to {high[name][0]}, "
             f"{len(self.points):,} points>"
         )
 
     @property
     def step(self) -> float:
-        """The step of the costs that planning used."""
+        """The step of the costs used for planning."""
         return self._explored.prepared.scale.step
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else the user should know, such as rounded costs."""
+        """Further information for the user, such as rounded costs."""
         rounded = self._explored.prepared.scale.notes
         return (*self.model.notes, *rounded, *([GROUPED] if rounded else []))
 
@@ -108,7 +121,7 @@ class Curve(Shown):
     def points(self) -> tuple[CurvePoint, ...]:
         """The breakpoints, by alpha from ``alpha_min`` to 1; between two of them VaR and expected cost are constant.
 
-        At a breakpoint itself two budgets are best, and :meth:`at` takes the one of least expected cost.
+        At a breakpoint two budgets are best, and :meth:`at` takes the one with the lower expected cost.
         """
         return tuple(self.at(alpha) if w is None else self._point(alpha, w, True) for alpha, w in self._breakpoints())
 
@@ -128,14 +141,14 @@ class Curve(Shown):
         return self._point(alpha, w, alpha < 1 and not attains[:w].any())
 
     def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
-        """Return the point of a budget at an alpha; ``first`` says that it is its policy's VaR."""
+        """Return the point of a budget at an alpha; ``first``: whether the budget is its policy's VaR."""
         explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
         if isinstance(explored, RobustExplored):
             return self._robust_point(explored, alpha, w)
         excess, above, mean = explored.values[:, w].tolist()
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
-        if scale.rounded:  # charged more than it truly costs
+        if scale.rounded:  # charged more than its true cost
             own = own_tail(explored.policy(w), explored.expected, cvar, alpha)
             cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
             upper = min(own.upper, upper)
@@ -179,7 +192,7 @@ class Curve(Shown):
     def to_dict(self, alpha: Alphas | None = None) -> dict[str, Any]:
         """Return the points, or those at one ``alpha`` or several, as ``prudent curve --json`` prints them.
 
-        A number is None where it is unknown or infinite.
+        Unknown and infinite numbers are None.
 
         Examples
         --------
@@ -216,35 +229,58 @@ class Curve(Shown):
         return frame(columns)
 
     def table(self, alpha: Alphas | None = None) -> Table:
-        """Return what ``prudent curve`` prints: about 30 points of the curve, or those at one ``alpha`` or several.
+        """Return what ``prudent curve`` prints: points at round alphas, or at one ``alpha`` or several.
+
+        Bounds on the optimal CVaR are shown where they differ from the CVaR in the digits shown.
 
         Examples
         --------
         >>> import prudent
         >>> curve = prudent.curve(prudent.domains.figure_2())
         >>> table = curve.table(alpha=0.1)
-        >>> table.head[:3], table.rows[0][:3]
-        (('alpha', 'CVaR', 'VaR'), ('0.1', '10.000000', '9.000000'))
+        >>> table.head, table.rows
+        (('worst runs', 'CVaR', 'VaR', 'expected cost'), (('10%', '10', '9', '4.06'),))
         """
-        points, notes = self._asked(alpha), [*self.notes]
-        if alpha is None and len(points) > SHOWN:
-            shown = [points[i] for i in np.linspace(0, len(points) - 1, SHOWN).astype(int)]
-            left_out = len(points) - SHOWN
-            notes.append(f"{left_out:,} of {len(points):,} points are left out, evenly; --json and to_frame() have all")
-            points = tuple(shown)
-        title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
-        bounds = "at least, at most: bounds on the optimal CVaR"
-        head: tuple[str, ...] = ("alpha", "CVaR", "VaR", "mean", "at least", "at most")
-        rows = [(_up(p.alpha), *map(number, (p.cvar, p.var, p.expected, p.lower, p.upper))) for p in points]
+        points = self._asked(round_alphas(self.alpha_min) if alpha is None else alpha)
+        head, rows, notes = ["worst runs"], [[percent(p.alpha)] for p in points], list[str]()
+        for name, cells in self._columns(points).items():
+            head.append(name)
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(cell)
+        if "lower bound" in head:
+            notes.append("lower bound, upper bound: on the optimal CVaR")
         if self.intervals is not None:
-            head = ("alpha", "worst-case CVaR", "mean", "at least", "at most", "CVaR", "VaR", "mean")
-            bounds = "in the worst model of the set, with bounds on the least worst-case CVaR; then in the model itself"
-            own = [p.nominal or UNKNOWN for p in points]
-            rows = [
-                (_up(p.alpha), *map(number, (p.cvar, p.expected, p.lower, p.upper, q.cvar, q.var, q.expected)))
-                for p, q in zip(points, own, strict=True)
-            ]
-        return Table(title, tuple(rows), "l" + "r" * (len(head) - 1), head=head, notes=(bounds, *notes))
+            notes.append("worst-case: in the worst model of the set; other columns: in the model itself")
+        if alpha is None:
+            n = len(self._breakpoints())
+            notes.append(f"all {n:,} breakpoints of the curve: .points, to_frame() or --json")
+        title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
+        align = "l" + "d" * (len(head) - 1)
+        return Table(title, tuple(map(tuple, rows)), align, head=tuple(head), notes=(*notes, *self.notes))
+
+    def _columns(self, points: tuple[CurvePoint, ...]) -> dict[str, list[str]]:
+        """Return the columns of a table, with the digits that are certain."""
+        scale = self._explored.prepared.scale
+        exact = certain(0.0, scale.money)
+        own = [certain(p.upper - p.cvar if scale.rounded else 0.0, scale.money) for p in points]
+        side = number if not scale.rounded else at_least if self.intervals is None else at_most
+        pairs = [bounds(p.lower, p.upper, scale.money) for p in points]
+        cvar = [side(p.cvar, digits) for p, digits in zip(points, own, strict=True)]
+        expected = [number(p.expected, exact) for p in points]
+        known = pairs == [(each, each) for each in cvar]
+        limits = {} if known else {"lower bound": [low for low, _ in pairs], "upper bound": [high for _, high in pairs]}
+        if self.intervals is None:
+            var = [number(p.var, digits) for p, digits in zip(points, own, strict=True)]
+            return {"CVaR": cvar, "VaR": var, "expected cost": expected, **limits}
+        nominal = [p.nominal or UNKNOWN for p in points]
+        return {
+            "worst-case CVaR": cvar,
+            "worst-case expected cost": expected,
+            **limits,
+            "CVaR": [number(q.cvar, digits) for q, digits in zip(nominal, own, strict=True)],
+            "VaR": [number(q.var, digits) for q, digits in zip(nominal, own, strict=True)],
+            "expected cost": [number(q.expected, exact) for q in nominal],
+        }
 
     def _asked(self, alpha: Alphas | None) -> tuple[CurvePoint, ...]:
         return self.points if alpha is None else tuple(map(self.at, alphas_of(alpha)))
@@ -252,7 +288,9 @@ class Curve(Shown):
     def _check(self, alpha: float) -> float:
         alpha = check_alpha(alpha)
         if alpha < self.alpha_min:
-            raise PrudentError(f"alpha is {alpha!r}; this curve begins at {self.alpha_min:g}: give alpha_min= to curve")
+            raise PrudentError(
+                f"alpha is {alpha!r}; this curve begins at {self.alpha_min:g}; give curve a smaller alpha_min="
+            )
         return alpha
 
     @cached_property
@@ -262,9 +300,9 @@ class Curve(Shown):
         return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
 
     def _breakpoints(self) -> list[tuple[float, int | None]]:
-        """Return the alphas at which the best budget changes, each with the budget best above it, and both ends.
+        """Return the alphas at which the best budget changes, each with the best budget above it, and both ends.
 
-        They are the corners of the lower envelope of lines in 1/alpha.
+        These alphas are the corners of the lower envelope of lines in 1/alpha.
         """
         excess = self._explored.swept.excess
         kept, since = [0], [1.0]  # budgets on the envelope, and the least 1/alpha for which each is best
@@ -278,7 +316,7 @@ class Curve(Shown):
                 kept.append(w)
                 since.append(max(meet, 1.0))
                 break
-        known = zip(since[1:], kept, strict=False)  # below each 1/alpha the budget kept before is best
+        known = zip(since[1:], kept, strict=False)  # below each 1/alpha the previous budget is best
         inside = [(1 / x, w) for x, w in known if 1 + SAME < x < (1 - SAME) / self.alpha_min][::-1]
         if len(inside) > MOST:
             inside = [inside[i] for i in np.linspace(0, len(inside) - 1, MOST).astype(int)]
@@ -286,13 +324,11 @@ class Curve(Shown):
         return [*first, *inside, (1.0, None)]
 
 
-def _up(alpha: float) -> str:
-    """Return an alpha to six digits, rounded up, since a range of alphas begins there."""
-    text = f"{alpha:.6g}"
-    if float(text) < alpha:
-        last = 10.0 ** (math.floor(math.log10(alpha)) - 5)
-        text = f"{alpha + last:.6g}"
-    return text
+def round_alphas(least: float) -> list[float]:
+    """Return round alphas from the least one to 1 (internal)."""
+    most = math.ceil(-math.log10(least))
+    small = [digit * 10.0**-k for k in range(most, 1, -1) for digit in (1, 2, 5)]
+    return [least, *(float(f"{alpha:.1g}") for alpha in (*small, *ROUND) if alpha > least * (1 + SAME))]
 
 
 def curve(
@@ -306,23 +342,23 @@ def curve(
     device: str = "cpu",
     uncertainty: Intervals | float | str | None = None,
 ) -> Curve:
-    """Return the optimal CVaR, its VaR and the least expected cost for every alpha from ``alpha_min`` to 1.
+    """Return the optimal CVaR, its VaR and the lowest expected cost for every alpha from ``alpha_min`` to 1.
 
     Parameters
     ----------
     model : SSP
         The problem.
     alpha_min : float
-        The smallest alpha; the curve takes as long as solving for it.
+        The smallest alpha; the curve takes as long as a solve for it.
     step : float, optional
-        Round the costs to multiples of this.  Costs without a common step are rounded in any case, finely enough for
-        the bounds at ``alpha_min`` to be about a thousandth apart.
+        Round the costs to multiples of this.  Costs without a common step are always rounded; the default step is so
+        fine that the relative gap at ``alpha_min`` is about 0.001.
     memory, time_limit, threads, device : optional
-        The most memory to use for tables, the most seconds, how many threads, and ``"gpu"`` for a GPU; see
-        :func:`prudent.solve`.  Running out of time is an error.
+        The memory limit for tables, the time limit in seconds, the number of threads, and ``"gpu"`` for a GPU; see
+        :func:`prudent.solve`.  Reaching the time limit raises an error.
     uncertainty : Intervals or float or "own", optional
-        Plan for a set of models, as in :func:`prudent.solve`: points have the least worst-case CVaR, and their
-        ``nominal`` the policy's numbers in the model itself.
+        Plan for a set of models, as in :func:`prudent.solve`: points have the minimal worst-case CVaR, and their
+        ``nominal`` has the policy's values in the model itself.
 
     Examples
     --------
@@ -337,7 +373,7 @@ def curve(
     """
     check_model(model)
     alpha_min = check_alpha(alpha_min, "alpha_min")
-    intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g} on"
+    intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g}"
     job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
         nominal = explored(job, what)

@@ -1,4 +1,4 @@
-"""The least expected cost within a limit on CVaR."""
+"""The lowest expected cost within a limit on CVaR."""
 
 from dataclasses import dataclass, replace
 
@@ -26,15 +26,15 @@ from prudent.runtime.limits import Stopped
 __all__ = ["Cap", "cap_of", "limited", "solve_within"]
 
 FORGIVEN = 1e-12
-"""How far below the optimal CVaR a limit may be, relative to its size: within rounding error."""
+"""How far a limit may be below the optimal CVaR, relative to its size: rounding error of floats."""
 
 WEIGHTS = 60
-"""The most weights that are tried."""
+"""The most weights to try."""
 
 
 @dataclass(frozen=True)
 class Cap:
-    """How much CVaR is accepted for the sake of the mean."""
+    """How much CVaR the user accepts to lower the expected cost."""
 
     slack: float | None  # above the optimal CVaR, relative to its size
     more: float | None  # above the optimal CVaR, in the user's units
@@ -56,13 +56,14 @@ def cap_of(
     if not any(asked):
         if randomise:
             raise PrudentError(
-                "randomise goes with slack, absolute_slack or max_cvar: without a limit nothing is gained by it"
+                "randomise needs a limit on CVaR, without which it gains nothing; give slack, absolute_slack or "
+                "max_cvar"
             )
         return None
     if sum(asked) > 1:
-        raise PrudentError("slack, absolute_slack and max_cvar exclude each other; give one of them")
+        raise PrudentError("slack, absolute_slack and max_cvar exclude each other; give only one of them")
     if method != "exact":
-        raise PrudentError(f"slack, absolute_slack and max_cvar go with method exact, not with {method}")
+        raise PrudentError(f"slack, absolute_slack and max_cvar need method 'exact', not {method!r}")
     if slack is not None:
         slack = as_number("slack", slack, "a number, at least 0, such as 0.01 for 1%", lambda x: 0 <= x < np.inf)
     if absolute_slack is not None:
@@ -74,10 +75,10 @@ def cap_of(
 
 @dataclass(frozen=True)
 class _Within:
-    """The best found within a limit."""
+    """The best solution found within a limit."""
 
     solution: Solution
-    optimum: Solution  # of least CVaR
+    optimum: Solution  # of minimal CVaR
     bracket: Bracket  # on the optimal CVaR
     limit: float  # on CVaR; nan if the solve stopped before it could be used
 
@@ -85,8 +86,8 @@ class _Within:
 def solve_within(job: Job, cap: Cap) -> Plan:
     """Return the best plan found with a CVaR up to a limit.
 
-    A gap that is asked for is one of the mean.  Part of it may stay open at any step, since the best plan need not be
-    optimal for any weight of CVaR; so where none is asked for, the step is as fine as the optimal CVaR requires.
+    A gap that the user gives is one of the expected cost.  Part of it may stay open at any step, because the best plan
+    need not be optimal for any weight of CVaR.  So without a given gap, the step is as fine as the optimal CVaR needs.
     """
     with job.limits:
         stage = job.refined(
@@ -96,7 +97,7 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     solved = replace(stage.holding(found.solution, found.bracket), seconds=job.seconds)
     plan = plan_of(job.model, "exact", job.alpha, solved, job.target, job.limits)
     if np.isnan(found.limit):
-        note = "stopped before the limit on CVaR could be made use of: this is a plan for the least CVaR"
+        note = "stopped before the limit on CVaR could be used; this is a plan for the minimal CVaR"
         return replace(plan, notes=(*plan.notes, note))
     plan = limited(plan, found.limit, job.target, interrupted=stage.stopped == "interrupted")
     return replace(plan, notes=(*plan.notes, _bought(plan, found.optimum)))
@@ -111,7 +112,7 @@ def _attempt(job: Job, prepared: Prepared, cap: Cap) -> Stage[_Within]:
         try:
             weighing = Weighing(explored, job.alpha, job.limits)
             limit, solution = _within(weighing, optimum, safest.bracket, cap)
-        except Stopped as stopped:  # the plan of least CVaR is within every limit
+        except Stopped as stopped:  # the plan of minimal CVaR is within every limit
             limit = cap.limit(safest.bracket.upper)
             solution = replace(optimum, expected_lower=explored.least, stopped=stopped.reason)
     asked = safest.bracket
@@ -123,12 +124,12 @@ def _attempt(job: Job, prepared: Prepared, cap: Cap) -> Stage[_Within]:
 
 
 def _size(prepared: Prepared, mean: float) -> float:
-    """Return what a relative gap of a mean is relative to."""
+    """Return the size that a relative gap of an expected cost refers to."""
     return max(abs(mean), mean - prepared.scale.in_units(0), prepared.scale.resolution)
 
 
 def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:
-    """Return a plan with a limit on its CVaR and the status that follows from its bounds on the mean."""
+    """Return a plan with a limit on its CVaR; its status follows from the bounds on the expected cost."""
     mean = Bracket(plan.expected_lower, plan.expected, _size(plan.policy.prepared, plan.expected))
     return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=interrupted))
 
@@ -140,11 +141,11 @@ def _within(weighing: Weighing, optimum: Solution, bracket: Bracket, cap: Cap) -
     limit = cap.limit(least)
     if limit < least - FORGIVEN * bracket.size:
         raise PrudentError(
-            f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.scale.rounded else 'has'} that little: "
-            f"the optimal CVaR is {_shown(bracket)}; give more"
+            f"max_cvar is {limit:.9g}; no plan {'is known to have' if prepared.scale.rounded else 'has'} a CVaR that "
+            f"low. The optimal CVaR is {_shown(bracket)}; raise max_cvar"
         )
-    # Counted from best luck, which may be far from 0, the limit loses digits.  A plan that exceeds it by at most
-    # the margin meets it, and the bound allows for more.
+    # Measured from best luck, which may be far from 0, the limit loses digits.  A plan that exceeds it by at most the
+    # margin is accepted, and the bound covers more than the margin.
     margin = 16 * UNIT * (weighing.most + (abs(limit) + abs(prepared.scale.in_units(0))) / prepared.scale.level_size)
     allowed = max(prepared.scale.in_levels(limit), safest.cvar)
     sure = allowed + 2 * margin
@@ -175,25 +176,26 @@ def _shown(bracket: Bracket) -> str:
 
 
 def _bought(plan: Plan, optimum: Solution) -> str:
-    """Return in words what a limit costs in CVaR and saves of the mean."""
+    """Describe the CVaR that a limit costs and the expected cost that it saves."""
     prepared = plan.policy.prepared
     cvar, mean = prepared.scale.in_units(optimum.cvar), prepared.scale.in_units(optimum.expected)
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
     share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
     if np.isnan(more):
-        return f"at the least CVaR the mean is {mean:.6f}: the limit saves {saved:.6g}{share} of it"
+        return f"at the minimal CVaR the expected cost is {mean:.6f}; the limit saves {saved:.6g}{share} of it"
     return (
-        f"at the least CVaR, {cvar:.6f}, the mean is {mean:.6f}: {more:.6g} more of CVaR saves {saved:.6g}{share} of it"
+        f"at the minimal CVaR, {cvar:.6f}, the expected cost is {mean:.6f}; an extra CVaR of {more:.6g} saves "
+        f"{saved:.6g}{share} of it"
     )
 
 
 def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
-    """Return in words what a randomised plan draws."""
+    """Describe what a randomised plan draws."""
     if len(policy.parts) == 1 or not isinstance(found, Mixture):
         return ()
     parts = (found.first, found.share), (found.second, 1 - found.share)
     mean = prepared.scale.in_units
-    shown = [f"with chance {share:.6g} one of mean {mean(part.expected):.6f}" for part, share in parts]
+    shown = [f"with probability {share:.6g} one of expected cost {mean(part.expected):.6f}" for part, share in parts]
     return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)
 
 

@@ -1,9 +1,9 @@
 """The driver that all verbs share: check, limits, clock, prepare, refine, stop.
 
-A verb calls :func:`begin`, which checks what all verbs take and starts the clock, and gives the :class:`Job` a function
-that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if a step is given, or if costs have
-a common step and that is modest work; else it rounds costs to finer and finer steps, until the bounds are as close as
-asked for, and then may seek the exact optimum where it can be.
+A verb calls :func:`begin`, which checks the arguments that all verbs take and starts the clock.  Then it gives the
+:class:`Job` a function that attempts its task on a prepared model.  :meth:`Job.refined` makes one attempt if a step is
+given, or if costs have a common step and that is modest work.  Otherwise it rounds costs to finer and finer steps until
+the gap is reached, and then may seek the exact optimum where it can be.
 """
 
 import math
@@ -45,12 +45,12 @@ from prudent.runtime.ranks import Ranks
 __all__ = ["Job", "begin", "explored"]
 
 STALLED = 0.9
-"""Where a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
+"""If a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One call of a verb: what is asked for, and within which limits."""
+    """One call of a verb: its task and its limits."""
 
     model: SSP
     alpha: float
@@ -61,16 +61,16 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """The seconds since the clock was started, compilation not counted."""
+        """The seconds since the clock was started, without compilation."""
         return now() - self.limits.began
 
     @cached_property
     def _base(self) -> Prepared:
-        """The model with its common step, or with a usual one; all steps that are tried share what it knows."""
+        """The model with its common step, or with a usual one; all steps that are tried share its values."""
         return prepare(self.model)
 
     def prepared(self, step: float | None) -> Prepared:
-        """Return the model, prepared for this step, with its least expected cost, within the limits."""
+        """Return the model, prepared for this step, with its lowest expected cost, within the limits."""
         with in_force(self.limits):
             if step is None or self.step is not None:
                 prepared = self._base if step is None else prepare(self.model, step)
@@ -80,8 +80,8 @@ class Job:
             least = least_expected_cost(prepared)
         if not np.isfinite(least.value[prepared.start]):
             raise PrudentError(
-                f"the least expected cost of {self.model.name} is larger than any float; end runs after so many "
-                "actions (horizon=) with prudent.amend, or --horizon"
+                f"the lowest expected cost of {self.model.name} is larger than any float; limit the number of actions "
+                "of a run with horizon= in prudent.amend, or --horizon"
             )
         return prepared
 
@@ -98,10 +98,10 @@ class Job:
     ) -> Stage[Found]:
         """Return the best of all attempts, with the best of their bounds.
 
-        ``focused`` makes an attempt only where an optimal plan can be; ``tell`` takes the best attempt so far, whenever
-        it is to be refined.  The gap shrinks about with the step to the power of ``order``.  With ``one_question``
-        false the question depends on the step, and the last answer is returned.  With ``may_stall`` part of the gap
-        need not come from rounding, so attempts end when a finer step does not help.
+        ``focused`` makes an attempt only where an optimal plan can be.  ``tell`` receives the best attempt so far
+        before each refinement.  The gap shrinks about with the step to the power of ``order``.  If ``one_question`` is
+        false, the question depends on the step, and the last answer is returned.  If ``may_stall`` is true, part of the
+        gap need not come from rounding, so attempts end when a finer step does not help.
         """
         with in_force(self.limits.without_time):  # all threads, or the device, find what attempts need
             return self._refined(attempt, first_step, focused, tell, order, one_question, may_stall)
@@ -153,7 +153,7 @@ class Job:
     def _exactly(
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
     ) -> tuple[Stage[Found] | None, PrudentError | None, str]:
-        """Attempt the exact optimum; return it, or the error if memory is lacking, and what is lacking, if anything."""
+        """Attempt the exact optimum; return it, or the error if memory is lacking; and the lacking resource, if any."""
         if not (self.target.exact or in_time(prepared, self.alpha, self.limits)):
             return None, None, "time"
         try:
@@ -166,7 +166,7 @@ class Job:
     def _in_time_left(
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]], best: Stage[Found]
     ) -> Stage[Found]:
-        """Attempt the exact optimum in the time that rounded costs left; if that does not do, return their plan."""
+        """Attempt the exact optimum in the time that rounded costs left; if that fails, return their plan."""
         if not best.prepared.scale.rounded:
             return best
         lacking, self.limits.partial = best.stopped, False
@@ -187,7 +187,7 @@ class Job:
         tell: Callable[[Stage[Found]], None],
         lacking: str,
     ) -> tuple[Stage[Found], str]:
-        """Attempt the exact optimum where it can be, if that is asked for or modest; also return what it lacks."""
+        """Attempt the exact optimum where it can be, if asked for or modest work; also return the lacking resource."""
         upper = prepared.scale.in_levels(best.bracket.upper)
         wanted = self.target.exact or not self.target.said
         if best.stopped or not wanted or not np.isfinite(upper):
@@ -219,13 +219,13 @@ class Job:
         one_question: bool,
         may_stall: bool,
     ) -> Stage[Found]:
-        """Attempt finer and finer steps from ``step`` on, down to ``finest``; ``best`` is what is known already.
+        """Attempt finer and finer steps from ``step`` down to ``finest``; ``best`` is the best attempt so far.
 
-        Where the first step takes too much memory, or too much time, coarser ones are tried.
+        If the first step takes too much memory or time, coarser ones are tried.
         """
         needs = math.nan
         while True:
-            self.limits.partial = best is None  # otherwise what is known is better than a finer stage unfinished
+            self.limits.partial = best is None  # otherwise the best so far is better than an unfinished finer stage
             try:
                 stage = attempt(self.prepared(step))
             except (KeyboardInterrupt, Stopped, TooLarge) as error:
@@ -252,15 +252,15 @@ class Job:
 
     @property
     def _aim(self) -> Target:
-        """How close bounds are to be while costs are rounded, even if the exact optimum is asked for in the end."""
+        """The gap to reach while costs are rounded, even if the exact optimum is asked for in the end."""
         return Target() if self.target.exact and not self._base.scale.rounded else self.target
 
     def _close(self, stage: Stage[Any]) -> bool:
-        """Return whether a stage's bounds are as close as asked for; infinite ones never are."""
+        """Return whether a stage reaches the gap; an infinite bound never does."""
         return bool(np.isfinite(stage.bracket.gap)) and stage.bracket.gap <= self._aim.width(stage.bracket.size)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
-        """Do work that keeps its place in the checkpoint, if there is one; remove the file once that is finished."""
+        """Do work that saves its progress in the checkpoint, if there is one; remove the file when the work is done."""
         try:
             stage = work()
         except Defect as defect:
@@ -271,7 +271,7 @@ class Job:
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
-        """Let Ctrl-C ask the work inside to stop; work of no use unfinished then raises KeyboardInterrupt."""
+        """Let Ctrl-C ask the work inside to stop; work that is useless unfinished then raises KeyboardInterrupt."""
         with self.limits:
             try:
                 yield
@@ -309,9 +309,9 @@ def begin(
 
 
 def explored(job: Job, what: str, first_step: Callable[[Prepared, float], float] = fair_step) -> Explored:
-    """Sweep the budgets once, as far as a job's alpha requires; costs that are rounded get the step given.
+    """Sweep the budgets once, as far as a job's alpha requires; ``first_step`` gives the step if costs are rounded.
 
-    Raise an error if the sweep is stopped; its message says that ``what`` takes too long.
+    Raise an error if the sweep is stopped; the message is that ``what`` takes too long.
     """
 
     def attempt(prepared: Prepared) -> Stage[Explored]:
@@ -324,9 +324,9 @@ def explored(job: Job, what: str, first_step: Callable[[Prepared, float], float]
 
 
 def _why_rounded(common: float, lacking: str) -> str:
-    """Say why costs are rounded that have a common step, and how to ask for more."""
-    lacks = "much work" if lacking == "work" else f"more {lacking} than is allowed"
-    return f"their common step, {common:g}, would take {lacks}: gap=0 (--gap 0) insists on it"
+    """Report why costs with a common step are rounded, and how to avoid it."""
+    lacks = "too much work" if lacking == "work" else f"more {lacking} than the limit allows"
+    return f"the common step of the costs, {common:g}, would take {lacks}; set gap=0 (--gap 0) to use it"
 
 
 def _better(before: Stage[Any], after: Stage[Any]) -> Stage[Any]:

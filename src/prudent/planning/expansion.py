@@ -1,12 +1,12 @@
-"""What a search has expanded so far, and what it takes for granted of the rest.
+"""The states that a search has expanded so far, and the bounds it assumes for the rest.
 
-Values of the heuristic h are rounded down to the common step of the costs, so that these keep it.  h is at most 0 at
-goals, and at most the least expected cost known from plans that stay in the explored part; one that is not is refused.
-States that were not expanded are taken at its word.
+Values of the heuristic h are rounded down to the common step of the costs, which the model then keeps.  h must be at
+most 0 at goals, and at most the lowest expected cost known from plans that stay in the explored part; otherwise it is
+rejected.  In states that were not expanded, h is trusted.
 
-Where getting stuck has a price, it is paid only in states from which no goal can be reached.  That a state is one is
-known once all that it leads to is expanded.  Until then it is *in doubt* if it leads to no goal that is known: a lower
-bound lets runs give up there, an upper one does not.
+If getting stuck has a price, it is paid only in states from which no goal can be reached.  That a state is one of these
+is known once all its descendants are expanded.  Until then it is *in doubt* if no known goal can be reached from it: a
+lower bound lets runs give up there, an upper bound does not.
 """
 
 import math
@@ -30,11 +30,11 @@ from prudent.runtime.limits import Limits, in_force
 __all__ = ["Expansion", "Heuristic"]
 
 STATE_BYTES, OUTCOME_BYTES = 1000, 350
-"""About what a state met and an outcome known take in memory at most: here, in the model that was solved last, and in
-the one that is being solved, its tables aside."""
+"""About the most memory for a state met and for an outcome known: here, in the model solved last, and in the model
+being solved, without its tables."""
 
 TOO_HIGH = 1e-9
-"""How far above the least expected cost a heuristic may be, relative to its size: rounding errors of its own."""
+"""How far a heuristic may be above the lowest expected cost, relative to its size: its own rounding errors."""
 
 Heuristic = Callable[[Any], float]
 
@@ -47,9 +47,9 @@ class Expansion:
     heuristic: Heuristic | None
     dead_end_cost: float | None
     bound: list[float] = field(default_factory=list)  # h of each state met
-    behind: list[float] = field(default_factory=list)  # the least cost seen on a way to it
-    nearest: list[tuple[float, int]] = field(default_factory=list)  # a heap of states not expanded, by both together
-    hopeless: set[int] = field(default_factory=set)  # states from which no goal can be reached, by the heuristic
+    behind: list[float] = field(default_factory=list)  # the lowest cost seen on a path to it
+    nearest: list[tuple[float, int]] = field(default_factory=list)  # a heap of states not expanded, by the sum of both
+    hopeless: set[int] = field(default_factory=set)  # states from which no goal can be reached, according to h
     in_doubt: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # as of the latest model
 
     def __post_init__(self) -> None:
@@ -67,8 +67,8 @@ class Expansion:
             target, cost = partial.successor[outcome], partial.cost[outcome]
             if cost < 0 and self.heuristic is None:
                 raise PrudentError(
-                    f"{partial.place(outcome)} has an outcome of cost {cost:g}; where costs are negative, give "
-                    "heuristic= a lower bound on the least expected cost"
+                    f"{partial.place(outcome)} has an outcome of cost {cost:g}; if costs are negative, set "
+                    "heuristic= to a lower bound on the lowest expected cost"
                 )
             if target == len(self.bound):
                 self._meet(target, behind + cost)
@@ -78,7 +78,7 @@ class Expansion:
                     heappush(self.nearest, (behind + cost + self.bound[target], target))
 
     def expand_nearest(self) -> bool:
-        """Expand the state with the least cost behind and bound ahead together; return whether there is one."""
+        """Expand the state with the lowest sum of cost so far and bound; return whether there is one."""
         while self.nearest:
             _, number = heappop(self.nearest)
             if not self.partial.is_expanded(number):
@@ -87,7 +87,7 @@ class Expansion:
         return False
 
     def expand_from(self, number: int, enough: int, stop: Callable[[], object]) -> None:
-        """Expand what an expanded state leads to, one layer after the other, until so many states are expanded."""
+        """Expand the descendants of an expanded state, layer by layer, up to a total number of expanded states."""
         partial, queue, seen = self.partial, [number], {number}
         for state in queue:
             if len(partial.expanded) >= enough or stop():
@@ -100,7 +100,7 @@ class Expansion:
                 queue += dict.fromkeys(after)
 
     def _meet(self, number: int, behind: float) -> None:
-        """Note a state that is met for the first time."""
+        """Register a state that is met for the first time."""
         partial = self.partial
         h, named = 0.0, partial.goals is not None and partial.is_goal(number)
         if named:
@@ -118,20 +118,20 @@ class Expansion:
 
     @property
     def known_bytes(self) -> int:
-        """About the memory that all of it takes."""
+        """About the memory used by all of it."""
         return STATE_BYTES * len(self.partial.states) + OUTCOME_BYTES * len(self.partial.cost)
 
     def model(self) -> SSP:
-        """Return the partial model, with what the heuristic promises as the price of states not expanded."""
+        """Return the partial model; states not expanded have the heuristic's value as their price."""
         partial, bound = self.partial, np.array(self.bound)
         leaf = [number for number in range(len(bound)) if not partial.is_expanded(number)]
         if not (bound[leaf] < math.inf).any() and leaf and not any(map(partial.is_goal, range(len(bound)))):
             raise PrudentError(
-                f"no goal was met, and heuristic({partial.states[leaf[0]]!r}) is inf like those of all other states "
-                "left: no goal can be reached; if one can, it must be a number there"
+                f"no goal was met, and heuristic({partial.states[leaf[0]]!r}) is inf, as in all other states left, so "
+                "no goal can be reached; if one can, return a finite number there"
             )
         costs = partial.costs()
-        found = find_lattice(costs) if len(costs) and np.isfinite(costs).all() else None  # else the model is refused
+        found = find_lattice(costs) if len(costs) and np.isfinite(costs).all() else None  # else the model is rejected
         if found is not None:
             lattice = found[0]
             small = np.abs(bound) < 2**53 * lattice.step  # larger ones are whole steps
@@ -143,14 +143,14 @@ class Expansion:
         return with_way_out(model, self.dead_end_cost, trap, self.in_doubt)
 
     def priced(self, model: SSP) -> SSP:
-        """Return what is known as a model, with the price for getting stuck where runs are, if there is one."""
+        """Return the explored part as a model; runs that get stuck pay the price, if there is one."""
         return model if self.dead_end_cost is None else with_way_out(model, self.dead_end_cost, self._stuck(model)[0])
 
     def _stuck(self, model: SSP) -> tuple[IntArray, IntArray]:
-        """Return the states of which it is known that they lead to no goal, and those in doubt."""
+        """Return the states that are known to lead to no goal, and those in doubt."""
         partial = self.partial
         goal, leaf = model.is_goal.copy(), np.zeros(model.n_states, dtype=bool)
-        goal[len(partial.states) :] = False  # it stands for what is not explored
+        goal[len(partial.states) :] = False  # it stands for the part not explored
         leaf[[n for n in range(len(partial.states)) if not partial.is_expanded(n) and n not in self.hopeless]] = True
         leaf[list(partial.narrowed)] = True
         lost, open_ = ~leading(model, goal) & ~model.is_goal, leading(model, leaf & ~goal)
@@ -158,7 +158,7 @@ class Expansion:
 
     @property
     def trusted(self) -> int:
-        """How many states were not expanded at which bounds rest on the heuristic: 0 is safe if no cost is negative."""
+        """The number of unexpanded states at which bounds rest on the heuristic; 0 is safe if no cost is negative."""
         safe = 0.0 if self.dead_end_cost is None else min(self.dead_end_cost, 0.0)
         if min(self.partial.cost, default=0.0) < 0:
             safe = -math.inf
@@ -167,7 +167,7 @@ class Expansion:
         return sum(not partial.is_expanded(n) and not partial.is_goal(n) for n in doubt)
 
     def check_heuristic(self, limits: Limits) -> None:
-        """Refuse a heuristic above the least expected cost of plans that stay in the explored part."""
+        """Reject a heuristic above the lowest expected cost of plans that stay in the explored part."""
         if self.heuristic is None:
             return
         try:
@@ -184,12 +184,12 @@ class Expansion:
         off = TOO_HIGH * (np.abs(most) + np.abs(bound)) + scale.lattice.deviation * len(self.bound)
         high = np.flatnonzero(bound > most + off)
         if len(high):
-            self._refuse(int(known[high[0]]), float(most[high[0]]), "a plan is known that costs that much")
+            self._refuse(int(known[high[0]]), float(most[high[0]]), "a known plan has this expected cost")
 
     def _refuse(self, number: int, most: float, why: str) -> None:
         raise PrudentError(
             f"heuristic({self.partial.states[number]!r}) is {self.bound[number]:.12g}; it must be a lower bound on the "
-            f"least expected cost, and that is at most {most:.12g} there: {why}"
+            f"lowest expected cost, which is at most {most:.12g} there: {why}"
         )
 
 
@@ -199,5 +199,5 @@ def _as_bound(value: Any, state: Hashable) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not number > -math.inf:
-        raise PrudentError(f"heuristic({state!r}) is {value!r}; it must be a number, infinite where no goal is reached")
+        raise PrudentError(f"heuristic({state!r}) is {value!r}; it must be a number, or inf if no goal can be reached")
     return number

@@ -1,10 +1,10 @@
 """Estimates of what a solve takes: levels, memory, time, and the gap that rounding leaves.
 
-The levels are those of :func:`prudent.engine.sweep.estimate.likely_levels`, rather too many than too few; for large
-models fewer, if simulated runs say so.  Where costs are not rounded, the time is measured on a few levels of the model
-itself and multiplied by their number.  Where they are, a coarse solve is measured.  Its gap shrinks about with the
-square of the step, and its time grows as the step shrinks; so it tells the step that the gap asked for takes, or the
-gap at a step that is given.
+The number of levels comes from :func:`prudent.engine.sweep.estimate.likely_levels`, which overestimates rather than
+underestimates; for large models simulated runs may lower it.  If costs are not rounded, the time is measured on a few
+levels of the model itself and multiplied by their number.  If they are, a coarse solve is measured.  Its gap shrinks
+about with the square of the step, and its time grows as the step shrinks.  From these follow the step for a requested
+gap, or the gap at a given step.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ TAIL, ACTIONS = 200, 10**7
 """Simulated runs in the tail; and the most actions in all runs."""
 
 PER_OUTCOME = 80
-"""Bytes for each outcome while a model is prepared, measured on large ones."""
+"""Bytes per outcome while a model is prepared, measured on large models."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class Forecast:
     """
 
     alpha: float
-    step: float  # what costs are counted in, or rounded to
+    step: float  # the unit that costs are counted in, or rounded to
     levels: int
     memory: int  # bytes
     seconds: float
-    gap: float  # between the bounds; 0 where costs are exact
-    device: str = "cpu"  # the one to advise: "gpu" where that is at least twice as fast, if there is one
+    gap: float  # between the bounds; 0 if costs are exact
+    device: str = "cpu"  # the advised device: "gpu" if there is one and it is at least twice as fast
 
 
 def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
-    """Estimate what a solve takes with a given step, or with the one that ``solve`` would end up with."""
+    """Estimate what a solve takes with a given step, or with the step that ``solve`` would choose."""
     go_on(limits, ESTIMATING)
     job, began = Job(model, alpha, step, Target(), limits), now()
     prepared = job.prepared(step)
@@ -82,9 +82,9 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
 
 
 def _levels(prepared: Prepared, alpha: float) -> int:
-    """Estimate the levels of a sweep, which ends at the optimal CVaR: that of the policy of least expected cost.
+    """Estimate the levels of a sweep, which ends at the optimal CVaR: take that of the policy of least expected cost.
 
-    It is simulated; where that would take long, a bound serves.
+    The policy is simulated; if that would take long, a bound is used.
     """
     least = least_expected_cost(prepared)
     likely = likely_levels(prepared, least, least_worst_case(prepared), alpha)
@@ -100,7 +100,7 @@ def _levels(prepared: Prepared, alpha: float) -> int:
 
 
 def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
-    """Estimate what a solve with rounded costs takes, from a coarse one; ``before`` it there were so many seconds."""
+    """Estimate a solve with rounded costs from a coarse one; ``before`` is the number of seconds spent so far."""
     model = job.model
     step = max(coarse_step(prepared, job.alpha), job.step or 0.0)
     coarse = prepared if step == job.step else at_step(prepare(model), step) if job.step else job.prepared(step)
@@ -127,6 +127,6 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
 
 
 def _unknown(prepared: Prepared, alpha: float) -> Forecast:
-    """Return the estimate of a solve that even coarse steps do not make small."""
+    """Return the estimate for a solve that is too large even with coarse steps."""
     levels = int(likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha))
     return Forecast(alpha, prepared.scale.step, levels, solve_bytes(prepared, levels), np.nan, np.nan)

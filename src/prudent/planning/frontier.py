@@ -1,9 +1,9 @@
 """The trade-off between expected cost and CVaR.
 
-The *supported* points, those that are best for some weight of CVaR against expected cost, are found by dichotomy: the
-weight at which two neighbours are equally good either yields a better point between them or shows that there is none
-(:mod:`prudent.methods.mean_cvar`).  One end is the least CVaR among policies of least expected cost, the other the
-least expected cost among policies of least CVaR.
+The *supported* points are those that are best for some weight of CVaR against expected cost.  They are found by
+dichotomy: the weight at which two neighbours are equally good either yields a better point between them or shows that
+there is none (:mod:`prudent.methods.mean_cvar`).  One end is the minimal CVaR among policies of lowest expected cost,
+the other the lowest expected cost among policies of minimal CVaR.
 """
 
 from dataclasses import dataclass, replace
@@ -28,16 +28,17 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Stopped
 from prudent.runtime.progress import Progress
-from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, at_least, at_most, certain, frame, number, plain
 
 __all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
 
 STATUS = {
-    "within_gap": "what may have been missed between the points is no more than was tolerated",
-    "gap_not_reached": "more may have been missed than was tolerated: raise tolerance or most, or give a finer step",
-    "interrupted": "stopped before the end; the points found so far, and the bounds, hold",
+    "within_gap": "no policy lies below the points and the lines between them by more than the tolerance",
+    "gap_not_reached": "a policy may lie below the points or the lines between them by more than the tolerance; raise "
+    "most= or tolerance=, or give a finer step=",
+    "interrupted": "stopped before the end; the points found so far and the bounds are valid",
 }
-"""Each status of a frontier with what it means and what to change."""
+"""Each status of a frontier, with its meaning and what to change."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ class FrontierPoint:
     """
 
     expected: float
-    cvar: float  # where costs were rounded, an estimate: runs charged alike count at their mean cost
+    cvar: float  # an estimate if costs were rounded: runs charged the same amount count at their mean cost
     policy: BudgetPolicy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Shown):
-    """Points of the trade-off between expected cost and CVaR; what :func:`prudent.frontier` returns.
+    """Points of the trade-off between expected cost and CVaR; the result of :func:`prudent.frontier`.
 
     Examples
     --------
@@ -74,30 +75,30 @@ class Frontier(Shown):
     alpha: float
     points: tuple[FrontierPoint, ...]  # by rising expected cost and falling CVaR
     lines: tuple[tuple[float, float], ...]  # (m, L): no policy has expected cost + m CVaR below L
-    lower: float  # the optimal CVaR is at least this
+    lower: float  # lower bound on the optimal CVaR
     gap: float  # no policy's expected cost is below the points, or the straight lines between them, by more than this
     status: str  # a key of STATUS
-    step: float  # the step of the costs that planning used
+    step: float  # the step of the costs used for planning
     seconds: float
-    notes: tuple[str, ...] = ()  # what else the user should know, such as rounded costs
+    notes: tuple[str, ...] = ()  # further information for the user, such as rounded costs
 
     @property
     def message(self) -> str:
-        """What the status means and what to change."""
+        """The meaning of the status, and what to change."""
         return STATUS[self.status]
 
     def plan(self, i: int) -> Plan:
         """Return point ``i`` as a plan, without solving again; its limit ``max_cvar`` is its own CVaR.
 
-        No plan within that limit has an expected cost below ``expected_lower``; the status compares that with the
-        plan's own expected cost, by the default gap of :func:`prudent.solve`.
+        No plan within that limit has an expected cost below ``expected_lower``.  The status compares this bound with
+        the plan's own expected cost, using the default gap of :func:`prudent.solve`.
 
         Examples
         --------
         >>> import prudent
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
         >>> frontier.plan(0)
-        <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 14.5 (optimal 10 to 14.5), VaR 10, mean 1.9>
+        <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 14.5 (optimal 10.0 to 14.5), VaR 10, expected cost 1.9>
         >>> print(frontier.plan(-1).decisions())
         state  spent      action
         s0     0          a
@@ -106,7 +107,7 @@ class Frontier(Shown):
         """
         n = len(self.points)
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -n <= i < n:
-            raise PrudentError(f"i is {i!r}; there are {n} points: it must be a whole number from 0 to {n - 1}")
+            raise PrudentError(f"i is {i!r}; there are {n} points, so it must be a whole number from 0 to {n - 1}")
         point = self.points[i]
         stage = stage_of(point.policy.prepared, solution_of(point.policy, self.alpha), self.alpha, 0.0)
         plan = plan_of(self.model, "exact", self.alpha, replace(stage, seconds=self.seconds))
@@ -116,7 +117,7 @@ class Frontier(Shown):
         return limited(plan, limit, Target(), interrupted=self.status == "interrupted")
 
     def least_expected(self, max_cvar: float) -> float:
-        """Return a lower bound on the expected cost of policies with a CVaR up to this; infinite if there are none.
+        """Return a lower bound on the expected cost of policies with at most this CVaR; infinite if there are none.
 
         Examples
         --------
@@ -132,7 +133,7 @@ class Frontier(Shown):
         return max(float(beneath(np.array(bound), weight, max_cvar)) for weight, bound in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as ``prudent frontier --json`` prints them: None where unknown or infinite.
+        """Return the numbers as ``prudent frontier --json`` prints them; unknown and infinite numbers are None.
 
         Examples
         --------
@@ -167,31 +168,43 @@ class Frontier(Shown):
         >>> import prudent
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
         >>> frontier.table().head
-        ('mean', 'CVaR', 'extra expected cost per unit of CVaR saved')
+        ('expected cost', 'CVaR', 'extra expected cost per unit of CVaR saved')
         >>> frontier.table().rows
-        (('1.900000', '14.500000', ''), ('4.060000', '10.000000', '0.48'))
+        (('1.9', '14.5', ''), ('4.06', '10', '0.48'))
         """
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
+        gap = at_most(self.gap, certain(self.gap))
+        lower = at_least(self.lower, certain(self.points[-1].cvar - self.lower, self._money))
         return Table(
             f"{self.model.name}, alpha {self.alpha:g}, {self.seconds:.3g} s",
-            tuple((number(p.expected), number(p.cvar), price) for p, price in zip(self.points, paid, strict=True)),
-            "rrr",
-            head=("mean", "CVaR", "extra expected cost per unit of CVaR saved"),
+            tuple((*self._shown(p), price) for p, price in zip(self.points, paid, strict=True)),
+            "ddd",
+            head=("expected cost", "CVaR", "extra expected cost per unit of CVaR saved"),
             notes=(
-                f"no plan's mean is below these, or the lines between them, by more than {self.gap:.3g}",
-                f"no plan's CVaR is below {at_least(self.lower)}",
+                f"no plan's expected cost is below these points, or the lines between them, by more than {gap}",
+                f"no plan's CVaR is below {lower}",
                 f"{self.status}: {self.message}",
                 *self.notes,
             ),
         )
 
     def __repr__(self) -> str:
-        first, last = self.points[0], self.points[-1]
+        first, last = self._shown(self.points[0]), self._shown(self.points[-1])
         return (
-            f"<Frontier for {self.model.name}, alpha {self.alpha:g}: {len(self.points)} points, expected "
-            f"{first.expected:.6g} to {last.expected:.6g}, CVaR {first.cvar:.6g} to {last.cvar:.6g}>"
+            f"<Frontier for {self.model.name}, alpha {self.alpha:g}: {len(self.points)} points, expected cost "
+            f"{first[0]} to {last[0]}, CVaR {first[1]} to {last[1]}>"
         )
+
+    @property
+    def _money(self) -> bool:
+        return self.points[0].policy.prepared.scale.money
+
+    def _shown(self, point: FrontierPoint) -> tuple[str, str]:
+        """Return a point as text; where costs were rounded, the CVaR is an estimate."""
+        exact = certain(0.0, self._money)
+        rounded = point.policy.prepared.scale.rounded
+        return number(point.expected, exact), number(point.cvar, certain(self.step, self._money) if rounded else exact)
 
 
 def frontier(
@@ -205,30 +218,30 @@ def frontier(
     time_limit: float | None = None,
     threads: int | None = None,
 ) -> Frontier:
-    """Return the supported points between the least expected cost and the least CVaR, with a policy for each.
+    """Return the supported points between the lowest expected cost and the minimal CVaR, with a policy for each.
 
     Parameters
     ----------
     model : SSP
         The problem.
     alpha : float
-        The fraction of worst runs that CVaR averages over.
+        The fraction of worst runs in CVaR: 0.05 for the worst 5%.
     tolerance : float
-        Points are added until no policy's expected cost can be below the straight line between two neighbours by more
-        than this fraction of the range of expected costs; 0 finds all points.
+        Add points until no policy's expected cost can be below the straight line between two neighbours by more than
+        this fraction of the range of expected costs; 0 finds all points.
     most : int
-        The most weights to try; ``gap`` says how much may have been missed.
+        The most weights to try; ``gap`` bounds what may have been missed.
     step : float, optional
-        Round the costs to multiples of this; costs without a common step are rounded in any case.
+        Round the costs to multiples of this; costs without a common step are always rounded.
     memory, time_limit, threads : optional
-        The most memory to use for tables, the most seconds, and how many threads; see :func:`prudent.solve`.  If time
-        runs out between two points, those found so far are returned.
+        The memory limit for tables, the time limit in seconds, and the number of threads; see :func:`prudent.solve`.
+        If the time limit is reached between two points, the points found so far are returned.
 
     Examples
     --------
     >>> import prudent
     >>> prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-    <Frontier for figure-2, alpha 0.1: 2 points, expected 1.9 to 4.06, CVaR 14.5 to 10>
+    <Frontier for figure-2, alpha 0.1: 2 points, expected cost 1.9 to 4.06, CVaR 14.5 to 10>
     """
     check_model(model)
     alpha = check_alpha(alpha)
@@ -241,7 +254,7 @@ def frontier(
         found = _undominated([weighing.cheapest, weighing.safest])
         enough = tolerance * (found[-1].expected - found[0].expected)
         closed: set[tuple[float, float]] = set()
-        with Progress("weighing average and tail", total=most, unit="weights") as progress:
+        with Progress("weighing expected cost and CVaR", total=most, unit="weights") as progress:
             for tried in range(most + 1):
                 left, right, gap = _widest(found, weighing.lines, closed)
                 if gap <= enough or tried == most:
@@ -259,9 +272,9 @@ def frontier(
                 progress.at(tried)
         gap = _missed(found, weighing.lines)
         points = tuple(_point(weighing, point) for point in found)
-    notes = tuple(f"{note}: CVaRs are estimates, plan(i) has their bounds" for note in prepared.scale.notes)
+    notes = tuple(f"{note}; CVaRs are estimates, and plan(i) has their bounds" for note in prepared.scale.notes)
     if weighing.stopped == "time":
-        notes += (f"stopped for the time limit of {time_limit:g} seconds: allow more (time_limit=, --time-limit)",)
+        notes += (f"stopped at the time limit of {time_limit:g} seconds; raise time_limit= (--time-limit)",)
     status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
     return Frontier(
         model=model,
@@ -280,7 +293,7 @@ def frontier(
 def _widest(
     found: list[Found], lines: list[tuple[float, float]], closed: set[tuple[float, float]]
 ) -> tuple[Found, Found, float]:
-    """Return the neighbours between which the expected cost may be furthest below their straight line, and how far."""
+    """Return the neighbours whose straight line may be furthest above the expected cost, and this distance."""
     widest = found[0], found[-1], 0.0
     weight, bound = np.array(lines).T
     for left, right in pairwise(found):
@@ -304,7 +317,7 @@ def _widest(
 
 
 def _missed(found: list[Found], lines: list[tuple[float, float]]) -> float:
-    """Return how far below the points, or the straight lines between them, an expected cost may be."""
+    """Return how far an expected cost may be below the points, or below the straight lines between them."""
     at_points = [point.expected - max(bound - weight * point.cvar for weight, bound in lines) for point in found]
     return max(_widest(found, lines, set())[2], *at_points, 0.0)
 
@@ -321,11 +334,11 @@ def _undominated(found: list[Found]) -> list[Found]:
 def _point(weighing: Weighing, found: Found) -> FrontierPoint:
     prepared, cvar = weighing.prepared, found.cvar
     policy = BudgetPolicy.of_rows(prepared, found.choice)
-    if prepared.scale.rounded:  # charged more than it truly costs
+    if prepared.scale.rounded:  # charged more than its true cost
         cvar = min(cvar, own_tail(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
     return FrontierPoint(prepared.scale.in_units(found.expected), prepared.scale.in_units(cvar), policy)
 
 
 def _line(prepared: Prepared, weight: float, bound: float) -> float:
-    """Convert the bound of a line to the user's units; expected cost and CVaR both count from best luck."""
+    """Convert the bound of a line to the user's units; expected cost and CVaR are both measured from best luck."""
     return (1 + weight) * bracket_below(prepared, bound / (1 + weight))

@@ -1,14 +1,14 @@
-"""The likeliest goal: plans that reach a goal with the greatest chance there is.
+"""The likeliest goal: plans that reach a goal with the maximal probability.
 
 With F(s) the least probability that a run from s fails, that is, never reaches a goal,
 
     F(s) = 1 where no goal can be reached,    F(goal) = 0,    F(s) = min over a of  sum over outcomes of  p F(s'),
 
-a policy attains F(start) if and only if it plays only actions that attain F, where runs can be, and surely comes to a
-goal or to a state from which none can be reached.  (Under such actions F of the state is a martingale; where a run goes
-on forever with F below 1, the chance of a goal tends to 0 though F does not tend to 1: some policy does better.)  So
-the plans in question are the proper policies of a model with these actions alone, in which a run that cannot reach a
-goal any more pays a price and ends.  F is itself a least expected cost: no move costs anything, failing costs 1.
+a policy attains F(start) if and only if, wherever runs can be, it plays only actions that attain F, and surely reaches
+a goal or a state from which no goal can be reached.  (Under such actions F of the state is a martingale.  If a run
+continues forever with F below 1, the probability of a goal tends to 0 though F does not tend to 1, so some policy does
+better.)  So these plans are the proper policies of a model with these actions alone, in which a run that can no longer
+reach a goal pays a price and ends.  F is itself a least expected cost: actions cost nothing, failing costs 1.
 """
 
 import math
@@ -26,27 +26,27 @@ from prudent.models.ssp import SSP
 __all__ = ["GOALS", "check_goal", "likeliest"]
 
 GOALS = ("sure", "likeliest")
-"""What may be asked of plans: that they reach a goal for sure, or with the greatest chance there is."""
+"""What plans must do: reach a goal for sure, or with the maximal probability."""
 
 TIE = 1e-12
-"""Actions whose chances of failing differ by less, relative to them, are equally good."""
+"""Actions whose probabilities of failing differ by less than this, relative to their size, are equally good."""
 
 
 def check_goal(goal: str, dead_end_cost: float | None) -> None:
-    """Refuse what cannot be asked of plans."""
+    """Reject arguments that make no sense together."""
     if goal not in GOALS:
         raise PrudentError(f"goal is {goal!r}; it must be 'sure' or 'likeliest'")
     if goal == "sure" and dead_end_cost is not None:
         raise PrudentError(
-            "dead_end_cost is the price of a run that fails under goal='likeliest'; for plans that weigh it like any "
-            "other cost, give it to prudent.amend"
+            "dead_end_cost is the price of a failed run under goal='likeliest'; to weigh it like any other cost, give "
+            "it to prudent.amend instead"
         )
 
 
 def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
-    """Return the model with only the plans that reach a goal with the greatest chance, and that chance.
+    """Return the model restricted to plans that reach a goal with the maximal probability, and this probability.
 
-    A run that cannot reach a goal any more pays ``dead_end_cost`` and ends.
+    A run that can no longer reach a goal pays ``dead_end_cost`` and ends.
     """
     price = (
         None if dead_end_cost is None else as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
@@ -60,8 +60,8 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
     chance = 1.0 - failing
     if chance <= 0:
         raise PrudentError(
-            f"no plan for {model.name} reaches a goal with a chance above 1e-16; lead to a goal, or put a price on "
-            "getting stuck (dead_end_cost=) with prudent.amend"
+            f"no plan for {model.name} reaches a goal with a probability above 1e-16; add an action that leads to a "
+            "goal, or put a price on getting stuck with dead_end_cost= in prudent.amend"
         )
     after = np.bincount(model.outcome_action, model.probability * fails[model.successor], minlength=model.n_actions)
     here = fails[model.action_state]
@@ -69,8 +69,8 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
     if failing > 0:
         if price is None:
             raise PrudentError(
-                f"a goal of {model.name} is reached with probability {chance:.9g} at most; what does a run cost that "
-                "fails? Give it as dead_end_cost= (--dead-end-cost)"
+                f"no plan for {model.name} reaches a goal with a probability above {chance:.9g}; give the cost of a "
+                "failed run with dead_end_cost= (--dead-end-cost)"
             )
         kept = amend(kept, dead_end_cost=price)
     return kept, chance

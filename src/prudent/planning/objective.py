@@ -1,4 +1,4 @@
-"""The best policy for an objective, its value, and bounds on the optimal one."""
+"""The best policy for an objective, its value, and bounds on the optimal value."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ from prudent.runtime.limits import Limits, Stopped
 __all__ = ["solution_of", "solve_for"]
 
 NEAR = 1e-9
-"""The part of a level within which a budget counts as a whole level."""
+"""The fraction of a level within which a budget counts as a whole level."""
 
 
 def solve_for(job: Job, objective: Objective) -> Plan:
@@ -56,12 +56,12 @@ def solve_for(job: Job, objective: Objective) -> Plan:
     status = job.target.status(best.bracket, aims=True, interrupted=best.stopped == "interrupted")
     notes = plan.notes
     if isinstance(objective, Exceedance) and achieved.lower == 0 < achieved.upper <= 2 * TINY:
-        notes = (*notes, f"probabilities below {TINY:g} are not told apart, and the least is one of them")
+        notes = (*notes, f"the minimal probability is below {TINY:g}; probabilities that small are not distinguished")
     return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status, notes=notes)
 
 
 def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
-    """Return a policy with its own values; the optimal CVaR is bounded by the least mean and the policy's own CVaR."""
+    """Return a policy with its values; the lowest expected cost and the policy's CVaR bound the optimal CVaR."""
     prepared = policy.prepared
     expected = least_expected_cost(prepared)
     own = own_tail(policy, expected, None, alpha)
@@ -81,7 +81,7 @@ def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
 
 
 def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
-    """Return the best policy for an objective, and what it achieves, in the user's units."""
+    """Return the best policy for an objective, and the value it achieves, in the user's units."""
     if isinstance(objective, Exceedance):
         return _exceedance(prepared, objective.budget, limits)
     if isinstance(objective, Excess):
@@ -93,15 +93,15 @@ def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Lim
     found = worst_case(prepared, alpha, limits)
     value = prepared.scale.in_units(found.worst)
     if not np.isfinite(value):
-        raise PrudentError("no policy bounds the cost: there is no least worst case")
-    kept = prepared.scale.in_units(float(found.policy.level))  # above the least worst case where costs were rounded up
+        raise PrudentError("no policy bounds the cost, so no worst-case cost is finite; choose another objective")
+    kept = prepared.scale.in_units(float(found.policy.level))  # above the minimum if costs were rounded up
     return found.policy, Achieved("worst-case", kept, value, kept)
 
 
 def _exceedance(prepared: Prepared, budget: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
     w = prepared.scale.level_within(budget)
     choice = least_expected_cost(prepared).choice
-    most = worst_case_of(prepared, choice)[prepared.start]  # UNREACHED if nothing bounds it
+    most = worst_case_of(prepared, choice)[prepared.start]  # UNREACHED if unbounded
     if w < 0 or w >= most:  # best luck exceeds the budget, or the policy of least expected cost never does
         chance = float(w < 0)
         return BudgetPolicy.of_states(prepared, choice), Achieved("exceedance", chance, chance, chance, budget)
@@ -123,7 +123,8 @@ def _excess(prepared: Prepared, budget: float, limits: Limits) -> tuple[BudgetPo
         found = least_excess(prepared, w, part if part > NEAR else 0.0, limits)
         policy, low, above = found.policy, found.upto + found.low, scale.in_units(found.upto)
         high, value = w + part + found.high, found.excess * scale.level_size
-    # A budget plus the excess over it is the mean of the larger of cost and budget: its bounds are those of a mean.
+    # A budget plus the expected excess over it is the expected larger of cost and budget, bounded like an expected
+    # cost.
     steps = float(expected_steps(policy)[-1]) if np.isinf(scale.relative) else 0.0
     lower, upper = bracket_below(prepared, low) - above, bracket(prepared, 0.0, high, steps, 1.0).upper - budget
     return policy, Achieved("excess", value, max(min(lower, value), 0.0), max(upper, value), budget)
@@ -134,7 +135,7 @@ def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[Bu
     if explored.stopped:
         raise Stopped(explored.stopped, "sweeping the budgets")
     f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
-    for tie in (TIE, 0.0):  # where ties raise the plan's own VaR, sweep again without tolerance
+    for tie in (TIE, 0.0):  # if ties raise the plan's own VaR, sweep again without tolerance
         found = exceeding(prepared, int(np.ceil(f.min())), limits, tie)  # VaR is never above CVaR
         w, sure = found.value_at_risk(alpha)
         value, lower = (prepared.scale.total(level) for level in (w, sure))

@@ -1,4 +1,4 @@
-"""From a solution to a plan, in the user's units and words; and who hears the best plan while a solve goes on."""
+"""From a solution to a plan, in the user's units and words; and the listener for the best plan during a solve."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -39,11 +39,11 @@ def plan_of(
     limits: Limits | None = None,
     intervals: Intervals | None = None,
 ) -> Plan:
-    """Return a solution as a plan, in the user's units; ``intervals`` are the set of models that it is for, if any."""
+    """Return a solution as a plan, in the user's units; ``intervals`` is its set of models, if any."""
     prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
     cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
     status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
-    if status == "optimal" and stage.stopped:  # in CVaR alone: budgets not swept may have a lower mean
+    if status == "optimal" and stage.stopped:  # in CVaR alone: budgets not swept may have a lower expected cost
         status = "interrupted" if interrupted else "within_gap"
     return Plan(
         model=model,
@@ -67,12 +67,12 @@ def plan_of(
     )
 
 
-_listener: ContextVar[Callable[[Plan], None] | None] = ContextVar("who hears the best plan so far", default=None)
+_listener: ContextVar[Callable[[Plan], None] | None] = ContextVar("listener for the best plan so far", default=None)
 
 
 @contextmanager
 def heard(listener: Callable[[Plan], None]) -> Iterator[None]:
-    """Let a listener hear the best plan so far, each time that a solve inside goes on to refine it."""
+    """Send a listener the best plan so far, each time that a solve inside refines it."""
     token = _listener.set(listener)
     try:
         yield
@@ -81,7 +81,7 @@ def heard(listener: Callable[[Plan], None]) -> Iterator[None]:
 
 
 def tell_so_far(job: Job, method: str, best: Stage[Solution]) -> None:
-    """Let the listener, if there is one, hear the best plan so far."""
+    """Send the best plan so far to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(plan_of(job.model, method, job.alpha, replace(best, seconds=job.seconds), job.target, job.limits))
@@ -91,21 +91,21 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     prepared, stopped, notes = stage.prepared, stage.stopped, list[str]()
     deviation = prepared.scale.deviation
     if prepared.scale.rounded:
-        notes += [f"{note}; the bounds allow for it" for note in prepared.scale.notes]
+        notes += [f"{note}; the bounds account for it" for note in prepared.scale.notes]
         if not math.isnan(stage.found.cvar):
             notes.append(GROUPED)
         notes += stage.notes
     elif status == "within_gap" and not stopped and deviation > 0:
-        notes.append(f"the bounds allow for costs that are off their common step by up to {deviation:.1g}")
+        notes.append(f"the bounds account for costs that are off their common step by up to {deviation:.1g}")
     if limits is not None and limits.device is not None and len(prepared.free_blocks[0]) <= prepared.n_states:
-        notes.append("cycles at no cost were swept on the CPU: the GPU sweeps models without them")
+        notes.append("the sweep ran on the CPU: the GPU does not sweep models with cycles at no cost")
     if stopped == "memory" and limits is not None:
         would = "" if math.isnan(stage.needs) else f" to about {shown_bytes(stage.needs)}"
         notes.append(f"stopped at the {shown_bytes(limits.memory)} limit; raise memory={would} or set step=")
     if stopped == "digits":
-        notes.append("a finer step would have no digits left in the costs")
+        notes.append("a finer step is below the floating-point precision of the costs")
     if stopped == "time" and limits is not None:
-        would = "" if math.isnan(stage.needs) else f", about {stage.needs:.2g} seconds"
+        would = "" if math.isnan(stage.needs) else f" to about {stage.needs:.2g} seconds"
         limit = f"{limits.time_limit:g} seconds"
-        notes.append(f"stopped for the time limit of {limit}: allow more{would} (time_limit=, --time-limit)")
+        notes.append(f"stopped at the time limit of {limit}; raise time_limit={would} (--time-limit)")
     return notes

@@ -1,9 +1,9 @@
 """The steps to which costs are rounded: which one first, which one next, and whether to round at all.
 
-Where costs have a common step and the exact optimum takes modest work, they are not rounded.  Otherwise a first, coarse
-solve shows how wide the gap between the bounds is at its step.  The gap on CVaR shrinks about with the square of the
-step (that on a chance with the step itself), and the work grows as the step shrinks: so the coarse solve tells which
-step will do, and costs little compared with the last one.  The common step, if there is one, is the last of all.
+If costs have a common step and the exact optimum takes modest work, they are not rounded.  Otherwise a first, coarse
+solve shows the gap between the bounds at its step.  The gap on CVaR shrinks about with the square of the step (that on
+a probability with the step itself), and the work grows as the step shrinks.  So the coarse solve shows which step is
+fine enough, and costs little compared with the last one.  The common step, if there is one, is the last of all.
 """
 
 import math
@@ -52,55 +52,55 @@ Found = TypeVar("Found")
 Other = TypeVar("Other")
 
 COARSE, FAIR, FINE = 96, 800, 2400
-"""About how many levels the first solve has at least, one with bounds often a thousandth apart, and one with bounds
-that mostly are."""
+"""About the least number of levels of the first solve; of one with a gap that is often 0.001; and of one with a gap
+that mostly is."""
 
 AT_ONCE = 0.1
-"""The part of the time left that the first solve should take at most."""
+"""The largest part of the remaining time that the first solve should take."""
 
 FEW, LITTLE, MODEST = 4096, 2**26, 2**30
-"""Levels, and levels times outcomes, up to which the exact optimum is found without rounding before; and levels times
-outcomes where it can be, up to which it is found after."""
+"""Levels, and levels times outcomes, up to which the exact optimum is found without rounding first; and levels times
+outcomes where it can be, up to which it is found afterwards."""
 
 CELLS = 1500
 """About how many levels the coarse grid has that shows where the exact optimum can be."""
 
 PER_SECOND, SAFELY = 5e7, 0.7
-"""Outcomes times levels that are swept in a second, rather fewer than more; and the part of the time left that work
-which cannot be used unfinished is planned to take."""
+"""Outcomes times levels that are swept in a second, an underestimate; and the part of the remaining time planned for
+work that cannot be used unfinished."""
 
 AIM = 0.85
 """The fraction of the requested gap that a step aims at."""
 
 FINEST, FINER = 0.15, 0.7
-"""The smallest and the largest ratio of a step to the one before."""
+"""The smallest and the largest ratio of a step to the previous one."""
 
 MARGIN, SLOWER = 1.5, 0.75
-"""By how much more time or memory is advised than is likely to do; and the part of the order with which the gap surely
-shrinks, where steps are still coarse."""
+"""The factor by which advised time or memory exceeds what is likely enough; and the part of the order with which the
+gap surely shrinks while steps are still coarse."""
 
 COMMON = 2
-"""Steps below so many common steps are not worth rounding to."""
+"""Steps below this many common steps are not worth rounding to."""
 
 NO_GAP = Bracket(0.0, 0.0, 0.0)
-"""The bracket of stages for which no gap is asked."""
+"""The bracket of stages without a gap to reach."""
 
 
 @dataclass(frozen=True)
 class Stage(Generic[Found]):
-    """One attempt, on costs rounded to one step or on exact ones."""
+    """One attempt, with costs rounded to one step or exact."""
 
     prepared: Prepared
     found: Found
-    bracket: Bracket = NO_GAP  # on the value that is sought
+    bracket: Bracket = NO_GAP  # on the value sought
     levels: float = 0.0  # about how many the sweep went through
     seconds: float = 0.0
-    stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or nothing
-    needs: float = math.nan  # about the seconds or the bytes that would do, if it ended early for lack of them
-    notes: tuple[str, ...] = ()  # why costs were rounded that have a common step
+    stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or empty
+    needs: float = math.nan  # about the seconds or bytes that would be enough, if they were lacking
+    notes: tuple[str, ...] = ()  # why costs with a common step were rounded
 
     def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
-        """Return the same stage with another result, and another bracket if it is given."""
+        """Return the same stage with another result, and with another bracket if given."""
         bracket = bracket or self.bracket
         return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.needs, self.notes)
 
@@ -108,29 +108,29 @@ class Stage(Generic[Found]):
 def modest(prepared: Prepared, alpha: float) -> bool:
     """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much.
 
-    Without cycles little work is modest, since more can be focused on what matters.
+    Without cycles only little work counts as modest, since larger work can be focused on what matters.
     """
     work = LITTLE if prepared.acyclic else MODEST
     return _within(prepared, alpha, max(FEW, work / work_per_level(prepared)))
 
 
 def many_levels(prepared: Prepared, alpha: float) -> bool:
-    """Return whether rounding saves much for a policy that is known already."""
+    """Return whether rounding saves much for a known policy."""
     return not _within(prepared, alpha, FEW)
 
 
 def affordable(work: float, limits: Limits) -> bool:
-    """Return whether the exact optimum takes modest work where it can be, and likely ends in time."""
+    """Return whether the exact optimum, sought only where it can be, takes modest work and likely ends in time."""
     return work <= MODEST and work <= PER_SECOND * limits.left
 
 
 def cells_of(levels: float) -> int:
-    """Return how many levels make a cell of the coarse grid that shows where the exact optimum can be."""
+    """Return the number of levels in a cell of the coarse grid that shows where the exact optimum can be."""
     return max(int(levels / CELLS), 2)
 
 
 def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> float:
-    """Return a step to begin with: fair for the gap that is asked for, coarser where time is short."""
+    """Return a first step: fair for the requested gap, coarser if time is short."""
     levels = _levels(prepared, alpha)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
@@ -153,7 +153,7 @@ def fair_step(prepared: Prepared, alpha: float) -> float:
 
 
 def chance_step(prepared: Prepared, alpha: float) -> float:
-    """Return about the step at which bounds that are off by a step for each action are within the default gap."""
+    """Return about the step at which bounds are within the default gap if each action adds an error of one step."""
     least, levels = least_expected_cost(prepared), _levels(prepared, alpha)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     step = min(AIM * Target().width(size) / float(least.steps[prepared.start]), _largest(prepared))
@@ -161,9 +161,9 @@ def chance_step(prepared: Prepared, alpha: float) -> float:
 
 
 def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
-    """Return whether a sweep is likely to take only part of the time that is left.
+    """Return whether a sweep is likely to take only part of the remaining time.
 
-    That is judged by its work, or by timing a few levels where that takes little of the time.
+    The estimate is based on its work, or on the time of a few levels if that is quickly measured.
     """
     if not np.isfinite(limits.left):
         return True
@@ -175,11 +175,11 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
 
 
 class Next(NamedTuple):
-    """The next step, or the same and why there is no next."""
+    """The next step, or the same step and why there is no next one."""
 
     step: float
     stopped: str = ""  # "interrupted", "digits", "time", "memory"
-    needs: float = math.nan  # about the seconds or the bytes that would do
+    needs: float = math.nan  # about the seconds or bytes that would be enough
 
 
 def finer_step(
@@ -193,8 +193,8 @@ def finer_step(
 ) -> Next:
     """Return the next step.
 
-    No step is finer than ``finest``, the common step of the costs if they have one; from its double on it is taken.
-    The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model with no step given.
+    No step is finer than ``finest``, the common step of the costs if there is one; below twice that, it is taken.
+    The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model without a given step.
     """
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
@@ -207,7 +207,7 @@ def finer_step(
         finer = finest
     elif finer < _finest(prepared.model):
         return Next(step, "digits")
-    last = min(max(step * ratio ** (1 / SLOWER), finest, _finest(prepared.model)), finer)  # most likely that will do
+    last = min(max(step * ratio ** (1 / SLOWER), finest, _finest(prepared.model)), finer)  # most likely fine enough
     left, takes = SAFELY * limits.left, stage.seconds * step / finer
     if takes > left:  # the time left may still allow a smaller refinement
         finer = max(short_step(max(step * stage.seconds / max(left, 1e-3), finer), prepared), finest)
@@ -223,24 +223,24 @@ def finer_step(
 
 
 def _bytes(base: Prepared, step: float, size: float) -> int:
-    """Return the memory of a solve with costs rounded to a step, up to a total of this size."""
+    """Return the memory of a solve with costs rounded to a step, for totals up to this size."""
     return solve_bytes(at_step(base, step), int(size / step))
 
 
 def coarser_step(model: SSP, step: float) -> float | None:
-    """Return a larger step than one that takes too much memory or time, or None if there is no use in it."""
+    """Return a larger step than one that takes too much memory or time, or None if no larger one is useful."""
     largest = float(np.abs(model.cost).max(initial=0.0))
     return nice_step(2 * step) if step < largest else None
 
 
 def short_step(step: float, prepared: Prepared) -> float:
-    """Return the largest number of two digits that is not above a step, or a multiple of the common step next to it."""
+    """Return the largest number of two digits up to a step, or the nearest multiple of the common step."""
     power = 10.0 ** (np.floor(np.log10(step)) - 1)
     return _fitting(float(f"{np.floor(step / power * 1.000001) * power:.15g}"), prepared)
 
 
 def _fitting(step: float, prepared: Prepared) -> float:
-    """Return a step, or the multiple of the common step next to it, if there is one."""
+    """Return a step, or the nearest multiple of the common step, if there is one."""
     lattice = prepared.scale.lattice.step
     return step if prepared.scale.slip > 0 else max(round(step / lattice), 1) * lattice
 
@@ -254,7 +254,7 @@ def _within(prepared: Prepared, alpha: float, most: float) -> bool:
 
 
 def _step_of(prepared: Prepared, step: float) -> float:
-    """Return a round number next to a step, within what costs can be rounded to."""
+    """Return a round number near a step, within the steps that costs can be rounded to."""
     least = max(step, 1e-6 * _largest(prepared), 2 * _finest(prepared.model))
     return _fitting(nice_step(min(least, COARSEST * float(np.abs(prepared.model.cost).max()))), prepared)
 
@@ -265,5 +265,5 @@ def _largest(prepared: Prepared) -> float:
 
 
 def _finest(model: SSP) -> float:
-    """Return the finest step that the costs have digits for."""
+    """Return the finest step that floating-point costs resolve."""
     return finest_step(model.cost, model.n_states + 1)

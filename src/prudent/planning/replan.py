@@ -1,12 +1,12 @@
-"""``replan``: a new plan from where a run is, with the budget that is left.
+"""``replan``: a new plan from the current state of a run, with the remaining budget.
 
-A plan of least CVaR has the least expected excess E[(C - z)+] over its budget z, which is its VaR, and the least
-expected cost of all plans that do.  After a run has spent x, that excess is (C' - (z - x))+, with C' the cost still to
-come.  So from there the same question is the least expected excess over z - x, the expected cost second.  On the same
-model the plan itself answers it: from there on it has the same excess and the same expected cost.  On another model the
-new answer is the best there, for the same budget.
+A plan of minimal CVaR has the least expected excess E[(C - z)+] over its budget z, which is its VaR, and the lowest
+expected cost of all plans with that excess.  After a run has spent x, the excess is (C' - (z - x))+, with C' the cost
+still to come.  So from there the same question asks for the least expected excess over z - x, and then the lowest
+expected cost.  On the same model the plan itself answers it: its remaining part has that excess and that expected cost.
+On another model the new answer is the best one there, for the same budget.
 
-The least CVaR of the cost still to come is another question: it forgets what was spent, so its answer is not that of
+The minimal CVaR of the cost still to come is another question.  It ignores the cost so far, so its answer differs from
 the plan even if nothing has changed.
 """
 
@@ -35,23 +35,23 @@ def replan(
     time_limit: float | None = None,
     threads: int | None = None,
 ) -> Plan:
-    """Plan anew from a state on the way, with what is left of a plan's budget.
+    """Plan anew from the current state of a run, with the remaining budget of its plan.
 
-    The new plan has the least expected excess over what is left of the plan's budget, and the least expected cost of
-    all plans that do (:class:`Excess`).  Where the plan is for :class:`Exceedance` or :class:`ValueAtRisk`, it has the
-    least probability of exceeding that budget; after a plan of least expected cost comes another one.  This is for a
-    model that has changed on the way: on its own model the plan goes on in this way by itself.
+    The new plan has the least expected excess over the remaining budget, and the lowest expected cost of all plans with
+    that excess (:class:`Excess`).  If the plan is for :class:`Exceedance` or :class:`ValueAtRisk`, the new one has the
+    minimal probability of exceeding the remaining budget.  A plan of lowest expected cost is followed by another one.
+    Use ``replan`` if the model has changed during the run; on an unchanged model the plan already continues this way.
 
-    All numbers of the new plan, and what its policy takes as ``spent``, are counted from here.
+    All numbers of the new plan, and the ``spent`` of its policy, are counted from the current state.
 
     Parameters
     ----------
     plan : Plan
         The plan that the run has followed so far.
     state : hashable
-        The state that the run is in.
+        The current state of the run.
     spent : float
-        What the run has cost on the way there.
+        The cost of the run so far.
     model : SSP, optional
         The model from now on; the plan's own by default.
     memory, time_limit, threads : optional
@@ -70,17 +70,17 @@ def replan(
     >>> trip["work"]["taxi"] = [(1, "back", 9)]  # the price has gone up
     >>> now = prudent.replan(plan, "work", spent=8, model=prudent.build("home", trip.get, goals=["back"]))
     >>> now.policy("work"), str(now.objective), now.objective.value, now.expected
-    ('bus', 'excess over 6', 1.0, 5.0)
+    ('bus', 'expected excess over 6', 1.0, 5.0)
     """
     if not isinstance(plan, Plan):
-        raise PrudentError(f"plan is a {type(plan).__name__}; pass what prudent.solve returned")
+        raise PrudentError(f"plan is a {type(plan).__name__}; it must be a plan from prudent.solve")
     if plan.intervals is not None:
-        raise PrudentError("plan is for a set of models; solve the model from there with uncertainty=")
+        raise PrudentError("plan is for a set of models; solve the model from the current state with uncertainty=")
     model = plan.model if model is None else model
     check_model(model)
     here = model.index(state)
     if model.is_goal[here]:
-        raise PrudentError(f"state {state!r} is a goal: the run is over, there is nothing to plan")
+        raise PrudentError(f"state {state!r} is a goal; the run is over, so there is nothing to plan")
     onwards = replace(model, initial_state=np.array([here]), initial_probability=np.ones(1))
     left = _objective(plan, as_number("spent", spent, "a finite number", isfinite))
     method = "exact" if left is not None else "expected"
@@ -90,17 +90,17 @@ def replan(
 
 
 def _objective(plan: Plan, spent: float) -> Objective | None:
-    """Return what a plan aims at once so much is spent; None for the least expected cost."""
+    """Return the objective that a plan has left after a cost so far; None for the lowest expected cost."""
     if plan.method == "expected":
         return None
     aim = "" if plan.objective is None else plan.objective.objective
     if plan.max_cvar < inf or plan.method not in ("exact", "worst-case") or aim == "mean-plus-cvar":
         raise PrudentError(
-            "only plans for the least CVaR, VaR, probability of exceeding a budget, worst case or expected cost say "
-            "what to aim at on the way, not those of the paper's methods, with a limit on CVaR or for mean plus CVaR; "
-            "solve the model from there"
+            "this plan has no objective for the rest of a run: replan takes plans for CVaR, VaR, the probability of "
+            "exceeding a budget, expected excess, worst-case cost or expected cost, not those of the paper's methods, "
+            "with a limit on CVaR or for MeanPlusCVaR; solve the model from the current state instead"
         )
     left = plan.policy.whole - spent
-    if aim in ("exceedance", "excess"):  # the budget that was asked for: no run need come to spend just that
+    if aim in ("exceedance", "excess"):  # the budget asked for: no run need spend exactly that
         left = float(plan.objective.parameter or 0.0) - spent  # type: ignore[union-attr]
     return Exceedance(left) if aim in ("exceedance", "var") else Excess(left)

@@ -1,4 +1,4 @@
-"""A plan for a set of models: the driver's way to :mod:`prudent.methods.robust`."""
+"""Plan for a set of models: from the driver to :mod:`prudent.methods.robust`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,12 +20,12 @@ __all__ = ["solve_robust"]
 
 
 def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Solution]]) -> Plan:
-    """Return the plan of least worst-case CVaR.
+    """Return the plan of minimal worst-case CVaR.
 
-    Where costs have to be rounded, or the common step is much work, ``nominal`` plans for the model itself first: it
-    finds the step, and a lower bound.  Elsewhere it does so after, if the lower bound is not close.
+    If costs have to be rounded, or the common step is much work, ``nominal`` first plans for the model itself, which
+    gives the step and a lower bound.  Otherwise it does so afterwards, if the lower bound is not close.
     """
-    if not (intervals.high > intervals.low).any():  # then nature has no choice
+    if not (intervals.high > intervals.low).any():  # then the set is a single model
         stage = nominal()
         own = stage.found
         same = replace(own, nominal=Nominal(own.cvar, own.var, own.expected))
@@ -49,7 +49,7 @@ def _plan(job: Job, stage: Stage[Solution], sets: Intervals) -> Plan:
 
 
 def _levels(prepared: Prepared, lower: float) -> float:
-    """Return a lower bound in the user's units in levels, so that it holds once more in the user's units."""
+    """Convert a lower bound from the user's units to levels, so that it still holds in the user's units."""
     if not np.isfinite(lower):
         return 0.0
     levels = max(prepared.scale.in_levels(lower), 0.0)

@@ -4,14 +4,15 @@ The *partial model* has the states expanded so far as they are; every other stat
 ``h``, a lower bound on the least expected cost V there.
 
 *Guarantee.*  Stop a run of any policy where it first leaves the explored part, and charge it h there.  By Jensen's
-inequality neither its expected excess over any budget nor its mean grows.  So the optimal CVaR of the partial model is
-a lower bound on the true one.  Let a plan be optimal there, in CVaR and then in mean, and meet no state that was not
-expanded: it is a plan of the whole model, with the same numbers.  So both optima are equal, every true optimal plan is
-optimal in the partial model, too, and none has a lower mean: the plan is optimal in both.  Otherwise what it meets is
-expanded, with more of what lies near, so that the next solve is worth while; and the partial model is solved again
-(LAO*).  Where costs are rounded, the bounds are those of the partial model from below, of the plan from above.
+inequality neither its expected excess over any budget nor its expected cost grows.  So the optimal CVaR of the partial
+model is a lower bound on the true one.  Take a plan that is optimal there, in CVaR and then in expected cost, and that
+meets only expanded states: it is a plan of the whole model, with the same numbers.  So both optima are equal, every
+true optimal plan is optimal in the partial model, too, and none has a lower expected cost: the plan is optimal in both.
+Otherwise the states that it meets are expanded, with more states near them to make the next solve worth while, and the
+partial model is solved again (LAO*).  If costs are rounded, the lower bound is that of the partial model, the upper
+bound that of the plan.
 
-*Heuristic.*  It is checked where the explored part tells; states that were not expanded are taken at its word, and
+*Heuristic.*  It is checked as far as the explored part allows.  In states that were not expanded it is trusted, and
 :class:`~prudent.results.plan.Exploration` counts them.
 """
 
@@ -44,10 +45,10 @@ from prudent.runtime.progress import Progress
 __all__ = ["search"]
 
 GROWTH, AT_LEAST = 0.25, 32
-"""Before the next solve, so much more is expanded, relative to what was expanded before; and so many states."""
+"""How much is expanded before the next solve: this fraction of what was expanded before, or this many states."""
 
 SCARCE = 0.25
-"""Where what is known takes more than this share of the memory, models solved before are given up at once."""
+"""If the explored part takes more than this share of the memory, models solved before are released at once."""
 
 
 def search(
@@ -68,14 +69,14 @@ def search(
     device: str = "cpu",
     name: str = "model",
 ) -> Plan:
-    """Find a plan for a model too large to build: optimal CVaR first, least expected cost second.
+    """Find a plan for a model too large to build: optimal CVaR first, lowest expected cost second.
 
-    The model is explored from its start only where a good plan goes.  The plan is as good as that of
-    :func:`prudent.solve` for the whole model; its own model is the explored part, and ``plan.explored`` tells how much
-    that is.  States that were met but not expanded have the action ``"stop"`` there, at the cost that the heuristic
-    promises; under ``dead_end_cost``, states that may be dead ends for all that is known have ``"give up"``, too.
-    Ctrl-C returns the best plan so far, with the bounds known so far.  What else :func:`prudent.solve` takes
-    (other methods and objectives, limits on CVaR, the likeliest goal, checkpoints) is for models that are built.
+    The model is explored from its start, only where a good plan goes.  The plan is as good as that of
+    :func:`prudent.solve` for the whole model.  Its own model is the explored part; ``plan.explored`` reports the size.
+    There, states that were met but not expanded have the action ``"stop"``, at the cost given by the heuristic.  With
+    ``dead_end_cost``, states that may be dead ends also have the action ``"give up"``.  Ctrl-C returns the best
+    plan and bounds so far.  Other methods and objectives, limits on CVaR, the likeliest goal and checkpoints need a
+    model that is built: use :func:`prudent.solve`.
 
     Parameters
     ----------
@@ -85,36 +86,37 @@ def search(
         ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a
         goal, as in :func:`prudent.build`.  The model may have infinitely many states.
     alpha : float
-        The fraction of worst runs that CVaR averages over, above 0 and at most 1.
+        The fraction of worst runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     heuristic : callable, optional
-        ``heuristic(state)`` is a lower bound on the least expected cost from a state, infinite where no goal can be
-        reached; under ``dead_end_cost`` on that of plans that may pay it, and what is higher counts as that price.  The
-        higher, the less is explored.  By default 0, which is one if no cost is negative.
-        One that is found to be too high is refused; where it was not checked, ``plan.explored.certified`` is false.
+        ``heuristic(state)`` is a lower bound on the lowest expected cost from a state; it is infinite if no goal can be
+        reached.  With ``dead_end_cost`` it bounds the cost of plans that may pay that price, and a higher value counts
+        as the price.  The higher the heuristic, the smaller the explored part.  The default is 0, a valid bound if no
+        cost is negative.  A heuristic found to be too high is rejected with an error; if parts of it were not checked,
+        ``plan.explored.certified`` is false.
     goals : iterable of states, optional
         As in :func:`prudent.build`.
     fallback : callable or float, optional
-        What runs do where they leave the explored part, for an upper bound if the search is stopped early:
-        ``fallback(state)`` is the action of a policy that reaches a goal with probability 1, a number is a price to end
-        the run there; one below the optimal CVaR is refused.  Where luck may carry a run anywhere, a plan never stays
-        in the explored part: give a price, and the search ends once the bounds are as close as asked for, by default
-        1e-8 of their size.
+        What runs do outside the explored part; this gives an upper bound if the search is stopped early.  A function
+        ``fallback(state)`` returns the action of a policy that reaches a goal with probability 1.  A number is a price
+        to end the run there; a price below the optimal CVaR is rejected.  If random outcomes may lead anywhere, no plan
+        stays in the explored part: give a price, and the search ends once the gap is reached, by default 1e-8 of the
+        size of the bounds.
     dead_end_cost : float, optional
         A price for getting stuck, as in :func:`prudent.amend`.
     gap, relative_gap : float, optional
-        How far apart the bounds may be, as in :func:`prudent.solve`.
+        The largest gap between the bounds, as in :func:`prudent.solve`.
     step, memory, time_limit, threads, device : optional
-        As in :func:`prudent.solve`; both limits count exploring, too, and return the best plan and bounds so far.
-        The limit on memory is for what is explored and for the tables of a solve, by estimates.  Python with its
-        libraries takes about 200 MB besides; where plans look at hundreds of budgets, following them takes several
-        times the tables, too.
+        As in :func:`prudent.solve`; both limits include exploring, and reaching one returns the best plan and bounds so
+        far.  The memory limit is for the explored part and the tables of a solve, by estimates.  Python and its
+        libraries take about 200 MB more; for plans that consider hundreds of budgets, evaluation takes several times
+        the tables.
     name : str
-        What messages and reports call the model.
+        The name of the model in messages and reports.
 
     Examples
     --------
     >>> import prudent
-    >>> def actions(state):  # a street without end, home at 0; the tram may be late
+    >>> def actions(state):  # an infinite street, home at 0; the tram may be late
     ...     if state == 0:
     ...         return {}
     ...     return {"walk": [(1, state - 1, 3)], "tram": [(0.9, max(state - 4, 0), 5), (0.1, state, 10)]}
@@ -141,7 +143,7 @@ def search(
 
 @dataclass
 class _Search:
-    """A search under way."""
+    """A search in progress."""
 
     known: Expansion
     fallback: Callable[[Any], Hashable] | float | None
@@ -151,7 +153,7 @@ class _Search:
 
     @property
     def partial(self) -> PartialModel:
-        """What is explored so far."""
+        """The part explored so far."""
         return self.known.partial
 
     def run(self) -> Plan:
@@ -184,7 +186,7 @@ class _Search:
         return self._so_far(best, stopped)
 
     def _expand(self, tips: list[int], progress: Progress) -> None:
-        """Expand what the plan meets, then what lies nearest, so that the next solve is worth while."""
+        """Expand the states that the plan meets, then the nearest ones, so that the next solve is worth while."""
         expanded = self.partial.expanded
         enough = len(expanded) + max(AT_LEAST, int(GROWTH * len(expanded)))
         for number in tips:
@@ -199,15 +201,15 @@ class _Search:
             progress.at(len(expanded))
 
     def _why_stop(self) -> str:
-        """Why to stop now, if at all; a fallback that is followed has half of the memory."""
+        """Why to stop now, if at all; a fallback policy gets half of the memory."""
         share = 0.5 if callable(self.fallback) else 1.0
         return self.job.limits.stop or ("memory" if self.known.known_bytes > share * self.job.limits.memory else "")
 
     def _solved(self, model: SSP, limits: Limits) -> Stage[Solution]:
-        """Solve a model in the memory that is left."""
+        """Solve a model in the remaining memory."""
         known, memory = self.known.known_bytes, limits.memory
         if known > SCARCE * memory:
-            gc.collect()  # they refer to themselves, by what is known of them
+            gc.collect()  # models hold references to themselves
         self.solves += 1
         limits.memory = max(memory - known, memory // 2)  # not in a copy: Ctrl-C reaches these limits
         try:
@@ -216,7 +218,7 @@ class _Search:
             limits.memory = memory
 
     def _tips(self, stage: Stage[Solution]) -> list[int]:
-        """Return the states that the plan meets and that were not expanded; if there are none, those in doubt."""
+        """Return the unexpanded states that the plan meets; if there are none, those in doubt."""
         policy, partial = stage.found.policy, self.partial
         met = states_met(policy)
         inside = policy.prepared.members.state_of[: len(partial.states)]
@@ -225,16 +227,16 @@ class _Search:
         return tips or [n for n in self.known.in_doubt.tolist() if inside[n] >= 0 and met[inside[n]]]
 
     def _check_fallback(self) -> None:
-        """Refuse a price that is no way to end a run worse than going on: it would give no upper bound."""
+        """Reject a price below the lower bound: ending a run would be cheaper than any plan, and bound nothing."""
         price = self.fallback
         if price is not None and not callable(price) and price < self.lower - OPTIMAL_GAP * abs(self.lower):
             raise PrudentError(
-                f"fallback is {price:.12g}; no plan has a CVaR below {self.lower:.12g}, and a price to end a run gives "
-                "an upper bound only if it is higher: raise it, or make ending a run an action of the model"
+                f"fallback is {price:.12g}; no plan has a CVaR below {self.lower:.12g}, and only a higher price gives "
+                "an upper bound; raise it, or make ending a run an action of the model"
             )
 
     def _nearly(self, stage: Stage[Solution], tips: list[int]) -> bool:
-        """Return whether so few runs meet states not expanded that falling back there leaves a gap as asked for."""
+        """Return whether so few runs meet unexpanded states that falling back there reaches the gap."""
         if self.fallback is None or callable(self.fallback) or self.partial.is_expanded(tips[0]):
             return False
         prepared, price = stage.prepared, self.fallback
@@ -244,34 +246,34 @@ class _Search:
         return stage.bracket.gap + more <= self._aim(stage)
 
     def _aim(self, stage: Stage[Solution]) -> float:
-        """Return how far apart the bounds may be where the search ends."""
+        """Return the gap at which the search ends."""
         target, bracket = self.job.target, stage.bracket
         if target.said or stage.prepared.scale.rounded:
             return target.width(bracket.size)
         return OPTIMAL_GAP * bracket.size
 
     def _so_far(self, stage: Stage[Solution], stopped: str) -> Plan:
-        """Return the best plan of a search that was stopped: it falls back on what is known where it would go on."""
+        """Return the best plan of a stopped search: outside the explored part it falls back."""
         explored, limits = self._explored(), self.job.limits.for_the_rest
         self.known.check_heuristic(limits)
         closed = self._with_fallback(self._tips(stage), limits)
         if closed is not None:
             return self._plan(replace(self._bracketed(closed), stopped=stopped), explored)
-        # Then the plan is not a whole one.
+        # Without a fallback the plan is incomplete.
         found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
-        note = "the plan has no action in states not explored: fallback= says what to do there"
+        note = "the plan has no action in states not explored; set fallback= to define one"
         if self.fallback is not None:
-            note = "no upper bound: within the limits, the fallback leads to no goal for sure"
+            note = "no upper bound: within the limits, the fallback does not reach a goal with probability 1"
         stage = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
         return self._plan(replace(stage, bracket=Bracket(self.lower, math.inf, abs(self.lower))), explored)
 
     def _bracketed(self, closed: Stage[Solution]) -> Stage[Solution]:
-        """Return a plan with a fallback with the lower bound of the whole model, which has no such way out."""
+        """Give a plan with a fallback the lower bound of the whole model, which has no such action."""
         upper = closed.bracket.upper
         return replace(closed, bracket=replace(closed.bracket, lower=min(self.lower, upper)))
 
     def _with_fallback(self, tips: list[int], limits: Limits) -> Stage[Solution] | None:
-        """Solve what is explored, with the fallback outside; None if no plan there reaches a goal for sure."""
+        """Solve the explored part with the fallback outside; None if no plan there reaches a goal for sure."""
         partial, stop, ends = self.partial, "stop", dict[int, float]()
         if callable(self.fallback):
             self._follow(self.fallback, tips, limits)
@@ -283,7 +285,7 @@ class _Search:
             return None
 
     def _follow(self, fallback: Callable[[Any], Hashable], tips: list[int], limits: Limits) -> None:
-        """Add the states that the fallback may come to from the given ones, each with its action alone."""
+        """Add the states that the fallback may reach from the given ones, each with its action alone."""
         partial, queue, seen = self.partial, list(tips), set(tips)
         for number in queue:
             if limits.stop or self.known.known_bytes > limits.memory:
@@ -306,8 +308,8 @@ class _Search:
         if explored.certified:
             return replace(plan, explored=explored)
         note = (
-            "not certified: the bounds hold if the heuristic is at most the least expected cost in states that were "
-            f"met but not expanded, {explored.trusted:,} of them"
+            "not certified: the bounds hold if the heuristic is at most the lowest expected cost in the "
+            f"{explored.trusted:,} states that were met but not expanded"
         )
         return replace(plan, explored=explored, notes=(*plan.notes, note))
 

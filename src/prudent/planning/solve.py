@@ -1,6 +1,6 @@
 """``solve``: from a model to a plan.
 
-:mod:`prudent.planning.driver` says what is checked and how a solve is driven.
+:mod:`prudent.planning.driver` describes the checks and the course of a solve.
 """
 
 from dataclasses import replace
@@ -64,73 +64,76 @@ def solve(
 ) -> Plan:
     """Find a plan for a model.
 
-    Costs with a common step are solved exactly if that takes modest work.  Others are rounded to finer and finer steps,
-    until the gap between the bounds is as asked for; then, on models without cycles, the exact optimum is sought where
-    it can be, if that is modest work or ``gap=0`` asks for it.  Under method ``exact``, Ctrl-C returns the best plan so
-    far, with the bounds known so far and the status ``interrupted``; a second Ctrl-C breaks off.
+    If the costs have a common step and the exact optimum takes modest work, ``solve`` finds it directly.  Otherwise it
+    rounds the costs to finer and finer steps until the requested gap between the bounds is reached.  On models without
+    cycles it then seeks the exact optimum, only among states and budgets that can matter, if that is modest work or
+    ``gap=0`` asks for it.  With method ``exact``, Ctrl-C returns the best plan and bounds so far, with the status
+    ``interrupted``; a second Ctrl-C aborts.
 
     Parameters
     ----------
     model : SSP
         The problem.
     alpha : float
-        The fraction of worst runs that CVaR averages over, above 0 and at most 1.
+        The fraction of worst runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     method : str or CvarWC or CvarEV
-        ``"exact"``: optimal CVaR first, least expected cost second.  ``"expected"``: least expected cost, exactly; CVaR
-        and VaR of that plan with costs rounded if there are many levels, and nan, with a note, if even that takes long.
-        ``"worst-case"``: least worst case first, least expected cost second.  ``"cvar-wc"`` and ``"cvar-ev"``:
-        the paper's methods, with the paper's options, or :class:`CvarWC` and :class:`CvarEV` with one's own.
+        ``"exact"``: optimal CVaR first, lowest expected cost second.  ``"expected"``: lowest expected cost, exactly;
+        CVaR and VaR of that plan come from rounded costs if there are many levels, and are nan, with a note, if even
+        that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected cost second.  ``"cvar-wc"``
+        and ``"cvar-ev"``: the paper's methods with the paper's options; :class:`CvarWC` and :class:`CvarEV` take your
+        own.
     gap, relative_gap : float, optional
-        How far apart ``lower`` and ``upper`` may be, absolutely or relative to their size; by default the exact optimum
-        if that is modest work, else 0.001 relative.  The status tells whether they are that close.  ``gap=0`` insists
-        on the exact optimum if costs have a common step, whatever it takes; where
-        a limit ends that, the plan is for rounded costs.
+        The largest gap between ``lower`` and ``upper``, absolute or relative to their size.  The default is the exact
+        optimum if that is modest work, else 0.001 relative.  The status reports whether the gap was reached.  ``gap=0``
+        requires the exact optimum if costs have a common step, however much work it is; if a limit is reached first,
+        the plan is for rounded costs.
     slack : float, optional
-        Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the mean.
+        Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the expected cost.
     absolute_slack : float, optional
         The same in the units of the costs.
     max_cvar : float, optional
-        Accept any CVaR up to this one.  With any of these three, the plan is the best found by weighing mean and CVaR
-        against each other; no plan within the limit has an expected cost below ``expected_lower``, and ``gap`` and
-        ``relative_gap`` are between that and ``expected``.
+        Accept any CVaR up to this value.  With any of these three, the plan is the best one found by weighing expected
+        cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; ``gap`` and
+        ``relative_gap`` apply between that bound and ``expected``.
     randomise : bool
-        Within such a limit: allow a plan that draws one of two policies at the start of a run, seeded.  That attains
-        the bound, up to rounded costs.
+        With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, seeded.  Such a plan
+        attains the bound, up to rounding of costs.
     objective : Exceedance, Excess, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
-        What to plan for instead of CVaR, the expected cost second; ``plan.objective`` has its value and its bounds, and
-        alpha says at which level ``cvar`` and ``var`` are reported.
+        What to plan for instead of CVaR; the expected cost comes second.  ``plan.objective`` has its value and its
+        bounds.  ``alpha`` is then only the level at which ``cvar`` and ``var`` are reported.
     goal : str
-        ``"sure"``: plans reach a goal with probability 1.  ``"likeliest"``: where none does, the greatest chance of
-        reaching one comes first, and the rest is sought among plans that attain it.  ``plan.goal_probability`` has the
-        chance; ``plan.model`` is the model with the actions of such plans alone.
+        ``"sure"``: plans reach a goal with probability 1.  ``"likeliest"``: if no plan does, the probability of
+        reaching a goal is maximised first, and the plan is sought among those that attain the maximum.
+        ``plan.goal_probability`` has this probability; ``plan.model`` is the model with the actions of such plans only.
     dead_end_cost : float, optional
-        Under ``goal="likeliest"``: what a run costs from where it cannot reach a goal any more.
+        With ``goal="likeliest"``: the cost of a run once it can no longer reach a goal.
     uncertainty : Intervals or float or "own", optional
-        Plan for a set of models: the least CVaR in the worst of them, the least worst-case mean second, where nature
-        chooses from the set anew at every visit.  Intervals for the probabilities, a confidence such as 0.95 for a
-        model with counts (:func:`from_episodes`), or ``"own"`` for a model with intervals of its own.  ``upper`` then
-        holds for every model in the set; ``cvar`` and ``expected`` are for the worst of them, and ``plan.nominal`` is
-        for the model itself.
+        Plan for a set of models: minimal worst-case CVaR first, lowest worst-case expected cost second, where nature
+        chooses from the set anew at every visit.  Give intervals for the probabilities, a confidence such as 0.95 for a
+        model with counts (:func:`from_episodes`), or ``"own"`` for a model that has intervals.  ``upper`` then holds
+        for every model in the set; ``cvar`` and ``expected`` are for the worst of them, and ``plan.nominal`` is for the
+        model itself.
     step : float, optional
-        Round the costs to multiples of this, and do not refine it.
+        Round the costs to multiples of this; the step is not refined.
     memory : int or str, optional
-        The most memory to use for tables, in bytes or as ``"2GB"``; 80% of what is free by default.  Steps are as fine
-        as fits.  A step or an exact optimum that is insisted on and does not fit is refused.
+        The memory limit for tables, in bytes or as ``"2GB"``; the default is 80% of the free memory.  Steps are as fine
+        as fits.  If a given step, or an exact optimum that ``gap=0`` requires, does not fit, an error is raised.
     time_limit : float, optional
-        Seconds, about, after which method ``exact`` returns the best plan and bounds so far, with a note.
+        Approximate seconds after which method ``exact`` returns the best plan and bounds so far, with a note.
     threads : int, optional
-        How many threads; all cores by default.  The results do not depend on it.
+        The number of threads; all cores by default.  The results do not depend on it.
     device : str
-        ``"gpu"`` sweeps, and finds expected and worst costs of models with cycles, on an NVIDIA GPU (extra ``gpu``).
-        That pays for large models; :func:`prudent.check` says for which.  Sweeps over cycles at no cost, and bounds
-        where costs are rounded, stay on the CPU.  Answers are as certain, and agree to about 12 digits.
+        ``"gpu"`` runs the sweeps, and finds expected and worst-case costs of models with cycles, on an NVIDIA GPU
+        (extra ``gpu``).  This pays off for large models; :func:`prudent.check` reports for which.  Sweeps over cycles
+        at no cost, and bounds for rounded costs, stay on the CPU.  The results have the same guarantees and agree to
+        about 12 digits.
     comm : mpi4py communicator, optional
-        Such as ``MPI.COMM_WORLD``: its ranks, which all call ``solve``, share the sweeps (extra ``mpi``).  The plan is
-        rank 0's, the same to the last bit as without; on the others ``solve`` returns None.  What can be mended is
-        raised on all.  Against nature (``uncertainty``) rank 0 sweeps alone.
+        For example ``MPI.COMM_WORLD``: its ranks, which all call ``solve``, share the sweeps (extra ``mpi``).  Rank 0
+        returns the plan, the same to the last bit as without ``comm``; the other ranks return None.  Errors in the
+        input are raised on all ranks.  With ``uncertainty`` rank 0 sweeps alone.
     checkpoint : path, optional
-        A file in which a long solve keeps its place.  Called again with the same arguments after a kill or Ctrl-C,
-        ``solve`` resumes from it and returns the same answer; once it is finished, the file is removed.
+        A file in which a long solve saves its progress.  Called again with the same arguments after a kill or Ctrl-C,
+        ``solve`` resumes from the file and returns the same answer; a finished solve removes the file.
 
     Examples
     --------
@@ -149,13 +152,13 @@ def solve(
         usual = name == "exact" and cap is None and objective is None and checkpoint is None and goal == "sure"
         if intervals is not None and not usual:
             raise PrudentError(
-                "uncertainty goes with the least CVaR under method exact; leave out other methods, limits on CVaR, "
+                "uncertainty needs method 'exact' and CVaR as the objective; remove other methods, limits on CVaR, "
                 "objectives, checkpoints and goal='likeliest'"
             )
         if objective is not None:
             _check_objective(objective, name, limited=cap is not None)
         if checkpoint is not None and (cap is not None or objective is not None):
-            raise PrudentError("a checkpoint is kept for the least CVaR alone, not with a limit on it or an objective")
+            raise PrudentError("checkpoint works only for the minimal CVaR; remove the limit on CVaR or the objective")
         check_goal(goal, dead_end_cost)
         job = begin(
             model, check_alpha(alpha), target=target, step=step, memory=memory, time_limit=time_limit, threads=threads,
@@ -187,7 +190,7 @@ def solve(
 
 
 def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
-    """Run a method; only ``exact`` aims at the optimal CVaR, so only it is worth a finer step."""
+    """Run a method; only ``exact`` aims at the optimal CVaR, so only ``exact`` profits from a finer step."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:
         began = now()
@@ -206,7 +209,7 @@ def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
 
 
 def _for_the_mean(job: Job) -> Prepared:
-    """Return the model for a plan of least mean; its tail is found at a fair step where the exact one takes long."""
+    """Return the model for a plan of lowest expected cost; its tail uses a fair step if the exact one takes long."""
     prepared = job.prepared(job.step)
     if job.step is not None or not (prepared.scale.rounded or many_levels(prepared, job.alpha)):
         return prepared
@@ -219,6 +222,6 @@ def _check_objective(objective: Objective, method: str, *, limited: bool) -> Non
         kinds = "Exceedance(budget), Excess(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
         raise PrudentError(f"objective is {objective!r}; it must be {kinds}{call}")
     if limited:
-        raise PrudentError("objective excludes slack, absolute_slack and max_cvar; give one of them")
+        raise PrudentError("objective excludes slack, absolute_slack and max_cvar; give only one of them")
     if method != "exact":
-        raise PrudentError(f"objective goes with method exact, not with {method}")
+        raise PrudentError(f"objective needs method 'exact', not {method!r}")

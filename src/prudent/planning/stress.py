@@ -1,11 +1,11 @@
-"""``stress``: a plan on models drawn from the posterior of what was seen.
+"""``stress``: a plan on models drawn from the posterior of the counts.
 
 The probabilities of each action are drawn from a Dirichlet distribution: its counts, with half an observation more for
-each outcome.  A sample depends on the seed and its own number alone, so the answer does not depend on the executor.
+each outcome.  A sample depends only on the seed and its own number, so the answer does not depend on the executor.
 
-How much an action's counts matter is the share of the variance of CVaR that is linear in its probabilities: rows are
-drawn independently, so the shares add up to at most 1, up to the noise of the samples.  Seen as often again, an
-action's probabilities vary half as much.
+The share of an action is the part of the variance of CVaR that is linear in its probabilities.  Actions are drawn
+independently, so the shares add up to at most 1, up to the noise of the samples.  With twice as many observations, the
+variance of an action's probabilities halves.
 """
 
 from concurrent.futures import Executor
@@ -33,18 +33,18 @@ from prudent.runtime.progress import Progress
 __all__ = ["stress"]
 
 PRIOR = 0.5
-"""What is added to each count."""
+"""The amount added to each count."""
 
 LEVELS = 200
-"""How many total costs the fan of tails has."""
+"""The number of total costs in the fan of tails."""
 
 CHUNK = 25
-"""Samples that a worker does at once."""
+"""The number of samples that a worker does at once."""
 
 NOISE = 3
-"""How many standard deviations of what chance explains are too few to matter."""
+"""The number of standard deviations of noise below which a share does not count."""
 
-STRESSING = "evaluating the plan on models drawn"
+STRESSING = "evaluating the plan on drawn models"
 
 STRUCTURE = ("order", "entering", "distance", "free_blocks", "free_depth", "least_spent")
 """What a prepared model knows that does not depend on its probabilities."""
@@ -53,20 +53,20 @@ STRUCTURE = ("order", "entering", "distance", "free_blocks", "free_depth", "leas
 def stress(
     plan: Plan, data: Estimate | SSP, *, samples: int = 1000, seed: int = 0, executor: Executor | None = None
 ) -> Stress:
-    """Evaluate a plan on models drawn from what the counts of an estimated model allow.
+    """Evaluate a plan on models drawn from the counts of an estimated model.
 
     Parameters
     ----------
     plan : Plan
         The plan, made for the estimated model.
     data : Estimate or SSP
-        What :func:`from_episodes` returned, or a learned model with its counts.
+        The result of :func:`from_episodes`, or an estimated model with its counts.
     samples : int
-        How many models to draw.
+        The number of models to draw.
     seed : int
-        Where the random numbers start.
+        The seed of the random numbers.
     executor : Executor, optional
-        Workers that do it, some samples at a time: a pool of ``concurrent.futures``, that of a Dask client
+        Workers, which take some samples at a time: a pool of ``concurrent.futures``, the executor of a Dask client
         (``client.get_executor()``), or one of ``mpi4py.futures``.  The answer does not depend on it.
 
     Examples
@@ -80,14 +80,16 @@ def stress(
     True
     """
     if not isinstance(plan, Plan):
-        raise PrudentError(f"plan is a {type(plan).__name__}; stress takes the plan, then the data it was made from")
+        raise PrudentError(f"plan is a {type(plan).__name__}; stress needs the plan first, then its data")
     model = data.model if isinstance(data, Estimate) else data
     if not isinstance(model, SSP):
-        raise PrudentError(f"data is a {type(data).__name__}; give what prudent.from_episodes returned, or its model")
+        raise PrudentError(f"data is a {type(data).__name__}; pass the result of prudent.from_episodes, or its model")
     plan.policy.check_model(model)
     count = counts_of(model)
     if plan.policy.remembers:
-        raise PrudentError("stress takes plans that look at state and budget left, not those of the paper's methods")
+        raise PrudentError(
+            "stress needs a plan whose policy depends on state and budget, not one of the paper's methods"
+        )
     n, seed = whole_number("samples", samples, 2), whole_number("seed", seed, 0)
     check_executor(executor)
     own = evaluate(model, plan.policy)
@@ -101,7 +103,7 @@ def stress(
 
 def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits) -> tuple[FloatArray, FloatArray]:
     """Return the probabilities drawn, and the numbers on each model, by the samples' numbers."""
-    limits.check(16 * n * len(draws.count), "the models drawn", "ask for fewer samples")
+    limits.check(16 * n * len(draws.count), "the drawn models", "reduce samples=")
     calls = [(draws, first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
     each: dict[int, tuple[FloatArray, FloatArray]] = {}
     with limits, Progress(STRESSING, total=n, unit="models") as progress:
@@ -116,7 +118,7 @@ def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits)
 
 @dataclass(frozen=True)
 class Draws:
-    """What a worker is sent: the policy, and what its model is drawn from."""
+    """The data sent to a worker: the policy, and the counts that models are drawn from."""
 
     policy: BudgetPolicy
     count: FloatArray
@@ -125,7 +127,7 @@ class Draws:
     levels: FloatArray  # (n_levels,)  total costs
 
     def numbers(self, probability: FloatArray) -> list[float]:
-        """Return CVaR, VaR and mean on a model with these probabilities, and the chances to exceed the levels."""
+        """Return CVaR, VaR and mean on a model with these probabilities, and the probabilities to exceed the levels."""
         found = _on_another(self.policy, probability)
         tail = [found.exceeds(float(level)) for level in self.levels]
         return [found.cvar(self.alpha), found.var(self.alpha), found.mean, *tail]
@@ -139,7 +141,7 @@ def run_draws(draws: Draws, first: int, last: int) -> tuple[FloatArray, FloatArr
 
 
 def _bare(policy: BudgetPolicy) -> BudgetPolicy:
-    """Return a policy whose prepared model knows only what does not depend on probabilities: it is sent to workers."""
+    """Return a policy to send to workers: its prepared model keeps only what does not depend on probabilities."""
     return replace(policy, prepared=_same_structure(policy.prepared, replace(policy.prepared)))
 
 
@@ -167,7 +169,7 @@ def _with(prepared: Prepared, probability: FloatArray) -> Prepared:
 
 
 def _same_structure(prepared: Prepared, other: Prepared) -> Prepared:
-    """Let a prepared model know what another one knows that has the same outcomes."""
+    """Copy to a prepared model what does not depend on probabilities, from one with the same outcomes."""
     for name in STRUCTURE:
         if name in prepared.__dict__:
             other.__dict__[name] = prepared.__dict__[name]
@@ -177,8 +179,8 @@ def _same_structure(prepared: Prepared, other: Prepared) -> Prepared:
 def _matters(
     model: SSP, count: FloatArray, played: BoolArray, drawn: FloatArray, cvar: FloatArray
 ) -> tuple[Matter, ...]:
-    """Return the actions that are played whose counts explain part of the variance of CVaR, most first."""
-    if not np.isfinite(cvar).all():  # of some, too much is unknown
+    """Return the played actions whose counts explain part of the variance of CVaR, largest share first."""
+    if not np.isfinite(cvar).all():  # too much is unknown of some
         return ()
     spread = cvar - cvar.mean()
     total = float(spread @ spread)
@@ -192,7 +194,7 @@ def _matters(
         fit, *_ = np.linalg.lstsq(x, spread, rcond=None)
         free, n = x.shape[1], len(cvar)
         explained = float(np.sum((x @ fit) ** 2)) / total
-        share = 1 - (1 - explained) * (n - 1) / max(n - free - 1, 1)  # what chance would explain is left out
+        share = 1 - (1 - explained) * (n - 1) / max(n - free - 1, 1)  # without what noise would explain
         if share > NOISE * (2 * free) ** 0.5 / n + 0.01:
             seen = float(count[model.outcome_start[a] : model.outcome_start[a + 1]].sum())
             share = min(share, 1.0)

@@ -1,6 +1,6 @@
-"""``study``: a plan for every combination of parameters and alpha, side by side on whatever machines there are.
+"""``study``: a plan for every combination of parameters and alpha, in parallel on the available machines.
 
-Combinations know nothing of each other: any executor may solve them, in any order, and the rows are the same.
+Combinations are independent: any executor may solve them, in any order, and the rows are the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,9 +45,9 @@ def study(
 ) -> Study:
     """Solve a model for every combination of its parameters and alphas.
 
-    A combination that fails is a row with its ``error``.  Ctrl-C waits for what is being solved and returns the rows
-    that are done; a second one breaks off.  In a script, call it under ``if __name__ == "__main__":``, since processes
-    are started that import the script.
+    If a combination fails, its row has the ``error``.  Ctrl-C waits for the solves in progress and returns the finished
+    rows; a second Ctrl-C aborts.  In a script, call ``study`` under ``if __name__ == "__main__":``, since it starts
+    processes that import the script.
 
     Parameters
     ----------
@@ -57,26 +57,26 @@ def study(
     grid : mapping
         Values for parameters of the domain or the function: ``{"capacity": [10, 20], "demand": [5, 10]}``.
     alphas : numbers
-        The fractions of worst runs to plan for.
+        The alphas to plan for: 0.05 for the worst 5% of runs.
     executor : Executor, optional
-        Who solves: that of a Dask client (``client.get_executor()``), one of ``mpi4py.futures``, or any other of the
-        kind of ``concurrent.futures``.  By default processes on this machine.
+        What runs the solves: the executor of a Dask client (``client.get_executor()``), one of ``mpi4py.futures``, or
+        any other with the interface of ``concurrent.futures``.  By default processes on this machine.
     method, gap, relative_gap, time_limit
         As in :func:`prudent.solve`, for each combination.
     memory : int or str, optional
-        The most memory for the tables of one solve.  By default processes on this machine share 80% of what is free; a
-        worker elsewhere takes that of its own machine.
+        The memory limit for the tables of one solve.  By default processes on this machine share 80% of the free
+        memory; a worker elsewhere uses 80% of the free memory of its own machine.
     threads : int, optional
-        How many threads each solve has.  By default processes on this machine share its cores; a worker elsewhere
-        takes one.
+        The number of threads of each solve.  By default processes on this machine share its cores; a worker elsewhere
+        uses one thread.
     device : str
-        As in :func:`prudent.solve`; with an executor, its workers' machines have the GPU.
+        As in :func:`prudent.solve`; with an executor, the GPU is that of its workers' machines.
     workers : int, optional
-        How many processes on this machine, where no executor is given; by default one for each core, but 1 on a GPU,
-        which they would share.  With 1, all is solved here and no process is started.
+        The number of processes on this machine, if no executor is given.  The default is one per core, but 1 with a
+        GPU, which they would share.  With 1, this process solves everything and starts no other.
     keep : path, optional
-        A file (``.jsonl``) to which each row is added as soon as it is done.  Called again with the same file,
-        ``study`` does not solve again what is there; what failed is tried again.
+        A file (``.jsonl``) to which each finished row is added.  Called again with the same file, ``study`` does not
+        solve these rows again; failed ones are tried again.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def study(
     name, _ = chosen(method)
     target = Target(gap, relative_gap)
     elsewhere = executor is not None and device == "gpu"  # a GPU that is not here
-    Limits.of(memory, time_limit, threads=threads, device="cpu" if elsewhere else device)  # refused at once
+    Limits.of(memory, time_limit, threads=threads, device="cpu" if elsewhere else device)  # reject bad values at once
     parameters, combinations = combinations_of(make, grid, alphas)
     label = make if isinstance(make, str) else f"{make.__module__}.{getattr(make, '__qualname__', type(make).__name__)}"
     for values, _ in combinations if keep is not None else ():
@@ -120,7 +120,7 @@ def study(
         for which, future in finished(pool, solve_one, calls, _stop(limits)):
             values, alpha = combinations[left[which]]
             row = {**values, **_fields(future, name, alpha)}
-            if row["status"] == "interrupted":  # Ctrl-C was for the solve; it is not done
+            if row["status"] == "interrupted":  # Ctrl-C stopped the solve; it is not done
                 limits.interrupted = True
                 continue
             rows[left[which]] = row
@@ -142,7 +142,7 @@ def solve_one(make: Make, values: dict[str, Any], alpha: float, options: dict[st
 
 def _fields(future: Any, method: str, alpha: float) -> Row:
     """Return all fields of a row from what came back."""
-    found: Row = {"error": "it was cancelled"}
+    found: Row = {"error": "the solve was cancelled"}
     if not future.cancelled():
         error = future.exception()
         if isinstance(error, BrokenExecutor):
@@ -167,17 +167,19 @@ def _known(file: StudyFile, combinations: Sequence[Combination]) -> dict[int, Ro
 
 
 def _processes(executor: Executor | None, workers: int | None, left: int, device: str = "cpu") -> int:
-    """Return how many processes to start here; with 1, none is."""
+    """Return how many processes to start here; 1 means none."""
     if workers is not None:
         whole_number("workers", workers, 1, 1024)
         if executor is not None:
-            raise PrudentError("workers is for processes on this machine; an executor has its own")
+            raise PrudentError(
+                "workers is for processes on this machine, but an executor has its own; remove one of them"
+            )
     at_once = workers or (1 if device == "gpu" else cores())
     return 1 if executor is not None else max(min(at_once, left), 1)
 
 
 def _share(executor: Executor | None, n: int, memory: int | float | str | None, threads: int | None) -> dict[str, Any]:
-    """Return the memory and the threads of each solve, so that those side by side do not take too much together."""
+    """Return the memory and the threads of each solve, so that parallel solves do not take too much together."""
     if executor is not None:
         threads = threads or 1
     elif n > 1:
@@ -187,14 +189,14 @@ def _share(executor: Executor | None, n: int, memory: int | float | str | None, 
 
 
 def _stop(limits: Limits) -> Callable[[], str]:
-    """Return a function that tells whether to stop, and tells the user the first time."""
+    """Return a function that returns why to stop, if at all, and announces it to the user the first time."""
     told = False
 
     def stop() -> str:
         nonlocal told
         if limits.stop and not told:
             told = True
-            announce("what is being solved is finished; Ctrl-C once more breaks off")
+            announce("waiting for the solves in progress; press Ctrl-C again to abort")
         return limits.stop
 
     return stop
@@ -202,12 +204,12 @@ def _stop(limits: Limits) -> Callable[[], str]:
 
 @contextmanager
 def _lost(keep: object) -> Iterator[None]:
-    """Say what happened where an executor lost its workers."""
+    """Explain the error if an executor lost its workers."""
     try:
         yield
     except BrokenExecutor:
-        way = "the same call" if keep else "the same call with keep= a file"
+        way = "repeat the call" if keep else "repeat the call with keep= a file"
         raise PrudentError(
-            "a worker died: killed, out of memory, or of a script that calls study without "
-            f'if __name__ == "__main__"; {way} loses nothing that is done'
+            "a worker died: it was killed, ran out of memory, or its script calls study without "
+            f'if __name__ == "__main__"; {way}, which keeps finished rows'
         ) from None

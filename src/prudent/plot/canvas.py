@@ -1,8 +1,8 @@
 """What all pictures share: axes that pyplot does not know, colours, and files written whole or not at all.
 
 Colours are Okabe and Ito's, in an order in which neighbours differ in lightness; ordered values are shown in cividis,
-without its darkest part.
-An SVG also suits a dark page: ``DARK`` says which colour replaces which there.
+without its darkest part.  An SVG also suits a dark page: ``DARK`` maps the colours of a light page to those of a dark
+one.
 """
 
 import io
@@ -35,14 +35,12 @@ __all__ = [
     "light",
     "name_of",
     "ordered",
-    "percent",
     "png",
     "quiet",
     "save",
     "scale",
     "short",
     "svg",
-    "worst",
 ]
 
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
@@ -95,7 +93,7 @@ def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes
         found: Axes = Picture(figsize=size, layout="constrained").add_subplot(axes_class=PictureAxes)
         return found
     if not issubclass(type(ax), kind):
-        raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or nothing for a figure of its own")
+        raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or leave ax out for a new figure")
     return ax
 
 
@@ -145,16 +143,6 @@ def short(value: float) -> str:
     if value == round(value) or abs(value) >= 1e5:
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
-
-
-def percent(share: float) -> str:
-    """Return a share of runs as a percentage, with the digits that it has, at most six."""
-    return f"{100 * share:.6g}%"
-
-
-def worst(alpha: float) -> str:
-    """Return which runs an alpha is about."""
-    return "all runs" if alpha == 1 else f"the worst {percent(alpha)} of runs"
 
 
 def name_of(name: Hashable, most: int = 24) -> str:
@@ -229,10 +217,10 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     ax : Axes
         What a function of this module returned, or any other axes.
     path : str or path
-        Where to write; its suffix says which format.
+        The file to write; its suffix selects the format.
     theme : {"both", "light", "dark"}
-        The colours of an SVG: by default light ones, and dark ones where the reader's browser asks for them.
-        Other formats have light ones.
+        The colours of an SVG: by default light colours, and dark ones if the reader's browser asks for them.
+        Other formats have light colours.
 
     Examples
     --------
@@ -246,5 +234,5 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     check_picture_path(path)
     suffix = Path(path).suffix.lower()
     if suffix != ".svg" and theme != "both":
-        raise PrudentError(f"theme is {theme!r}; only an .svg has light and dark colours, {path} has light ones")
+        raise PrudentError(f"theme is {theme!r}, but {path} has light colours; write an .svg, or leave theme out")
     write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))

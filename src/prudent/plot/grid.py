@@ -33,7 +33,7 @@ def grid(
     costs: bool = False,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw what a plan does in each cell, coloured by action; states are pairs, actions anything.
+    """Draw the action of a plan in each cell, a colour for each action; states are pairs, actions of any kind.
 
     A cell in which runs of the plan play several actions is divided among them.
 
@@ -42,21 +42,21 @@ def grid(
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; cells that no run of the plan meets with it are faded.  Without it, what the plan's
-        runs play in the cells that they meet.
+        The remaining budget; cells that no run of the plan can be in with it are faded.  Without it, the actions that
+        runs of the plan play in the cells that they visit.
     x, y : int
-        Which coordinates of the state run to the right and up.
+        The coordinates of the state that run to the right and up.
     where : mapping, optional
-        Values of other coordinates, ``{2: 10}``: only those states are shown.
+        Values of other coordinates, ``{2: 10}``: only states with these values are shown.
     names : sequence of str, optional
-        What to call x and y, and the other coordinates in their order.
+        The names of x and y, then of the other coordinates in their order.
     arrows : bool, optional
-        Whether to draw an arrow to where the action most likely leads; by default on a map, where moves lead back and
-        forth along both coordinates.
+        Whether to draw an arrow to the likeliest successor; by default on a map, where actions lead back and forth
+        along both coordinates.
     costs : bool
         Whether to write the expected cost of the step into each cell.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -84,7 +84,9 @@ def grid(
     where = {} if where is None else where
     cells = cells_of(plan, budget, x, y, where)
     if not cells:
-        raise PrudentError(f"no state of {plan.model.name} is met with budget {budget!r} and where {dict(where)!r}")
+        raise PrudentError(
+            f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
+        )
     place = is_map(plan.model, x, y)
     goals = goal_cells(plan.model, x, y, where) if place else []
     every = [*goals, *(cell for _, cell in states_with(plan.model, x, y, where))] if place else list(cells)
@@ -163,7 +165,7 @@ def _write(ax: Any, plan: Plan, cells: dict[Any, Played], spots: dict[Any, Any],
 
 
 def _arrow(ax: Any, played: Played, middle: Any, size: tuple[float, float], ink: str, *, raised: bool) -> bool:
-    """Draw an arrow to where an action most likely leads; return whether it leads anywhere."""
+    """Draw an arrow to the likeliest successor of an action; return whether it leads anywhere."""
     if played.towards is None or played.towards == (0, 0):
         return False
     along = np.array(played.towards, dtype=np.float64) / size

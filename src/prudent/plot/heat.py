@@ -31,23 +31,23 @@ def heat_map(
     names: Sequence[str] = (),
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the action as a colour over two coordinates of the state; states are tuples, actions numbers.
+    """Draw the action as a colour over two coordinates of the state; states are tuples, actions are numbers.
 
     Parameters
     ----------
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; cells that no run of the plan meets with it are faded.  Without it, the mean of
-        what the plan's runs play in each cell that they meet.
+        The remaining budget; cells that no run of the plan can be in with it are faded.  Without it, the mean action
+        of the plan's runs in each cell that they visit.
     x, y : int
-        Which coordinates of the state run to the right and up.
+        The coordinates of the state that run to the right and up.
     where : mapping, optional
-        Values of other coordinates, ``{2: 10}``: only those states are shown.
+        Values of other coordinates, ``{2: 10}``: only states with these values are shown.
     names : sequence of str, optional
-        What to call x, y, the action, and the other coordinates in their order.
+        The names of x, y and the action, then of the other coordinates in their order.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -65,7 +65,9 @@ def heat_map(
     else:
         cells = _cells(plan, budget, x, y, where)
     if not cells:
-        raise PrudentError(f"no state of {plan.model.name} is met with budget {budget!r} and where {dict(where)!r}")
+        raise PrudentError(
+            f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
+        )
     ax = axes_for(ax, (6.0, 4.6))
     across, up = (in_order([cell[i] for cell in cells]) for i in (0, 1))
     grid = np.full((len(up), len(across)), np.nan)
@@ -94,11 +96,13 @@ def heat_map(
 def check_names(names: Sequence[str]) -> None:
     """Refuse names of coordinates that are not texts."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise PrudentError(f"names is {names!r}; it must be a sequence of texts: x, y, the action, other coordinates")
+        raise PrudentError(
+            f"names is {names!r}; it must be a sequence of strings, for x, y, the action and other coordinates"
+        )
 
 
 def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
-    """Return the action of each cell at a budget left, and whether the plan's runs can be there."""
+    """Return the action of each cell at a remaining budget, and whether the plan's runs can be there."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
     met = met_with(plan, budget)
     cells = cells_at(plan, budget, x, y, where)
@@ -108,12 +112,12 @@ def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashab
 def heading(
     plan: Plan, budget: float | None, where: Mapping[int, Hashable], names: Sequence[str], x: int, y: int
 ) -> str:
-    """Return what a map shows: the budget left and the coordinates that are fixed."""
+    """Return what a map shows: the remaining budget and the coordinates that are fixed."""
     others = dict(zip((i for i in range(max(where, default=0) + 1) if i not in (x, y)), names[3:], strict=False))
     parts = [f"{others.get(i, f'coordinate {i}')} {name_of(value)}" for i, value in where.items()]
     if budget is not None:
         whole = plan.policy.budget
-        left = "whatever is left" if whole is None else f"{short(budget)} of the budget of {short(whole)} left"
+        left = "any remaining budget" if whole is None else f"{short(budget)} of the budget of {short(whole)} left"
         parts = [left, *parts, "faded: no run is there"]
     return ", ".join(parts)
 

@@ -15,21 +15,21 @@ __all__ = ["policy"]
 
 
 def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw what a plan plays where, in the way that suits its model.
+    """Draw the actions of a plan in the way that suits its model.
 
-    A domain says how it is drawn: Deep Sea Treasure is a map with arrows (:func:`sea_map`), the Betting Game and
+    Each domain has its picture: Deep Sea Treasure is a map with arrows (:func:`sea_map`), the Betting Game and
     Inventory Control are heat maps over stage and money or stock (:func:`heat_map`), Autonomous Navigation is a network
-    with routes (:func:`routes`).  Of other models, those whose states are pairs are grids (:func:`grid`); the rest are
-    strips along the budget left, one for each of the states met most (:func:`budget_strip`).
+    with routes (:func:`routes`).  Other models are grids if their states are pairs (:func:`grid`); otherwise they are
+    strips along the remaining budget, one for each of the states visited most (:func:`budget_strip`).
 
     Parameters
     ----------
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget; without it, what runs of the plan do on average.
+        The remaining budget; without it, what runs of the plan do on average.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------

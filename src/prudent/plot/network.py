@@ -11,12 +11,13 @@ from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.plot.actions import FILLS, actions_of, colours_of
-from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of, worst
+from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of
 from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import played_at
 from prudent.runtime.optional import needed
+from prudent.runtime.tables import worst
 
 __all__ = ["routes"]
 
@@ -24,10 +25,10 @@ FEW = 12
 """Up to this many states, all are named."""
 
 MANY = 200
-"""Up to this many ways are drawn as arrows one by one, which takes about a millisecond for each."""
+"""Up to this many connections are drawn as arrows one by one, which takes about a millisecond for each."""
 
 SHOWN = 0.005
-"""Ways that runs take less often than this are left out."""
+"""Connections that runs take less often than this are left out."""
 
 
 def routes(
@@ -37,23 +38,23 @@ def routes(
     positions: Mapping[Hashable, tuple[float, float]] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the model as a network; ways are the thicker, the more often a plan's runs take them.
+    """Draw the model as a network; line width shows how often runs of the plan take each connection.
 
-    Parallel ways, such as two actions that lead from one state to the same other one, are drawn as one.
+    Parallel connections, such as two actions that lead from one state to the same successor, are drawn as one.
 
     Parameters
     ----------
     plan : Plan
         The plan; its model has at most 600 states, unless positions are given.
     budget : float, optional
-        Draw instead what the plan plays in each state at this budget left, in the colours of the actions if they are
-        few.
+        Draw instead the actions that the plan plays in each state at this remaining budget; if they are few, in the
+        colours of the actions.
     positions : mapping, optional
-        Where each state lies, (x, y); the ends that :func:`prudent.amend` adds need no place.  By default as in the
-        invented road network; for other models the distances match the costs between states, as nearly as a plane
-        allows, with the start on the left.
+        The position (x, y) of each state; the goals that :func:`prudent.amend` adds need none.  By default the
+        positions of the invented road network; for other models, positions whose distances match the costs between
+        states as closely as possible, with the start on the left.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -85,7 +86,7 @@ def routes(
     ax.set_axis_off()
     if budget is None:
         _key(ax, crowded=len(taken) > MANY)
-        shown = "width: how often runs take a way"
+        shown = "line width: how often runs take a connection"
     else:
         shown = f"what is played with {budget:g} of the budget left"
     what = plan.method if plan.objective is None else plan.objective
@@ -159,7 +160,7 @@ def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None
 
 
 def _played(plan: Plan, budget: float) -> FloatArray:
-    """Return 1 for the actions played at a budget left, where a run can have that much left, and 0 for others."""
+    """Return 1 for the actions played at a remaining budget that a run can have there, and 0 for others."""
     model = plan.model
     found = np.zeros(model.n_actions)
     for index in np.flatnonzero(~model.is_goal).tolist():
@@ -171,7 +172,7 @@ def _played(plan: Plan, budget: float) -> FloatArray:
 def _name_places(
     ax: Any, model: SSP, place: FloatArray, once: IntArray, total: FloatArray, budget: float | None
 ) -> None:
-    """Name the start, the goal, and where routes part, as far as there is room."""
+    """Name the start, the goal, and the states where routes part, as far as there is room."""
     size = np.ptp(place, axis=0).max()
     named: list[FloatArray] = []
     start, goal = model.initial_state.tolist(), np.flatnonzero(model.is_goal).tolist()
@@ -205,7 +206,7 @@ def _width(often: Any) -> Any:
 
 
 def _key(ax: Any, *, crowded: bool) -> None:
-    """Say what widths mean: where there is room, or below a crowded picture, where looking for room takes long."""
+    """Explain the widths in a legend: where there is room, or below a crowded picture, to save a long search."""
     Line = needed("matplotlib.lines", "plot").Line2D
     handles = [
         Line([0], [0], color=BLUE, linewidth=_width(often), alpha=0.4 + 0.6 * often, label=f"{often:.0%} of runs")

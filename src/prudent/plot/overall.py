@@ -19,12 +19,11 @@ from prudent.plot.canvas import (
     TAIL,
     Axes,
     axes_for,
-    percent,
     quiet,
     short,
-    worst,
 )
 from prudent.results.plan import Plan
+from prudent.runtime.tables import percent, worst
 
 __all__ = ["curve", "frontier"]
 
@@ -39,7 +38,7 @@ FEW = 15
 
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw the optimal CVaR, its VaR and the least expected cost that goes with it against alpha.
+    """Draw the optimal CVaR, its VaR and the lowest expected cost at that CVaR against alpha.
 
     VaR and expected cost are constant between two breakpoints and jump there; no line leads across a jump.
 
@@ -50,7 +49,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     alpha : float, optional
         An alpha to mark, with its numbers.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.set_title(f"{worst(marked.alpha)}:  {numbers}", fontsize=9.5, loc="left")
     if curve.alpha_min < 1:
         _log_axis(ax, curve.alpha_min)
-    ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst share of runs", ylabel="total cost")
+    ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst fraction of runs", ylabel="total cost")
     quiet(ax)
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=2.5)
     return ax
@@ -151,7 +150,7 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     chosen : Plan or point, optional
         A plan, or one of the frontier's points, to mark.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -182,8 +181,8 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=BOX)
     if len(x) > 1:
         ends = (
-            (0, f"least expected cost {short(x[0])}", (8, 2), "left"),
-            (-1, f"least CVaR {short(y[-1])}", (4, -15), "right"),
+            (0, f"lowest expected cost {short(x[0])}", (8, 2), "left"),
+            (-1, f"minimal CVaR {short(y[-1])}", (4, -15), "right"),
         )
         for i, name, offset, side in ends:
             ax.annotate(name, (x[i], y[i]), offset, textcoords="offset points", ha=side, fontsize=9, bbox=BOX)
@@ -193,7 +192,7 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
     ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
-    ax.set(xlabel="expected cost", ylabel=f"CVaR: mean of {worst(frontier.alpha)}")
+    ax.set(xlabel="expected cost", ylabel=f"CVaR: mean cost of {worst(frontier.alpha)}")
     quiet(ax)
     return ax
 
@@ -204,8 +203,10 @@ def _check_chosen(frontier: Frontier, chosen: object) -> None:
     if isinstance(chosen, Plan):
         if chosen.alpha != frontier.alpha:
             raise PrudentError(
-                f"chosen is a plan for alpha {chosen.alpha:g}; the frontier is for {frontier.alpha:g}: solve for that"
+                f"chosen is a plan for alpha {chosen.alpha:g}; the frontier is for {frontier.alpha:g}; solve for that"
             )
         chosen.policy.check_model(frontier.model)
         if math.isnan(chosen.cvar):
-            raise PrudentError("chosen is a plan whose CVaR is not known, so it has no place here; simulate it")
+            raise PrudentError(
+                "chosen is a plan whose CVaR is unknown, so it cannot be drawn; estimate it with prudent.simulate"
+            )

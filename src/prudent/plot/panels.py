@@ -1,4 +1,4 @@
-"""Figures with several panels: histograms of several methods, and what each method gives up for what."""
+"""Figures with several panels: histograms of several methods, and the trade-off that each method makes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MARKS = (("o", ORANGE, 7.0), ("s", BLUE, 11.0), ("D", GREEN, 8.5), ("*", BLACK, 
 
 @dataclass(frozen=True)
 class TradeOff:
-    """One panel: methods by what their plans cost, as computed here and as others have published it."""
+    """One panel: expected cost and CVaR of several methods, as computed here and as published."""
 
     title: str
     here: Mapping[str, tuple[float, float]]  # expected cost and CVaR by method
@@ -59,7 +59,7 @@ def _name(axis: Any, method: str) -> None:
 def trade_offs(panels: Sequence[TradeOff], columns: int) -> Any:
     """Return a figure with a panel for each problem: CVaR against expected cost, a mark for each method.
 
-    Filled marks are computed here, rings are published; no plan is in the shaded part.
+    Filled marks are computed here, rings are published; no plan lies in the shaded part.
     """
     rows = -(-len(panels) // columns)
     figure = needed("matplotlib.figure", "plot").Figure(

@@ -1,4 +1,4 @@
-"""What plans cost against a parameter of their models."""
+"""Results of plans against a parameter of their models."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SHOWN = {
     "var": "VaR",
     "expected": "expected cost",
     "seconds": "seconds",
-    "worst_case": "least worst-case cost",
+    "worst_case": "minimal worst-case cost",
 }
 """What numbers are called in pictures."""
 
@@ -23,7 +23,7 @@ LINES = 12
 
 
 def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | None" = None) -> "Axes":
-    """Draw a number of each plan against a parameter or alpha, a line for each combination of all else.
+    """Draw a result of each plan against a parameter or alpha, with a line for each combination of the others.
 
     Rows that failed are left out.
 
@@ -34,9 +34,9 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
     x : str, optional
         A parameter, or ``"alpha"``; by default the first of them that has several values.
     y : str
-        A number of the rows: ``"cvar"``, ``"var"``, ``"expected"``, ``"seconds"`` and others.
+        The result to draw: ``"cvar"``, ``"var"``, ``"expected"``, ``"seconds"`` and others.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------

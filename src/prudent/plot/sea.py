@@ -24,10 +24,10 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     plan : Plan
         The plan.
     budget : float, optional
-        What is left of the budget, which gives the number of moves made; arrows are grey where the plan's runs cannot
-        be by then.  Without it, all moves of its runs, more opaque the more often they are made.
+        The remaining budget, which gives the number of moves made; arrows are grey in cells that no run of the plan
+        can be in by then.  Without it, all moves of the plan's runs are drawn, the frequent ones more opaque.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -114,14 +114,14 @@ def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
 
 
 def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
-    """Return the move in each cell at a budget left: 1 where runs can be, else 0."""
+    """Return the move in each cell at a remaining budget: 1 where runs can be, else 0."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
     model, whole = plan.model, plan.policy.whole
     states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     moves, horizon = (whole - budget) / MOVE_COST, max(state[2] for state in states) - 1
     if abs(moves - round(moves)) > 1e-9 or not 0 <= round(moves) <= horizon:
         raise PrudentError(
-            f"budget is {budget:g}; a move costs {MOVE_COST}, so {whole:g} is left at the start, "
+            f"budget is {budget:g}; a move costs {MOVE_COST}, so it must be {whole:g} at the start, "
             f"{whole - MOVE_COST:g} after a move, ..., {whole - MOVE_COST * horizon:g} before the last one"
         )
     visits = plan.visits()

@@ -1,4 +1,4 @@
-"""Strips along the budget left: what a plan plays in a state, depending on what is left."""
+"""Strips along the remaining budget: the action that a plan plays in a state."""
 
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
@@ -25,20 +25,20 @@ NAMED = 12
 """The most actions of a legend."""
 
 Span = tuple[float, float, Hashable]
-"""The largest and the least budget left at which an action is played, and the action."""
+"""The largest and the least remaining budget at which an action is played, and the action."""
 
 
 def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Axes":
-    """Draw what a plan plays in a state for every budget left, in full colour where its runs can be.
+    """Draw the action of a plan in a state for every remaining budget, in full colour where its runs can be.
 
     Parameters
     ----------
     plan : Plan
         The plan.
     *states : hashable
-        The states, a strip for each; by default those with a choice that the plan's runs meet most often.
+        The states, with a strip for each; by default the states with a choice that the plan's runs visit most often.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -107,15 +107,15 @@ def _pieces(span: Span, met: Sequence[Span]) -> list[tuple[float, float, bool]]:
 
 
 def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None:
-    """Label the axis, and say how many states are not shown."""
+    """Label the axis, and show how many states are left out."""
     if plan.policy.budget is None:
         ax.set_xticks([])
-        what = "whatever is left: this plan looks at the state alone"
+        what = "any remaining budget: the action depends on the state alone"
     else:
         ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
         luck = plan.policy.prepared.scale.luck
         back = any(luck[plan.model.index(state)] < 0 for state in states)  # negative costs may follow
-        what = "budget left" if back else "budget left (below 0: the total exceeds the budget)"
+        what = "remaining budget" if back else "remaining budget (below 0: the total exceeds the budget)"
     words = "full colour: where runs can be" + (f"; states not shown: {more:,}" if more else "")
     ax.set_xlabel(f"{what}\n{words}")
 
@@ -142,9 +142,9 @@ def check_plan(plan: object) -> None:
 
 
 def most_visited(plan: Plan) -> list[Hashable]:
-    """Return the states that the plan's runs meet most often, in the model's order.
+    """Return the states that the plan's runs visit most often, in the model's order.
 
-    Only states whose action depends on the budget, if there are any, else only states with a choice.
+    These are states whose action depends on the budget, or states with a choice if there are none.
     """
     model, played = plan.model, plan.visits().played
     met = np.add.reduceat(np.append(played, 0.0), model.action_start[:-1]) * (np.diff(model.action_start) > 1)
@@ -153,12 +153,14 @@ def most_visited(plan: Plan) -> list[Hashable]:
     turning = [s for s in most.tolist() if len(plan.bands(model.state(s))) > 1]
     found: list[Hashable] = [model.state(s) for s in sorted((turning or most.tolist())[:MOST])]
     if not found:
-        raise PrudentError(f"no state of {model.name} that the plan meets has a choice: there is nothing to draw")
+        raise PrudentError(
+            f"no state of {model.name} that runs of the plan visit has a choice; there is nothing to draw"
+        )
     return found
 
 
 def _range(strips: Sequence[Any], budget: float, step: float) -> tuple[float, float]:
-    """Return the least and the largest budget left to draw: they enclose what runs meet and where actions change."""
+    """Return the least and the largest remaining budget to draw: around what runs meet and where actions change."""
     met = [budget - x for _, _, rows in strips for row in rows for x in (row.at_least, row.at_most) if np.isfinite(x)]
     turns = [budget - after.at_least for _, bands, _ in strips for after in bands[1:]]
     low, high = min([*met, *turns, 0.0]), max([*met, *turns])

@@ -21,15 +21,14 @@ from prudent.plot.canvas import (
     axes_for,
     hues,
     name_of,
-    percent,
     quiet,
     short,
-    worst,
 )
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
+from prudent.runtime.tables import percent, worst
 
 __all__ = ["cdf", "common_bins", "distribution"]
 
@@ -46,7 +45,7 @@ LETTER = 5.2
 """About the width of a letter of the legend, in points."""
 
 SIMULATED = " (simulated)"
-"""What is added to the name of a plan that is too large to evaluate exactly."""
+"""Added to the name of a plan that is too large to evaluate exactly."""
 
 Result = Plan | Distribution | Runs
 
@@ -90,22 +89,23 @@ def distribution(
     bins: int | Sequence[float] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the distribution of the total cost as a histogram, with the worst alpha of runs shaded.
+    """Draw the distribution of the total cost as a histogram, with the worst runs shaded.
 
-    Above it mean, VaR and CVaR are marked, in a row for each result.
+    Above the bars, a row for each result marks the expected cost, VaR and CVaR.
 
     Parameters
     ----------
     *results : Plan, Distribution or Runs
-        What to draw; a plan is evaluated, or simulated if it is too large for that.
+        The results to draw.  A plan is evaluated exactly, or simulated if it is too large for that.
     alpha : float, optional
-        The fraction of worst runs to shade.  By default a plan's own; for other results that of the first plan.
+        The worst fraction of runs to shade.  By default the alpha of each plan; other results take that of the first
+        plan.
     labels : sequence of str, optional
         Names for the legend; by default the methods of plans.
     bins : int or sequence of float, optional
-        The most bars, or their edges; values outside them go into the first and the last bar.
+        The largest number of bars, or their edges; costs outside the edges go into the first and the last bar.
     ax : Axes, optional
-        Where to draw.
+        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def cdf(
 ) -> "Axes":
     """Draw the cumulative distribution of the total cost, with VaR and CVaR marked.
 
-    It takes what :func:`prudent.plot.distribution` takes, except bins.
+    The parameters are those of :func:`prudent.plot.distribution`, without ``bins``.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def cdf(
     >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
     >>> ax = prudent.plot.cdf(plan, prudent.simulate(plan.model, plan.policy))
     >>> ax.get_ylabel()
-    'probability of at most this'
+    'probability of this cost or less'
     """
     shown = _shown(results, alpha, labels, bars=False)
     edges = common_bins([each.found for each in shown], None)
@@ -154,7 +154,7 @@ def cdf(
         name = percent(level)  # outside the axes, where there is room
         ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
     _mark_rows(ax, shown, edges, 1.0)
-    ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of at most this")
+    ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of this cost or less")
     quiet(ax)
     return ax
 
@@ -165,7 +165,7 @@ def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | Non
         return _edges(bins)
     most = BINS if bins is None else int(bins)
     if most < 1 or isinstance(bins, bool):
-        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, at least 1, or their edges, rising")
+        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, at least 1, or rising edges of bars")
     low = min(float(each.values[0]) for each in found)
     high = max(float(each.values[-1]) for each in found)
     near = max(each.quantile(1 - BEYOND) if each.missing < BEYOND else float(each.values[-1]) for each in found)
@@ -193,7 +193,7 @@ def _edges(bins: Sequence[float]) -> FloatArray:
     except (TypeError, ValueError):
         edges = np.zeros(0)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
-        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, or their edges, rising")
+        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, or rising edges of bars")
     return edges
 
 
@@ -210,14 +210,16 @@ def _shown(
 ) -> list[_Shown]:
     """Check what is to be drawn; return it with its alpha, its name and its looks."""
     if not results:
-        raise PrudentError("there is nothing to draw: give plans, distributions or simulated runs")
+        raise PrudentError("no result is given; give plans, distributions or simulated runs")
     for i, result in enumerate(results, 1):
         if not isinstance(result, Result):
             raise PrudentError(f"result {i} is a {type(result).__name__}; give plans, distributions or simulated runs")
         if isinstance(result, Distribution) and len(result.values) == 0:
             raise PrudentError(f"result {i} is a distribution without values: there is nothing to draw")
     if labels is not None and (not isinstance(labels, list | tuple) or len(labels) != len(results)):
-        raise PrudentError(f"labels is {labels!r}; it must be a list with one for each of the {len(results)} results")
+        raise PrudentError(
+            f"labels is {labels!r}; it must be a list with a name for each of the {len(results)} results"
+        )
     alpha = None if alpha is None else check_alpha(alpha)
     usual = next((result.alpha for result in results if isinstance(result, Plan)), None)
     names = _labels(results) if labels is None else [name_of(label, 40) for label in labels]
@@ -269,7 +271,7 @@ def _draw_bars(ax: Any, each: _Shown, edges: FloatArray, *, alone: bool) -> floa
 
 
 def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float) -> None:
-    """Draw a row for each result above the rest, with its mean, VaR and CVaR, and the legend that names them.
+    """Draw a row for each result above the rest, with its expected cost, VaR and CVaR, and the legend that names them.
 
     Values outside are marked at the edge.
     """

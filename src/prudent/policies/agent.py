@@ -54,17 +54,17 @@ class Agent:
 
     @property
     def state(self) -> Hashable:
-        """Where the run is."""
+        """The state of the run."""
         return self._policy.prepared.model.state(self._state)
 
     @property
     def spent(self) -> float:
-        """What the run has cost so far."""
+        """The cost so far."""
         return float(self._policy.prepared.scale.lattice.value(self._steps)) + self._paid
 
     @property
     def budget(self) -> float | None:
-        """What may still be spent before the total exceeds the budget; None if the plan looks at none.
+        """The remaining budget, before the total cost exceeds the budget; None if the plan has none.
 
         Below 0, the total will exceed the budget unless negative costs follow.
         """
@@ -78,7 +78,7 @@ class Agent:
 
     @property
     def action(self) -> Hashable:
-        """What to play now; None once the run is done."""
+        """The action to play now; None once the run has reached a goal."""
         if self.done:
             return None
         return self._policy.prepared.model.action(self._moves()[1])
@@ -90,7 +90,7 @@ class Agent:
         return action, prepared.members.route(self._state, int(prepared.model_action[action]))
 
     def observe(self, next_state: Hashable, cost: float, *, measured: bool = False) -> None:
-        """Take in where the action led and what it cost; refuse what the model does not list.
+        """Take in the state that the action led to and its cost; raise an error if the model has no such outcome.
 
         Measured costs, such as clock times, rarely are exactly the listed ones.  With ``measured`` any cost is taken
         and added as it is; to choose an action, the total spent is rounded up to one that the plan knows.
@@ -126,8 +126,8 @@ class Agent:
             raise PrudentError(f"next_state is {next_state!r}; it must be the name of a state")
         if measured and self._policy.remembers:
             raise PrudentError(
-                "this policy remembers more than the cost so far, by the costs that the model lists: give one of them, "
-                "without measured=True, or use method='exact'"
+                "this policy remembers more than the cost so far and needs a cost that the model lists; give one of "
+                "those, without measured=True, or use method='exact'"
             )
         action, a = self._moves()
         outcome = np.arange(model.outcome_start[a], model.outcome_start[a + 1])

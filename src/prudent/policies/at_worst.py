@@ -22,6 +22,7 @@ from prudent.models.rows import FloatArray
 from prudent.policies.distribution import check_alpha
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.tables import number
 
 __all__ = ["AtWorst", "Follower"]
 
@@ -31,7 +32,9 @@ class Follower:
 
     def __init__(self, policy: BudgetPolicy, intervals: Intervals, limits: Limits) -> None:
         if policy.remembers:
-            raise PrudentError("uncertainty goes with policies that look at state and budget left, not the paper's")
+            raise PrudentError(
+                "uncertainty= needs a policy of state and remaining budget, not the paper's; use method='exact'"
+            )
         self.policy, self.intervals, self.limits = policy, intervals, limits
         self._excess: dict[int, float] = {}
 
@@ -68,7 +71,7 @@ class Follower:
 
 
 class AtWorst:
-    """A policy's numbers in the worst model of a set, whatever nature chooses at each visit; at most these.
+    """Upper bounds on a policy's numbers in the worst model of a set, whatever nature chooses at each visit.
 
     Examples
     --------
@@ -118,7 +121,7 @@ class AtWorst:
         return self._parts[0][1].policy.prepared.scale.in_units(levels)
 
     def __repr__(self) -> str:
-        return f"<AtWorst: mean {self.mean:.6g}>"
+        return f"<AtWorst: expected cost {number(self.mean)}>"
 
 
 def _least(value: Callable[[int], float], near: int) -> float:

@@ -14,55 +14,79 @@ import numpy as np
 
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import (
+    DataFrame,
+    Shown,
+    Table,
+    at_least,
+    at_most,
+    certain,
+    frame,
+    in_hundredths,
+    number,
+    percent,
+    plain,
+    worst,
+)
 
 if TYPE_CHECKING:
     from prudent.policies.at_worst import AtWorst
 
-__all__ = ["GROUPED", "Alphas", "Distribution", "alphas_of", "check_alpha", "mixture"]
+__all__ = ["GROUPED", "USUAL", "Alphas", "Distribution", "alphas_of", "check_alpha", "exceeded_in", "mixture"]
 
 FORGIVEN = 1e-12
 
-GROUPED = "runs whose costs round alike are taken together: the true CVaR is at least what is shown, VaR about that"
-"""The note on tails where costs were rounded."""
+GROUPED = (
+    "runs whose costs round to the same total are grouped: the true CVaR is at least the one shown, and VaR is an "
+    "estimate"
+)
+"""The note on tails if costs were rounded."""
+
+USUAL = 0.05
+"""The alpha of the tail that is shown if none is given."""
 
 HALVINGS = 200
 """The most halvings in the search for the budget that gives the least bound on CVaR."""
 
 ASKED = (
-    "runs whose costs round alike, to multiples of {:g}, are taken together, and the function was asked at their mean "
-    "cost so far: a smaller step= tells more of them apart"
+    "runs whose costs round to the same multiple of {:g} are grouped, and the function was called with their mean cost "
+    "so far; set a smaller step= for smaller groups"
 )
-"""The note where a function was asked at rounded costs."""
+"""The note if a function was called with rounded costs."""
 
 LEAST = 1e-300
 """The smallest alpha: dividing by less may overflow a float."""
 
 
 Alphas: TypeAlias = float | Iterable[float]
-"""One alpha, or several: what ``table`` takes of every result that has a tail."""
+"""One alpha, or several: the argument of ``table`` of every result that has a tail."""
 
 
 def check_alpha(alpha: float, name: str = "alpha") -> float:
-    """Return alpha as a float, or refuse it."""
+    """Return alpha as a float; raise an error if it is invalid."""
     wanted = "the fraction of worst runs, above 0 and at most 1"
     value = as_number(name, alpha, wanted, lambda x: 0 < x <= 1)
     if value < LEAST:
-        raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} ask for the worst case instead (method worst-case)")
+        raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} use method worst-case instead")
     return value
 
 
 def alphas_of(alpha: Alphas) -> tuple[float, ...]:
-    """Return one alpha, or several, as floats, or refuse them."""
+    """Return one alpha, or several, as floats; raise an error if one is invalid."""
     one = isinstance(alpha, str) or not isinstance(alpha, Iterable)
     return tuple(map(check_alpha, [alpha] if one else alpha))  # type: ignore[arg-type]
 
 
+def exceeded_in(alpha: float) -> str:
+    """Return in words what the VaR at an alpha is."""
+    return "the lowest possible cost" if alpha == 1 else f"exceeded in at most {percent(alpha)} of runs"
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Runs taken together because their costs round alike: of each group, the mean and the variance of true costs.
+    """Groups of runs whose costs round to the same total: mean and variance of the true costs of each.
 
-    Runs still under way are in groups of their own, with what they have spent so far, and the mean cost ``ahead``.
+    Unfinished runs have groups of their own, with the cost so far and the expected cost ``ahead``.
     """
 
     probability: FloatArray  # (n,)
@@ -101,13 +125,17 @@ class Groups:
 class Distribution(Shown):
     """The distribution of the total cost of a policy.
 
-    Exact but for ``missing``, the probability of runs that cost more than the last of ``values``; those
-    have the expected total ``missing_mean``, which ``mean`` and ``cvar`` take into account.  Where it is ``grouped``,
-    a value is the mean of runs whose costs round alike: ``mean`` is exact, ``cvar`` and ``std`` are at most the true
-    ones, all else is about right; the finer the step, the closer.  A function was then asked at the mean cost so far of
-    runs that round alike, to multiples of ``asked_step``: all numbers are about right.  No run costs more than
-    ``most``: the largest cost, or where it is ``grouped`` an upper bound; infinite if there is none, nan if unknown.
-    All of these are for the model itself; ``at_worst`` has CVaR and mean in the worst model of a set, if one was given.
+    Exact except for ``missing``, the probability that a run costs more than the last of ``values``.  Such runs have the
+    expected total ``missing_mean``, which ``mean`` and ``cvar`` include.
+
+    If ``grouped``, each value is the mean cost of runs whose costs round to the same total: ``mean`` is exact, ``cvar``
+    and ``std`` are at most the true ones, and all other numbers are estimates.  A finer step makes them closer.  A
+    function was then called with the mean cost so far of each group, with costs rounded to multiples of
+    ``asked_step``, and all numbers are estimates.
+
+    No run costs more than ``most``: the largest cost, or if ``grouped`` an upper bound; infinite if there is none, nan
+    if unknown.  All of these numbers are for the model itself; ``at_worst`` has CVaR and expected cost in the worst
+    model of a set, if one was given.
 
     Examples
     --------
@@ -128,19 +156,19 @@ class Distribution(Shown):
     grouped: bool = False
     most: float = np.nan
     asked_step: float | None = None
-    groups: Groups | None = None  # what is known of the runs in each value, where it is grouped
+    groups: Groups | None = None  # the runs of each value, if grouped
     at_worst: "AtWorst | None" = None  # the numbers in the worst model of a set, if one was given
 
     @property
     def std(self) -> float:
-        """The standard deviation; with mass missing, a lower bound, in which that mass sits at its mean."""
+        """The standard deviation; a lower bound if probability is missing, which then counts at its mean."""
         spread = self.probabilities @ (self.values - self.mean) ** 2
         if self.missing > 0:
             spread += self.missing * (self.missing_mean - self.mean) ** 2
         return float(np.sqrt(spread))
 
     def exceeds(self, x: float) -> float:
-        """Return P(C > x); an upper bound beyond the last value, if mass is missing.
+        """Return P(C > x); an upper bound beyond the last value if probability is missing.
 
         Examples
         --------
@@ -168,7 +196,7 @@ class Distribution(Shown):
         return self._least(1 - float(q))
 
     def var(self, alpha: float) -> float:
-        """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite where too much mass is missing.
+        """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite if more than alpha is missing.
 
         Examples
         --------
@@ -181,7 +209,7 @@ class Distribution(Shown):
         return self._least(check_alpha(alpha))
 
     def cvar(self, alpha: float) -> float:
-        """Return the mean of the worst alpha fraction; infinite where more mass than that is missing.
+        """Return the mean of the worst alpha fraction of runs; infinite if more than alpha is missing.
 
         At alpha = 1 it is the mean of all runs.
 
@@ -218,9 +246,9 @@ class Distribution(Shown):
         return self.cvar(alpha) if self.groups is None else max(self.groups.cvar_at_most(alpha), self.cvar(alpha))
 
     def tail(self, alpha: float) -> FloatArray:
-        """Return how much of each value's probability belongs to the worst alpha fraction; the value at VaR is split.
+        """Return the probability of each value within the worst alpha fraction; the value at VaR is split.
 
-        With what is ``missing`` it adds up to alpha, and CVaR is the mean of that part.
+        Together with ``missing`` it adds up to alpha; CVaR is the mean of that part.
 
         Examples
         --------
@@ -235,13 +263,13 @@ class Distribution(Shown):
     def expect(self, function: Callable[[float], float]) -> float:
         """Return the expected value of a function of the total cost.
 
-        Runs that are ``missing`` count at their mean cost, and where it is ``grouped`` so do runs whose costs round
-        alike: for a convex function, such as an excess, that is a lower bound.
+        Runs that are ``missing`` count at their mean cost, and so do the runs of each value if ``grouped``.  For a
+        convex function, such as an excess, the result is then a lower bound.
 
         Parameters
         ----------
         function : callable
-            It takes a cost and returns a number.
+            A function of the total cost that returns a number.
 
         Examples
         --------
@@ -308,7 +336,7 @@ class Distribution(Shown):
     def to_frame(self) -> DataFrame:
         """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of costing more.
 
-        The last column is ``exceeds``, P(C > value); in the last row it is what is missing.
+        The last column is ``exceeds``, P(C > value); in the last row it is the missing probability.
 
         Examples
         --------
@@ -324,7 +352,7 @@ class Distribution(Shown):
         return frame({"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]})
 
     def table(self, alpha: Alphas | None = None) -> Table:
-        """Return what ``prudent evaluate`` prints; with one ``alpha`` or several, CVaR and VaR at each.
+        """Return what ``prudent evaluate`` prints; with one ``alpha`` or several, also CVaR and VaR at each.
 
         Examples
         --------
@@ -333,49 +361,64 @@ class Distribution(Shown):
         >>> result = prudent.evaluate(plan.model, plan.policy)
         >>> for row in result.table(alpha=0.1).rows[:3]:
         ...     print(*row)
-        mean 4.060000 standard deviation 4.002049
-        CVaR 10.000000 mean of the worst 0.1 of runs
-        VaR 9.000000 where that tail begins
+        expected cost 4.06 standard deviation 4.002049
+        CVaR 10 mean of the worst 10% of runs
+        VaR 9 exceeded in at most 10% of runs
         """
-        at_least, about = self._certainty
-        rows = [("mean", number(self.mean), f"standard deviation {number(self.std)}{at_least}")]
-        rows += () if alpha is None else self.tails(alpha)
+        (bound, about), alphas = self._certainty, () if alpha is None else alphas_of(alpha)
+        exact, digits = certain(0.0, self._money), self._decimals(alphas[0] if alphas else USUAL)
+        spread = f"standard deviation {number(self.std, digits)}{bound}"
+        rows = [("expected cost", number(self.mean, exact), spread), *self.tails(alphas)]
         if self.at_worst is not None:
-            worst = "in the worst model of the set, at most; all else is for the model itself"
-            rows.append(("worst-case mean", number(self.at_worst.mean), worst))
-            for each in () if alpha is None else alphas_of(alpha):
-                rows.append(
-                    ("worst-case CVaR", number(self.at_worst.cvar(each)), f"of the worst {each:g} of runs, likewise")
-                )
+            here = "in the worst model of the set, at most"
+            mean = at_most(self.at_worst.mean, exact)
+            rows.append(("worst-case expected cost", mean, f"{here}; all other rows are for the model itself"))
+            for each in alphas:
+                shown = at_most(self.at_worst.cvar(each), exact)
+                rows.append(("worst-case CVaR", shown, f"mean of {worst(each)}, {here}"))
         for q in (0.05, 0.25, 0.5, 0.75, 0.95):
-            rows.append((f"{q:.0%}", number(self.quantile(q)), f"of runs cost at most this{about}"))
-        rows.append(("least", number(float(self.values[0])), ""))
-        rows.append(("most", number(self.most), "at most" if self.grouped and np.isfinite(self.most) else ""))
-        notes = [f"exact mean; {GROUPED}"] if self.grouped and self.asked_step is None else []
+            rows.append((percent(q), number(self.quantile(q), digits), f"of runs cost at most this{about}"))
+        limit = "at most" if self.grouped and np.isfinite(self.most) else ""
+        rows.append(("lowest cost", number(float(self.values[0]), digits), about.removeprefix(", ")))
+        rows.append(("highest cost", (at_most if limit else number)(self.most, digits), limit))
+        notes = [f"the expected cost is exact; {GROUPED}"] if self.grouped and self.asked_step is None else []
         if self.asked_step is not None:
             notes.append(ASKED.format(self.asked_step))
         if self.missing:
-            notes.append(f"{self.missing:.2g} of probability lies beyond {number(float(self.values[-1]))}")
-        return Table("total cost", tuple(rows), "lrw", notes=tuple(notes))
+            last = number(float(self.values[-1]), digits)
+            notes.append(f"the total cost exceeds {last} with probability {self.missing:.2g}")
+        return Table("total cost", tuple(rows), "ldw", notes=tuple(notes))
 
     def tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
         """Return the rows of tables that show CVaR and VaR (internal)."""
-        (at_least, about), rows = self._certainty, []
+        (bound, about), rows = self._certainty, []
         for each in alphas_of(alpha):
-            rows.append(("CVaR", number(self.cvar(each)), f"mean of the worst {each:g} of runs{at_least}"))
-            rows.append(("VaR", number(self.var(each)), f"where that tail begins{about}"))
+            side, digits = at_least if bound == ", at least" else number, self._decimals(each)
+            rows.append(("CVaR", side(self.cvar(each), digits), f"mean of {worst(each)}{bound}"))
+            rows.append(("VaR", number(self.var(each), digits), f"{exceeded_in(each)}{about}"))
         return rows
 
     @property
+    def _money(self) -> bool:
+        return not self.grouped and in_hundredths(self.values)
+
+    def _decimals(self, alpha: float) -> int:
+        """Return how many decimals are certain: where costs were rounded, the bounds on CVaR at an alpha decide."""
+        if self.asked_step is not None:
+            return certain(self.asked_step)
+        return certain(self.cvar_at_most(alpha) - self.cvar(alpha), self._money)
+
+    @property
     def _certainty(self) -> tuple[str, str]:
-        """What is said of a CVaR, and of a VaR, where costs were rounded."""
+        """What kind of numbers CVaR and VaR are where costs were rounded."""
         if not self.grouped:
             return "", ""
         return ", at least" if self.asked_step is None else ", about", ", about"
 
     def __repr__(self) -> str:
         missing = f", {self.missing:.2g} missing" if self.missing else ""
-        return f"<Distribution: mean {self.mean:.6g}, std {self.std:.6g}, {len(self.values):,} values{missing}>"
+        mean, std = (number(each, certain(0.0, self._money)) for each in (self.mean, self.std))
+        return f"<Distribution: expected cost {mean}, std {std}, {len(self.values):,} values{missing}>"
 
 
 def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:

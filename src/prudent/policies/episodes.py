@@ -161,4 +161,4 @@ def _random(seed: int, number: int) -> np.random.Generator:
 
 
 def _endless(name: str, max_steps: int) -> PrudentError:
-    return PrudentError(f"a run of {name} took more than {max_steps:,} actions; raise max_steps= to let it")
+    return PrudentError(f"a run of {name} took more than {max_steps:,} actions; raise max_steps=")

@@ -56,23 +56,23 @@ def evaluate(
     policy : plan, policy, mapping or callable
         A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
     step : float, optional
-        Round costs to multiples of this: runs whose costs round alike are taken together (``grouped``), and a function
-        is asked at the mean of their true costs so far.  By default this is done only where costs have no common step,
-        or where following them one by one takes too much: for a function, more than about a million pairs of state and
-        cost so far.  A plan's policy with a budget has a step of its own.
+        Round costs to multiples of this: runs whose costs round to the same total are grouped (``grouped``), and a
+        function is called with the mean of their true costs so far.  By default costs are rounded only if they have no
+        common step, or if exact evaluation is too large: for a function, more than about a million pairs of state and
+        cost so far.  A plan's policy with a budget has its own step.
     tolerance : float
-        On models with cycles a distribution has no end; it is cut when no more than this probability is
-        still under way, as is a long one on other models.  ``missing`` says how much was.
+        On models with cycles a distribution has no end.  It is cut when at most this probability belongs to unfinished
+        runs, and so is a long distribution on other models.  ``missing`` is the probability cut off.
     memory : int or str, optional
-        The most memory, in bytes or as ``"2GB"``; 0.8 of what is free by default.
+        The memory limit, in bytes or as ``"2GB"``; by default 80% of the free memory.
     time_limit : float, optional
-        Seconds, about, after which it is an error that the distribution is not finished.
+        The time limit in seconds, approximately; exceeding it is an error.
     device : str
-        ``"gpu"`` follows runs on a GPU, in models with cycles that all cost something, unless costs are rounded; see
+        ``"gpu"`` uses a GPU for models in which every cycle has a cost, unless costs are rounded; see
         :func:`prudent.solve`.
     uncertainty : Intervals or float or "own", optional
         A set of models, as in :func:`prudent.solve`, for a plan's policy or a table: ``at_worst`` then has the policy's
-        CVaR and mean in the worst of them; all else is for the model itself.
+        CVaR and expected cost in the worst of them; all other numbers are for the model itself.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def evaluate(
     sets = intervals_of(model, uncertainty, device)
     if sets is not None:
         if not isinstance(policy, BudgetPolicy | Mapping):
-            raise PrudentError("uncertainty goes with a plan's policy or a table {state: action}, not with a function")
+            raise PrudentError("uncertainty= needs a plan, its policy or a table {state: action}, not a function")
         model = replace(model, intervals=sets)
     with in_force(limits):
         if isinstance(policy, BudgetPolicy):
@@ -184,8 +184,8 @@ def _by_names(policy: BudgetPolicy) -> dict[Hashable, Hashable]:
     """Return the table of a plan's policy that looks at the state alone; refuse any other."""
     if policy.remembers or policy.level > 0 or len(policy.parts) > 1:
         raise PrudentError(
-            "step= is for tables, functions and plans that look at no budget: the budget of this policy is counted in "
-            f"steps of {policy.prepared.scale.step:g}; leave step= out, or solve with it"
+            "step= is for tables, functions and plans without a budget, and this policy counts its budget in steps of "
+            f"{policy.prepared.scale.step:g}; leave step= out, or solve with it"
         )
     model, action = policy.prepared.model, policy.model_actions[0]
     return {model.state(s): model.action(int(action[s])) for s in np.flatnonzero(action >= 0).tolist()}
@@ -201,7 +201,7 @@ def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
             continue
         name = model.state(state)
         if name not in table:
-            raise PrudentError(f"the policy has no action for state {name!r}, which it can reach")
+            raise PrudentError(f"policy: there is no action for state {name!r}, which it can reach; add one")
         action = model.find_action(state, table[name])
         acts.append(action)
         possible = np.arange(model.outcome_start[action], model.outcome_start[action + 1])

@@ -138,7 +138,7 @@ class _Asked:
         """Return the actions played in a state with each of several totals."""
         self.pairs += len(levels)
         if self.pairs > self.most:
-            raise TooLarge(f"the function would be asked at more than {self.pairs:,} pairs of state and cost so far")
+            raise TooLarge(f"the function would be called at more than {self.pairs:,} pairs of state and cost so far")
         name, action = self.model.state(state), np.empty(len(levels), dtype=np.int64)
         last, found = None, -1
         for i, spent in enumerate(self.spent(state, levels, mass).tolist()):
@@ -271,8 +271,8 @@ def _by_total(asked: _Asked, tolerance: float) -> Distribution:
             moves = _played(asked, arrived, level)
         except TooLarge:
             raise TooLarge(
-                f"after {asked.pairs:,} pairs of state and cost so far a run is still under way with probability "
-                f"{left:.3g}; the policy may never reach a goal: mend it, raise tolerance= or give a larger step="
+                f"after {asked.pairs:,} pairs of state and cost so far a run is still unfinished with probability "
+                f"{left:.3g}; the policy may never reach a goal; fix it, raise tolerance= or set a larger step="
             ) from None
         for state, (m, rest) in _visits(asked.model, moves, arrived).items():
             if not moves[state]:

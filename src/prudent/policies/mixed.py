@@ -41,7 +41,7 @@ class MixedPolicy(BudgetPolicy):
 
     def refuse_as(self, what: str) -> None:
         """Refuse: it is two policies (internal)."""
-        raise PrudentError(f"a plan that draws one of two policies {what}; take those of policy.parts")
+        raise PrudentError(f"a plan that draws one of two policies {what}; use those of policy.parts")
 
     def packed(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which the policy can be made again (internal)."""
@@ -59,7 +59,7 @@ class MixedPolicy(BudgetPolicy):
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Refuse: which of the two is played is drawn once, at the start."""
-        raise PrudentError("this policy draws one of two at the start: run it with policy.start(), or take its parts")
+        raise PrudentError("this policy draws one of two at the start; run it with policy.start(), or use policy.parts")
 
     def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
         """Return an agent at the start of a run, of the policy that the seed draws: another seed for each run.
@@ -84,6 +84,6 @@ class MixedPolicy(BudgetPolicy):
         d
         """
         if seed is None:
-            raise PrudentError("this policy draws one of two: give start(seed=), another number for each run")
+            raise PrudentError("this policy draws one of two; pass seed= to start(), with another number for each run")
         drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random() >= self.share
         return self.parts[int(drawn)][1].start(state)

@@ -101,9 +101,10 @@ class BudgetPolicy:
 
     @property
     def budget(self) -> float | None:
-        """The total cost that a run should not exceed, in the user's units; None if the policy looks at no budget.
+        """The total cost that a run should not exceed, in the user's units; None if the policy has no budget.
 
-        By kind of plan: about its VaR (least CVaR, with or without a limit), the least worst case, or the budget given.
+        By kind of plan: about its VaR (optimal CVaR, with or without a limit), the minimal worst-case cost, or the
+        budget given.
         """
         return self.whole if self.level > 0 else None
 
@@ -212,15 +213,15 @@ class BudgetPolicy:
         found = prepared.scale.used(state, spent, least)
         if found is None or (self.level > 0 and found < least):
             lowest = prepared.scale.total(least, state)
-            more = f", and more goes in steps of {prepared.scale.level_size:g}" if spent > lowest else ""
+            more = f", and higher ones go in steps of {prepared.scale.level_size:g}" if spent > lowest else ""
             raise PrudentError(
                 f"no run can be in state {prepared.model.state(state)!r} having spent {spent:g}; "
-                f"the least is {lowest:g}{more}"
+                f"the lowest cost so far is {lowest:g}{more}"
             )
         return found
 
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
-        """Return the action to play in a state when so much has been spent.
+        """Return the action to play in a state, given the cost so far.
 
         Where costs are rounded, the budget left is rounded down as a whole, while an agent rounds cost by cost; the
         bound on CVaR holds for both.

@@ -9,24 +9,21 @@ import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
-from prudent.policies.distribution import Alphas, Distribution, alphas_of, check_alpha
+from prudent.policies.distribution import USUAL, Alphas, Distribution, alphas_of, check_alpha, exceeded_in
 from prudent.policies.tally import Tally
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain, worst
 
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
 
 __all__ = ["KEPT", "Path", "Runs"]
 
-TAIL = 0.05
-"""The alpha of the tail that is shown where no plan says which."""
-
 KEPT = 10_000_000
 """The most runs whose costs are kept one by one."""
 
 ROUNDING = 1e-12
-"""What rounding may change in a mean or a CVaR, relative to the largest cost; where all runs cost the same, a standard
-error is nothing else."""
+"""The rounding error of a mean or a CVaR, relative to the largest cost; the whole standard error if all runs cost the
+same."""
 
 Path = tuple[tuple[Hashable, Hashable, float], ...]
 """The steps of a run: state, action played there, cost."""
@@ -34,11 +31,11 @@ Path = tuple[tuple[Hashable, Hashable, float], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Runs(Shown):
-    """Total costs of simulated runs, and their tail at ``alpha``: that of the plan that was simulated, else 0.05.
+    """Total costs of simulated runs, and their tail at ``alpha``: the alpha of the simulated plan, or 0.05.
 
-    Of more than ten million runs only the ``tally`` is kept: ``tally.values``, rising, and ``tally.counts``, how many
-    runs had each.  Where there are more than 262,144 different costs, it has them rounded to 17 binary digits, which
-    the standard errors include.
+    Beyond ten million runs only the ``tally`` is kept: ``tally.values``, rising, and ``tally.counts``, the number of
+    runs with each.  Beyond 262,144 different costs, these are rounded to 17 binary digits; the standard errors include
+    that.
 
     Examples
     --------
@@ -46,20 +43,20 @@ class Runs(Shown):
     >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
     >>> runs = prudent.simulate(plan.model, plan, episodes=10_000, seed=0)
     >>> runs
-    <Runs: 10,000 episodes, seed 0, mean 4.0464 ± 0.04, alpha 0.1: CVaR 9.992 ± 0.03, VaR 9>
+    <Runs: 10,000 episodes, seed 0, expected cost 4.046 ± 0.040, alpha 0.1: CVaR 9.992 ± 0.030, VaR 9>
     >>> abs(runs.mean - plan.expected) <= 4 * runs.mean_se, abs(runs.cvar(0.1) - plan.cvar) <= 4 * runs.cvar_se(0.1)
     (True, True)
     """
 
     tally: Tally
     seed: int
-    paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as asked for
+    paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as requested
     kept: FloatArray | None = None  # (episodes,)
     plan: "Plan | None" = None  # the plan that was simulated, if it was one
 
     @classmethod
     def of(cls, costs: FloatArray, seed: int = 0) -> "Runs":
-        """Return runs of which the total costs are known.
+        """Return runs with given total costs.
 
         Examples
         --------
@@ -71,29 +68,29 @@ class Runs(Shown):
         return cls(Tally.of(costs), seed, kept=costs)
 
     def __repr__(self) -> str:
-        alpha, var = self.alpha, self.distribution.var(self.alpha)
+        alpha = self.alpha
         return (
-            f"<Runs: {self.episodes:,} episodes, seed {self.seed}, mean {self.mean:.6g} ± {self.mean_se:.2g}, "
-            f"alpha {alpha:g}: CVaR {self.cvar(alpha):.6g} ± {self.cvar_se(alpha):.2g}, VaR {var:.6g}>"
+            f"<Runs: {self.episodes:,} episodes, seed {self.seed}, expected cost {' '.join(self._shown_mean)}, "
+            f"alpha {alpha:g}: CVaR {' '.join(self._shown_cvar(alpha))}, VaR {self._shown_var(alpha)}>"
         )
 
     @property
     def alpha(self) -> float:
-        """The fraction of worst runs whose tail is shown: the plan's, or 0.05 where no plan was simulated."""
-        return TAIL if self.plan is None else self.plan.alpha
+        """The fraction of worst runs that is shown: that of the plan, or 0.05 if no plan was simulated."""
+        return USUAL if self.plan is None else self.plan.alpha
 
     @property
     def episodes(self) -> int:
-        """How many runs."""
+        """The number of runs."""
         return int(self.tally.counts.sum())
 
     @property
     def costs(self) -> FloatArray:
-        """The total cost of each run; ten million runs are the most that are kept."""
+        """The total cost of each run; kept for up to ten million runs."""
         if self.kept is None:
             raise PrudentError(
-                f"the costs of {self.episodes:,} runs are not kept one by one: take tally or distribution, or simulate "
-                f"at most {KEPT:,}"
+                f"the costs of {self.episodes:,} runs are not kept one by one; use tally or distribution, or simulate "
+                f"at most {KEPT:,} runs"
             )
         return self.kept
 
@@ -105,12 +102,12 @@ class Runs(Shown):
 
     @property
     def mean(self) -> float:
-        """The mean cost."""
+        """The sample mean of the total cost, an estimate of the expected cost."""
         return self.distribution.mean
 
     @property
     def mean_se(self) -> float:
-        """The standard error of the mean; rounding is included, which is all there is where runs cost the same."""
+        """The standard error of the sample mean; rounding errors are included."""
         return self._error(self.tally.values)
 
     def cvar(self, alpha: float) -> float:
@@ -127,7 +124,7 @@ class Runs(Shown):
         return self.distribution.cvar(alpha)
 
     def cvar_se(self, alpha: float) -> float:
-        """Return the standard error of the CVaR: that of the mean excess over VaR, divided by alpha; rounding included.
+        """Return the standard error of the CVaR: that of the mean excess over VaR, divided by alpha.
 
         Examples
         --------
@@ -184,9 +181,9 @@ class Runs(Shown):
         return frame({"cost": self.costs})
 
     def table(self, alpha: Alphas | None = None) -> Table:
-        """Return what ``prudent simulate`` prints: the mean, and the tail at one ``alpha`` or several.
+        """Return what ``prudent simulate`` prints: the expected cost, and the tail at one ``alpha`` or several.
 
-        By default that is the alpha of the runs.  What is known exactly of the plan that was simulated stands beside.
+        The default is the alpha of the runs.  The exact numbers of the simulated plan are shown beside the estimates.
 
         Examples
         --------
@@ -195,25 +192,46 @@ class Runs(Shown):
         >>> runs = prudent.simulate(plan.model, plan, episodes=1000, seed=1)
         >>> print(runs.table())
         figure-2, exact plan for alpha 0.1
-        mean  4.039000  ± 0.1263, exactly 4.060000
-        CVaR  9.950000  ± 0.0928, mean of the worst 0.1 of runs, exactly 10.000000
-        VaR   9.000000  where that tail begins
+        expected cost  4.04   ± 0.13, exactly 4.06
+        CVaR           9.950  ± 0.093, mean of the worst 10% of runs, exactly 10
+        VaR            9      exceeded in at most 10% of runs
         1,000 runs, seed 1; ± one standard error
         """
-        title, mean, plan = "total cost", f"± {self.mean_se:.4f}", self.plan
+        title, (mean, error), plan = "total cost", self._shown_mean, self.plan
         if plan is not None:
             title = f"{plan.model.name}, {plan.method} plan for alpha {plan.alpha:g}"
-            own = plan.own.expected
-            mean += ", unknown" if np.isnan(own) else f", exactly {number(own)}"
-        rows = [("mean", number(self.mean), mean)]
+            exact = plan.own_expected
+            error += ", unknown" if exact == "unknown" else f", exactly {exact}"
+        rows = [("expected cost", mean, error)]
         for each in alphas_of(self.alpha if alpha is None else alpha):
-            tail = f"± {self.cvar_se(each):.4f}, mean of the worst {each:g} of runs"
+            cvar, error = self._shown_cvar(each)
+            tail = f"{error}, mean of {worst(each)}"
             if plan is not None and each == plan.alpha:
                 tail += f", {plan.own_cvar}"
-            rows.append(("CVaR", number(self.cvar(each)), tail))
-            rows.append(("VaR", number(self.distribution.var(each)), "where that tail begins"))
+            rows.append(("CVaR", cvar, tail))
+            rows.append(("VaR", self._shown_var(each), exceeded_in(each)))
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
-        return Table(title, tuple(rows), "lrw", notes=(note,))
+        return Table(title, tuple(rows), "ldw", notes=(note,))
+
+    @property
+    def _shown_mean(self) -> tuple[str, str]:
+        return self._with_error(self.mean, self.mean_se)
+
+    def _shown_cvar(self, alpha: float) -> tuple[str, str]:
+        return self._with_error(self.cvar(alpha), self.cvar_se(alpha))
+
+    def _shown_var(self, alpha: float) -> str:
+        return number(self.distribution.var(alpha), certain(0.0, self.money))
+
+    def _with_error(self, value: float, error: float) -> tuple[str, str]:
+        """Return an estimate and its standard error as text, each with the digits that are certain."""
+        digits = certain(error, self.money)
+        return number(value, digits), f"± {number(error, digits)}".replace("unbounded", "unknown")
+
+    @cached_property
+    def money(self) -> bool:
+        """Whether the costs are in hundredths (internal)."""
+        return not self.tally.rounding and in_hundredths(self.tally.values)
 
     def _error(self, amount: FloatArray) -> float:
         """Return the standard error of the mean of an amount by cost, with an allowance for rounding."""

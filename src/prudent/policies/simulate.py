@@ -72,21 +72,22 @@ def simulate(
     policy : plan, policy, mapping or callable
         A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
     episodes : int
-        How many runs.  Of more than ten million, only a tally of their costs is kept, so any number takes little
+        The number of runs.  Beyond ten million, only a tally of their costs is kept, so any number takes little
         memory.
     seed : int
-        Where the random numbers start; the same seed gives the same runs, whatever the number of threads or workers.
+        The seed of the random numbers; the same seed gives the same runs with any number of threads or workers.
     threads : int, optional
-        How many threads; all cores by default.  A function is asked by one thread.
+        The number of threads; all cores by default.  A function is called by one thread.
     paths : int
-        How many runs to return step by step.
+        The number of runs to return step by step.
     max_steps : int
-        The most actions of one run; a run that takes more is an error.
+        The most actions of one run; a longer run is an error.
     time_limit : float, optional
-        Seconds, about, after which it is an error that not all runs are finished.
+        The time limit in seconds, approximately; exceeding it is an error.
     executor : Executor, optional
-        Workers that do the runs instead of threads: a process pool of ``concurrent.futures``, that of a Dask client
-        (``client.get_executor()``), or one of ``mpi4py.futures``.  A function must be one that can be sent to them.
+        Workers that simulate the runs instead of threads: a process pool of ``concurrent.futures``, that of a Dask
+        client (``client.get_executor()``), or one of ``mpi4py.futures``.  A function must be one that can be sent to
+        them.
 
     Examples
     --------

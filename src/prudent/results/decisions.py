@@ -30,7 +30,7 @@ COLUMNS = ("state", "at_least", "at_most", "action")
 class Decision:
     """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``.
 
-    Where costs are rounded, one row ends where the next begins; at that cost the earlier one counts.
+    Where costs are rounded, one row ends where the next begins; at that cost the earlier row applies.
 
     Examples
     --------
@@ -42,17 +42,17 @@ class Decision:
 
     state: Hashable
     at_least: float
-    at_most: float  # infinite where nothing changes any more
+    at_most: float  # infinite in the last row of a state
     action: Hashable
 
 
 @dataclass(frozen=True, repr=False)
 class Decisions(Shown):
-    """All decisions a run of the plan can meet, by state and rising cost so far.
+    """All decisions that a run of the plan can face, by state and rising cost so far.
 
-    The column ``spent`` says when an action is played: ``8`` having spent 8, ``8.3 to 31.7`` having spent from 8.3 to
-    31.7, both included, ``39.8 or more`` having spent 39.8 or more.  No run of the plan is ever between two rows.
-    Where costs were rounded, one range begins where another ends, and at that cost the earlier one counts.
+    The column ``spent`` is the cost so far: ``8`` is exactly 8, ``8.3 to 31.7`` includes both ends, and ``39.8 or
+    more`` has no upper end.  No run of the plan is ever between two rows.
+    Where costs were rounded, one range begins where another ends, and at that cost the earlier row applies.
 
     Examples
     --------

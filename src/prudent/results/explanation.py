@@ -1,4 +1,4 @@
-"""Why a plan plays an action: all actions of a state, compared as the method compares them."""
+"""Why a plan plays an action: all actions of a state, with the numbers that the method compares."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
@@ -17,14 +17,14 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.at_worst import Follower
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, number, plain, small
 
 __all__ = ["Explainer", "Explanation", "Option", "RobustExplainer"]
 
 
 @dataclass(frozen=True)
 class Option:
-    """One action, valued as if it is played now and the plan is followed afterwards.
+    """One action, with its numbers if it is played now and the plan is followed afterwards.
 
     In a plan for a set of models ``excess`` and ``expected`` are for the worst of them.
 
@@ -38,13 +38,13 @@ class Option:
     """
 
     action: Hashable
-    at: Hashable  # the state that has the action: another one where free moves lead there first
-    excess: float  # expected amount by which the total exceeds the budget; infinite if stuck, nan without a budget
+    at: Hashable  # the state that has the action: another one if moves at no cost lead there first
+    excess: float  # expected excess of the total cost over the budget; infinite if stuck, nan without a budget
     expected: float  # expected cost still to come
     allowed: bool  # whether it keeps the first objective at its optimum
     why: str
     nominal_excess: float | None = None  # for a set of models, ``excess`` in the model itself
-    nominal_expected: float | None = None  # likewise
+    nominal_expected: float | None = None  # for a set of models, ``expected`` in the model itself
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,11 +62,12 @@ class Explanation(Shown):
 
     state: Hashable
     spent: float
-    budget: float | None  # the budget left; None if the plan looks at the mean alone
-    safe: bool  # whether from here no run need exceed the budget: the tail is safe
-    action: Hashable  # what the plan plays
+    budget: float | None  # the remaining budget; None if the plan minimises the expected cost alone
+    safe: bool  # whether a policy exists under which no run exceeds the budget from here
+    action: Hashable  # the action that the plan plays
     options: tuple[Option, ...]
     summary: str
+    money: bool = False  # whether costs are in hundredths, and shown with two decimals (internal)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation for JSON: names as text, None for unknown and infinite numbers.
@@ -80,7 +81,8 @@ class Explanation(Shown):
         """
         names = {"state": str(self.state), "action": str(self.action)}
         options = [vars(o) | {"action": str(o.action), "at": str(o.at)} for o in self.options]
-        return plain(vars(self) | names | {"options": options})
+        content = vars(self) | names | {"options": options}
+        return plain({name: value for name, value in content.items() if name != "money"})
 
     def to_frame(self) -> DataFrame:
         """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``.
@@ -108,20 +110,21 @@ class Explanation(Shown):
         >>> [row[0] for row in plan.explain("s1").table().rows]
         ['  c', '> d', '  e']
         """
-        rows, robust = [], any(option.nominal_expected is not None for option in self.options)
+        rows, digits = [], certain(0.0, self.money)
+        robust = any(option.nominal_expected is not None for option in self.options)
         for option in self.options:
             name = printable(option.action) + ("" if option.at == self.state else f" at {printable(option.at)}")
             numbers: list[float | None] = [option.excess, option.expected]
             numbers += [option.nominal_excess, option.nominal_expected] if robust else []
-            shown = ("" if x is None or np.isnan(x) else f"{x:.6g}" for x in numbers)
+            shown = ("" if x is None or np.isnan(x) else small(x, digits) for x in numbers)
             allowed = "yes" if option.allowed else "no"
             rows.append((f"{'>' if self._plays(option) else ' '} {name}", *shown, allowed, option.why))
-        title = f"In {self.state!r}, having spent {self.spent:g}: {self.summary}"
+        title = f"In {self.state!r}, having spent {number(self.spent, digits)}: {self.summary}"
         if not robust:
-            return Table(title, tuple(rows), "wrrlw", head=("  action", "excess", "expected", "allowed", "why"))
-        head = ("  action", "worst excess", "worst mean", "excess", "expected", "allowed", "why")
-        notes = ("worst: in the worst model of the set, which decides; excess, expected: in the model itself",)
-        return Table(title, tuple(rows), "wrrrrlw", head=head, notes=notes)
+            return Table(title, tuple(rows), "wddlw", head=("  action", "excess", "expected cost", "allowed", "why"))
+        head = ("  action", "worst excess", "worst expected cost", "excess", "expected cost", "allowed", "why")
+        notes = ("worst: in the worst model of the set, which decides; excess, expected cost: in the model itself",)
+        return Table(title, tuple(rows), "wddddlw", head=head, notes=notes)
 
     def _plays(self, option: Option) -> bool:
         return (option.action, option.at) == (self.action, self.state)
@@ -191,19 +194,9 @@ class Explainer:
             for i, a in enumerate(prepared.model_action[action].tolist())
         ]
         budget = None if policy.budget is None else policy.budget - spent
-        if budget is None:
-            summary = "this plan looks at the mean alone"
-        elif safe:
-            summary = f"{budget:g} of the budget left, and the tail is safe: no run need exceed it, so the mean decides"
-        elif left > 0:
-            summary = f"{budget:g} of the budget left: the expected excess over it comes first, then the mean"
-        elif budget > 0:
-            need = f"even with the best of luck {luck:g} is needed"
-            summary = f"{budget:g} of the budget left, but {need}: every unit counts, so the mean decides"
-        else:
-            summary = "no budget left: every further unit counts, so the mean decides"
         options += self._beside(index, options[chosen])
-        return Explanation(state, spent, budget, safe, played, tuple(options), summary)
+        summary = _summary(budget, luck, safe, left > 0, certain(0.0, prepared.scale.money))
+        return Explanation(state, spent, budget, safe, played, tuple(options), summary, prepared.scale.money)
 
     def _following(self, action: IntArray, left: int, table: FloatArray, *, slope: float) -> FloatArray:
         """Return the expected value after each action; below budget 0 the value rises by the slope per level."""
@@ -223,10 +216,10 @@ class Explainer:
                 continue
             names = model.action(a), model.state(state)
             if a in prepared.members.inner_action:
-                why = "a free move: leaves every choice open"
+                why = "costs nothing and keeps every choice open"
                 found.append(replace(chosen, action=names[0], at=names[1], allowed=True, why=why))
             else:
-                found.append(Option(*names, np.inf, np.inf, False, "may lead to where no goal is reached"))
+                found.append(Option(*names, np.inf, np.inf, False, "may lead to a state from which no goal is reached"))
         return found
 
 
@@ -251,11 +244,25 @@ class RobustExplainer(Explainer):
         return excess.after(action, left), mean.after(action, left)
 
 
+def _summary(budget: float | None, luck: float, safe: bool, counts: bool, digits: int) -> str:
+    """Return what decides: ``luck`` is the lowest possible cost; ``counts``: the budget exceeds it."""
+    if budget is None:
+        return "this plan minimises the expected cost alone"
+    remaining = f"the remaining budget is {number(budget, digits)}"
+    if safe:
+        return f"{remaining}, and no run needs to exceed it, so the expected cost decides"
+    if counts:
+        return f"{remaining}; the expected excess over it comes first, then the expected cost"
+    if budget > 0:
+        return f"{remaining}, but every run costs at least {number(luck, digits)} more, so the expected cost decides"
+    return "no budget remains: every further unit of cost counts, so the expected cost decides"
+
+
 def _why(played: bool, allowed: bool, as_good: bool, safe: bool, budget_left: bool) -> str:
     if played:
-        return "played: the least expected cost of those allowed"
+        return "played: the lowest expected cost of the allowed actions"
     if allowed:
-        return "allowed, and as good" if as_good else "allowed, but costs more on average"
+        return "allowed, and as good" if as_good else "allowed, but its expected cost is higher"
     if safe:
         return "could exceed the budget"
-    return "raises the expected excess" if budget_left else "costs more on average"
+    return "raises the expected excess" if budget_left else "its expected cost is higher"

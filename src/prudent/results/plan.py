@@ -11,7 +11,7 @@ from prudent.methods.objectives import Achieved
 from prudent.methods.solution import UNKNOWN, Nominal
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
-from prudent.policies.distribution import Alphas, Distribution
+from prudent.policies.distribution import Alphas, Distribution, exceeded_in
 from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
@@ -19,61 +19,77 @@ from prudent.results.decisions import Decision, Decisions, bands_of, decisions_o
 from prudent.results.explanation import Explainer, Explanation, RobustExplainer
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
-from prudent.runtime.tables import DataFrame, Shown, Table, at_least, frame, number, plain, small
+from prudent.runtime.tables import (
+    DataFrame,
+    Shown,
+    Table,
+    at_least,
+    at_most,
+    between,
+    bounds,
+    certain,
+    frame,
+    number,
+    plain,
+    small,
+    worst,
+)
 
 __all__ = ["STATUS", "Exploration", "Plan"]
 
 STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
-    "within_gap": "the bounds on the optimal CVaR are as close as was asked for",
-    "gap_not_reached": "the bounds hold but are wider than asked for: method exact, with no step= given, narrows them "
-    "if time and memory allow; or ask for less",
-    "approximate": "the method does not aim at the optimal CVaR; the bounds hold: method exact closes them",
-    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again, with a checkpoint "
-    "from the start it would go on from there",
+    "within_gap": "the gap between the bounds on the optimal CVaR is within the tolerance",
+    "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; use method exact without step=, allow "
+    "more time or memory, or request a larger gap",
+    "approximate": "this method does not aim at the optimal CVaR, but the bounds hold; method exact closes the gap",
+    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again, and from the start with "
+    "checkpoint= (--checkpoint) if it should resume",
 }
-"""Each status with what it means and what to change."""
+"""Each status: what it means and what to change."""
 
 STATUS_WITHIN = {
     **STATUS,
     "optimal": "no plan within the limit on CVaR has a lower expected cost, to within 1e-8 of its size",
-    "within_gap": "no plan within the limit on CVaR has an expected cost lower than this by more than was asked for",
-    "gap_not_reached": "plans within the limit on CVaR may have a lower expected cost than this, down to the bound: "
-    "randomise=True (--randomise) finds the best of all; or ask for a larger relative_gap, or for a finer step "
-    "where costs were rounded",
+    "within_gap": "no plan within the limit on CVaR has an expected cost that is lower by more than the tolerance",
+    "gap_not_reached": "a plan within the limit on CVaR may have a lower expected cost, down to the bound; use "
+    "randomise=True (--randomise) for the best plan of all, request a larger relative_gap, or set a finer step if "
+    "costs were rounded",
 }
 """The same for a plan with a limit on its CVaR."""
 
 STATUS_OBJECTIVE = {
     **STATUS,
     "optimal": "the optimal value of the objective is known to within 1e-8 of its size, and the policy attains it",
-    "within_gap": "the bounds on the optimal value of the objective are as close as was asked for",
-    "gap_not_reached": "the bounds hold but are wider than asked for: give a finer step= (--step), or ask for less",
+    "within_gap": "the gap between the bounds on the optimal value of the objective is within the tolerance",
+    "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; set a finer step= (--step), or request "
+    "a larger gap",
 }
 """The same for a plan with another objective."""
 
 STATUS_ROBUST = {
     **STATUS,
-    "optimal": "the least worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
-    "within_gap": "the bounds on the least worst-case CVaR are as close as was asked for",
-    "gap_not_reached": "the upper bound holds for every model in the set, but a plan with a lower one may exist, down "
-    "to the lower bound: ask for a larger gap (gap=, relative_gap=), or give narrower intervals",
+    "optimal": "the minimal worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
+    "within_gap": "the gap between the bounds on the minimal worst-case CVaR is within the tolerance",
+    "gap_not_reached": "the upper bound holds for every model in the set, but another plan may have a lower one, down "
+    "to the lower bound; request a larger gap (gap=, relative_gap=), or give narrower intervals",
 }
 """The same for a plan for a set of models."""
 
 STATUS_SEARCHED = {
     **STATUS,
-    "gap_not_reached": "the bounds hold but are wider than asked for: allow more time or memory, give a heuristic that "
-    "is closer to the least expected cost, or fallback= (--fallback) where there is no upper bound; or ask for less",
-    "interrupted": "stopped by Ctrl-C before the end; the bounds known so far hold: run it again for longer, with a "
-    "heuristic that is closer to the least expected cost, or with fallback= (--fallback) where there is no upper bound",
+    "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; allow more time or memory, give a "
+    "heuristic closer to the lowest expected cost, set fallback= (--fallback) if there is no upper bound, or request "
+    "a larger gap",
+    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again for longer, with a heuristic "
+    "closer to the lowest expected cost, or with fallback= (--fallback) if there is no upper bound",
 }
-"""The same for a plan of a search, which takes no checkpoint and begins anew."""
+"""The same for a plan of a search, which has no checkpoint and starts again."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """How much of a model :func:`prudent.search` looked at; the rest need not be looked at.
+    """How much of a model :func:`prudent.search` explored; the plan and its bounds do not need the rest.
 
     Examples
     --------
@@ -85,14 +101,14 @@ class Exploration:
     ('optimal', True, False)
     """
 
-    met: int  # states that were numbered
-    expanded: int  # states whose actions were asked for
-    solves: int = 0  # how often the part known so far was solved
-    trusted: int = 0  # states not expanded, at which the bounds rest on the heuristic
+    met: int  # states found
+    expanded: int  # states whose actions were requested
+    solves: int = 0  # how often the explored part was solved
+    trusted: int = 0  # states that were not expanded and at which the bounds rest on the heuristic
 
     @property
     def certified(self) -> bool:
-        """Whether the bounds hold whatever the heuristic is: no state was taken at its word."""
+        """Whether the bounds hold even if the heuristic is wrong: they rest on it at no state."""
         return self.trusted == 0
 
 
@@ -101,28 +117,30 @@ class Plan(Shown):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
-    ``expected`` belong to the returned policy and come from its exact evaluation.  If it is too large for that
-    (``notes`` say so), ``var`` is nan, and so is ``cvar`` unless the sweep was finished on costs that were not rounded:
-    then it is the optimal CVaR.  Under method ``expected`` both are also nan where they would take more than seconds.
+    ``expected`` belong to the returned policy and come from its exact evaluation.  If the policy is too large to
+    evaluate exactly, a note states this and ``var`` is nan.  ``cvar`` is then nan, too, unless the sweep was finished
+    on costs that were not rounded: then it is the optimal CVaR.  Under method ``expected`` both are also nan if they
+    would take more than seconds.
 
-    If costs were rounded (``notes`` say so), ``expected`` is still exact, of the true costs, while ``cvar`` and ``var``
-    count runs charged alike at their mean cost: ``cvar`` is at most the policy's own and at least ``lower``, ``var`` an
-    estimate; both may be far off if the step is coarse.  No policy of optimal CVaR has an expected cost below
-    ``expected_lower``; the returned one has the least if the status is ``optimal``.
+    If costs were rounded, a note states this.  ``expected`` is still exact, of the true costs.  ``cvar`` and ``var``
+    count runs that are charged the same at their mean cost: ``cvar`` is at most the policy's own and at least
+    ``lower``, and ``var`` is an estimate.  Both may be far off if the step is coarse.  No policy of optimal CVaR has an
+    expected cost below ``expected_lower``; the returned one has the lowest if the status is ``optimal``.
 
-    For a set of models (``uncertainty``), ``lower`` and ``upper`` enclose the least worst-case CVaR, ``cvar`` and
-    ``expected`` are the policy's in the worst case, each in the worst model for it, ``var`` is the total cost that the
-    policy plans not to exceed, and ``nominal`` has all three for the model itself.
+    For a set of models (``uncertainty``), ``lower`` and ``upper`` are bounds on the minimal worst-case CVaR.  ``cvar``
+    and ``expected`` are the policy's own, each in the model of the set that is worst for it.  ``var`` is the total cost
+    that the policy plans not to exceed.  ``nominal`` has all three for the model itself.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
-    No such policy has an expected cost below ``expected_lower``; the status tells how far ``expected`` is above that.
+    No such policy has an expected cost below ``expected_lower``; the status depends on how far ``expected`` is above
+    that bound.
 
     Examples
     --------
     >>> import prudent
     >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
     >>> plan
-    <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 10 (optimal 10 to 10), VaR 9, mean 4.06>
+    <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 10 (optimal 10), VaR 9, expected cost 4.06>
     >>> plan.lower <= plan.cvar <= plan.upper, plan.message.partition(",")[0]
     (True, 'the optimal CVaR is known to within 1e-8 of its size')
     """
@@ -139,15 +157,15 @@ class Plan(Shown):
     expected_lower: float
     lower: float
     upper: float
-    worst_case: float  # the least worst case over all policies, infinite where none bounds it
-    seconds: float  # solving alone
-    max_cvar: float = float("inf")  # the limit on CVaR; infinite if the least CVaR was asked for
-    goal_probability: float = 1.0  # below 1 only if the likeliest goal was asked for
-    explored: Exploration | None = None  # how much of the model was looked at, if it was searched
-    objective: Achieved | None = None  # the objective other than CVaR, if any, and how well it was achieved
+    worst_case: float  # the minimal worst-case cost over all policies, infinite if none bounds the cost
+    seconds: float  # of solving, without compilation
+    max_cvar: float = float("inf")  # the limit on CVaR; infinite if there is none
+    goal_probability: float = 1.0  # below 1 only with goal="likeliest"
+    explored: Exploration | None = None  # how much of the model was explored, if it was searched
+    objective: Achieved | None = None  # the objective other than CVaR, if any: value and bounds
     nominal: Nominal | None = None  # for a set of models: the policy's numbers in the model itself
-    intervals: Intervals | None = None  # the set of models that it is for, if any
-    notes: tuple[str, ...] = ()  # what else the user should know: rounded costs, a method's fallbacks
+    intervals: Intervals | None = None  # the set of models that the plan is for, if any
+    notes: tuple[str, ...] = ()  # rounded costs, a method's fallbacks and the like
     device: str = "cpu"  # what it was computed on
 
     @property
@@ -163,20 +181,28 @@ class Plan(Shown):
 
     def __repr__(self) -> str:
         least, about = ("at least ", "about ") if self._from_below else ("", "")
+        shown = self.shown()
+        optimum = shown["lower"] if shown["lower"] == shown["upper"] else f"{shown['lower']} to {shown['upper']}"
         return (
             f"<Plan for {self.model.name}, {self.method}, alpha {self.alpha:g}: {self.status}, "
-            f"{'CVaR' if self.nominal is None else 'worst-case CVaR'} "
-            f"{least}{_short(self.cvar)} (optimal {self.lower:.6g} to {self.upper:.6g}), "
-            f"VaR {about}{_short(self.var)}, mean {_short(self.expected)}>"
+            f"{'CVaR' if self.nominal is None else 'worst-case CVaR'} {least}{shown['cvar']} (optimal {optimum}), "
+            f"VaR {about}{shown['var']}, expected cost {shown['expected']}>"
         )
 
     @property
     def own_cvar(self) -> str:
         """What is known of the policy's own CVaR in the model itself, in words (internal)."""
-        most = self.upper if self.max_cvar == math.inf else self.max_cvar
+        most, digits = self._most, self._own_decimals
         if math.isnan(self.own.cvar):
-            return f"at most {number(most)}" if math.isfinite(most) else "unknown"
-        return f"{'at least' if self.policy.prepared.scale.rounded else 'exactly'} {number(self.own.cvar)}"
+            return f"at most {at_most(most, digits)}" if math.isfinite(most) else "unknown"
+        if self.policy.prepared.scale.rounded:
+            return f"at least {at_least(self.own.cvar, digits)}"
+        return f"exactly {number(self.own.cvar, digits)}"
+
+    @property
+    def own_expected(self) -> str:
+        """The policy's expected cost in the model itself, as text (internal)."""
+        return number(self.own.expected, self._decimals(0.0))
 
     @property
     def own(self) -> Nominal:
@@ -189,30 +215,30 @@ class Plan(Shown):
         return self.policy.prepared.scale.rounded and not math.isnan(self.cvar) and self.nominal is None
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
-        """Compare all actions of a state, given what the run has spent.
+        """Compare all actions of a state, given the cost so far.
 
         Parameters
         ----------
         state : hashable
             The state's name.
         spent : float
-            What the run has cost on the way there.
+            The cost so far.
 
         Examples
         --------
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> print(plan.explain("s1"))
-        In 's1', having spent 0: 9 of the budget left, and the tail is safe: no run need exceed it, so the mean decides
-          action  excess  expected  allowed  why
-          c         0.55         1  no       could exceed the budget
-        > d            0       3.4  yes      played: the least expected cost of those allowed
-          e            0         7  yes      allowed, but costs more on average
+        In 's1', having spent 0: the remaining budget is 9, and no run needs to exceed it, so the expected cost decides
+          action  excess  expected cost  allowed  why
+          c         0.55            1    no       could exceed the budget
+        > d         0               3.4  yes      played: the lowest expected cost of the allowed actions
+          e         0               7    yes      allowed, but its expected cost is higher
         """
         if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
             raise PrudentError(
-                "only plans for the least CVaR, the least mean or the least worst case can be explained, not those "
-                "with a limit on CVaR or another objective"
+                "this plan has a limit on CVaR or another objective; only plans for the optimal CVaR, the lowest "
+                "expected cost or the minimal worst-case cost can be explained"
             )
         return self._explainer.explain(state, spent)
 
@@ -233,9 +259,9 @@ class Plan(Shown):
     def chain(self) -> SSP:
         """Return the Markov chain that the plan makes of the model: a model with one action in each state.
 
-        Its states are those of the model, with the budget left where the plan depends on it, and its costs are the
-        model's.  So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain for
-        Storm, with the label ``goal`` and the reward model ``cost``.
+        Its states are those of the model, with the remaining budget where the plan depends on it, and its costs are
+        the model's.  So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain
+        for Storm, with the label ``goal`` and the reward model ``cost``.
 
         Examples
         --------
@@ -250,7 +276,7 @@ class Plan(Shown):
         return chain_of(self.policy)
 
     def bands(self, state: Hashable) -> tuple[Decision, ...]:
-        """Return what the plan plays in a state for every cost so far, whether or not its runs meet it.
+        """Return the actions of the plan in a state for every cost so far, including costs that its runs never have.
 
         Examples
         --------
@@ -262,7 +288,7 @@ class Plan(Shown):
         return bands_of(self.policy, state)
 
     def visits(self) -> Visits:
-        """Return how often each action is played in a run, on average; exact, and 0 where no run comes.
+        """Return the expected number of times that a run plays each action; exact, and 0 where no run goes.
 
         Examples
         --------
@@ -330,53 +356,100 @@ class Plan(Shown):
         return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
 
     def table(self, alpha: Alphas | None = None) -> Table:
-        """Return what ``prudent solve`` prints; with one ``alpha`` or several, the plan's CVaR and VaR at each, too.
+        """Return what ``prudent solve`` prints; with one ``alpha`` or several, also the plan's CVaR and VaR at each.
 
         Examples
         --------
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> plan.table().rows[0]
-        ('CVaR', '10.000000', 'mean of the worst 0.1 of runs')
+        ('CVaR', '10', 'mean of the worst 10% of runs')
         >>> plan.table(alpha=0.5).rows[-2]
-        ('CVaR', '7.120000', 'mean of the worst 0.5 of runs')
+        ('CVaR', '7.12', 'mean of the worst 50% of runs')
         """
-        tail, begins = f"mean of the worst {self.alpha:g} of runs", "where that tail begins"
+        shown, tail, exceeded = self.shown(), f"mean of {worst(self.alpha)}", exceeded_in(self.alpha)
         if self._from_below:
-            tail, begins = f"{tail}, at least", f"{begins}, about"
+            tail, exceeded = f"{tail}, at least", f"{exceeded}, about"
         elif math.isnan(self.cvar):
             tail = f"{tail}; {self.own_cvar}"
         if self.nominal is not None:
-            rows = self._robust_rows(tail)
+            rows = self._robust_rows(shown, tail)
         else:
-            rows = [("CVaR", number(self.cvar), tail), ("VaR", number(self.var), begins), *self._mean_rows()]
-        if self.objective is None:  # else it was not sought
-            best = "optimal CVaR" if self.nominal is None else "least worst-case CVaR"
-            rows += [(best, number(self.lower), "at least"), ("", number(self.upper), "at most")]
-        known = "of all plans, not of this one" if self.explored is None else "of all plans, at least"
-        rows.append(("least worst case", number(self.worst_case), known))
+            rows = [("CVaR", shown["cvar"], tail), ("VaR", shown["var"], exceeded), self._mean_row(shown)]
+        if self.objective is None:  # else the optimal CVaR was not sought
+            rows.append(self._optimum(shown))
+        known = "over all plans; this plan may exceed it" if self.explored is None else "over all plans, at least"
+        rows.append(("minimal worst-case cost", shown["worst_case"], known))
         if self.goal_probability < 1:
-            rows.insert(0, ("chance of a goal", small(self.goal_probability), "the greatest there is"))
+            rows.insert(0, ("probability of a goal", small(self.goal_probability), "the highest possible"))
         rows += () if alpha is None else self._tails(alpha)
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
-            rows.insert(0, (str(goal), small(goal.value), f"optimal: {small(goal.lower)} to {small(goal.upper)}"))
+            rows.insert(0, self._objective_row(goal))
             what = f"objective {goal}"
         title = f"{self.model.name}, alpha {self.alpha:g}, {what}: {self.status}"
         size = f"{self.model.n_states:,} states, {self.model.n_outcomes:,} outcomes, {self.seconds:.3g} s"
         if self.explored is not None:
             size = f"{self.explored.met:,} states met, {self.explored.expanded:,} expanded, {self.seconds:.3g} s"
-        return Table(title, tuple(rows), "lrw", notes=(size, f"{self.status}: {self.message}", *self.notes))
+        return Table(title, tuple(rows), "ldw", notes=(size, f"{self.status}: {self.message}", *self.notes))
 
-    def _robust_rows(self, tail: str) -> list[tuple[str, str, str]]:
+    def shown(self) -> dict[str, str]:
+        """Return the plan's numbers as text, each with the digits that are certain (internal)."""
+        exact, lower, upper = self._decimals(0.0), *bounds(self.lower, self.upper, self._money)
+        side = at_least if self._from_below else number if self.nominal is None else at_most
+        return {
+            "cvar": side(self.cvar, self._own_decimals),
+            "var": number(self.var, self._own_decimals),
+            "expected": number(self.expected, exact),
+            "expected_lower": at_least(self.expected_lower, self._decimals(self.expected - self.expected_lower)),
+            "lower": lower,
+            "upper": upper,
+            "worst_case": number(self.worst_case, exact),
+        }
+
+    @property
+    def _money(self) -> bool:
+        return self.policy.prepared.scale.money
+
+    def _decimals(self, gap: float) -> int:
+        return certain(gap, self._money)
+
+    @property
+    def _own_decimals(self) -> int:
+        """How many decimals of the policy's own CVaR and VaR are certain; with rounded costs, its bounds decide."""
+        if not self.policy.prepared.scale.rounded:
+            return self._decimals(0.0)
+        return self._decimals(self._most - (self.cvar if self.nominal is None else self.lower))
+
+    @property
+    def _most(self) -> float:
+        """An upper bound on the policy's own CVaR."""
+        return self.upper if self.max_cvar == math.inf else self.max_cvar
+
+    def _optimum(self, shown: dict[str, str]) -> tuple[str, str, str]:
+        """Return the row for the bounds on the optimal CVaR."""
+        best = "optimal CVaR" if self.nominal is None else "minimal worst-case CVaR"
+        if shown["lower"] == shown["upper"]:
+            return best, shown["lower"], "known to all digits shown"
+        return best, "", between(self.lower, self.upper, self._money)
+
+    def _objective_row(self, goal: Achieved) -> tuple[str, str, str]:
+        """Return the row for another objective than CVaR, with the bounds on its optimal value."""
+        money = self._money and goal.objective != "exceedance"
+        low, high = bounds(goal.lower, goal.upper, money, tiny=goal.objective == "exceedance")
+        value = small(goal.value, certain(goal.upper - goal.lower, money))
+        return str(goal), value, "optimal, known to all digits shown" if low == high else f"optimal: {low} to {high}"
+
+    def _robust_rows(self, shown: dict[str, str], tail: str) -> list[tuple[str, str, str]]:
         """Return rows for a set of models: the worst of them, and the model itself."""
-        own = self.nominal or UNKNOWN
+        own, here = self.nominal or UNKNOWN, "in the model itself"
+        numbers = (number(own.cvar, self._own_decimals), number(own.var, self._own_decimals))
         return [
-            ("worst-case CVaR", number(self.cvar), f"{tail}, in the worst model of the set, at most"),
-            ("worst-case mean", number(self.expected), "mean of all runs, in the worst model for that"),
-            ("CVaR", number(own.cvar), "in the model itself"),
-            ("VaR", number(own.var), "in the model itself"),
-            ("expected cost", number(own.expected), "in the model itself"),
+            ("worst-case CVaR", shown["cvar"], f"{tail}, in the worst model of the set, at most"),
+            ("worst-case expected cost", shown["expected"], "in the model of the set that is worst for it"),
+            ("CVaR", numbers[0], here),
+            ("VaR", numbers[1], here),
+            ("expected cost", self.own_expected, here),
         ]
 
     def _tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
@@ -385,17 +458,16 @@ class Plan(Shown):
         how += "" if self.nominal is None else ", in the model itself"
         return [(name, shown, f"{what}{how}") for name, shown, what in self.total_cost().tails(alpha)]
 
-    def _mean_rows(self) -> list[tuple[str, str, str]]:
-        """Return rows for the second objective."""
-        shown, what = number(self.expected), "mean of all runs"
+    def _mean_row(self, shown: dict[str, str]) -> tuple[str, str, str]:
+        """Return the row for the second objective."""
+        what = "mean of all runs"
         if self.objective is not None:
             sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.scale.rounded
-            return [("expected cost", shown, f"{what}; the least at that {self.objective}" if sought else what)]
-        if self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
-            return [("expected cost", shown, f"{what}; the least at that CVaR")]
-        those = "of optimal CVaR" if self.max_cvar == math.inf else f"within CVaR {number(self.max_cvar)}"
-        return [("expected cost", shown, what), ("", at_least(self.expected_lower), f"no plan {those} has less")]
-
-
-def _short(value: float) -> str:
-    return "unknown" if math.isnan(value) else f"{value:.6g}"
+            what += f"; the lowest at that {self.objective}" if sought else ""
+        elif self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
+            what += "; the lowest at that CVaR"
+        else:
+            limit = number(self.max_cvar, self._decimals(0.0))
+            those = "of optimal CVaR" if self.max_cvar == math.inf else f"with a CVaR up to {limit}"
+            what += f"; no plan {those} has less than {shown['expected_lower']}"
+        return "expected cost", shown["expected"], what

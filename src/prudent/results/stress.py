@@ -1,4 +1,4 @@
-"""Stress: a plan's numbers on models drawn from what the counts allow."""
+"""Stress: a plan's numbers on models drawn at random that fit the counts."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.errors import printable
 from prudent.models.rows import FloatArray
-from prudent.runtime.tables import Shown, Table, number, plain
+from prudent.runtime.tables import Shown, Table, certain, number, plain
 
 __all__ = ["QUANTILES", "Matter", "Stress"]
 
@@ -20,7 +20,7 @@ SHOWN = 10
 
 
 class Matter(NamedTuple):
-    """How much the counts of one action matter.
+    """How much of the uncertainty is due to the counts of one action.
 
     Examples
     --------
@@ -35,13 +35,13 @@ class Matter(NamedTuple):
     state: Hashable
     action: Hashable
     seen: float  # how often it was seen
-    share: float  # of the variance of CVaR over the models drawn, about
-    doubled: float  # by how much the middle 90% of CVaR would narrow, about, if it were seen as often again
+    share: float  # of the variance of CVaR over the models drawn, estimated
+    doubled: float  # estimate of how much narrower the middle 90% of CVaR gets with twice the data on it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stress(Shown):
-    """What :func:`prudent.stress` returns; arrays are by model drawn.
+    """What :func:`prudent.stress` returns; arrays have an entry for each model drawn.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Stress(Shown):
     >>> data = prudent.from_episodes([{**row, "cost": 1, "n": 9}, {**row, "cost": 5, "n": 1}], count="n", initial="s")
     >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=50)
     >>> result
-    <Stress of log, alpha 0.2, 50 models: CVaR 1.49 to 5, 3 in the model itself>
+    <Stress of log, alpha 0.2, 50 models: CVaR 1.49 to 5.00, 3 in the model itself>
     >>> result.matters[0].state, result.matters[0].seen
     ('s', 10.0)
     """
@@ -62,7 +62,7 @@ class Stress(Shown):
     var: FloatArray  # (samples,)
     expected: FloatArray  # (samples,)
     levels: FloatArray  # (n_levels,)  total costs
-    exceeds: FloatArray  # (samples, n_levels)  the chance of a higher one
+    exceeds: FloatArray  # (samples, n_levels)  the probability of a higher one
     matters: tuple[Matter, ...]  # the actions whose counts matter, most first
 
     def quantiles(self, what: str = "cvar") -> dict[float, float]:
@@ -94,16 +94,16 @@ class Stress(Shown):
         """
         head = ("", *(f"{q:.0%}" for q in QUANTILES))
         names = {"cvar": "CVaR", "var": "VaR", "expected": "expected cost"}
-        rows = tuple((name, *map(number, self.quantiles(what).values())) for what, name in names.items())
+        rows = tuple((name, *self._shown(what, *self.quantiles(what).values())) for what, name in names.items())
         notes = [f"CVaR in the model itself: {number(self.nominal)}"]
         for each in self.matters[:SHOWN]:
             notes.append(
                 f"{each.share:.0%} of the variance of CVaR: {printable(each.action, 40)} in "
-                f"{printable(each.state, 40)}, seen {each.seen:g} times; as many again would narrow the middle 90% by "
-                f"{number(each.doubled)}"
+                f"{printable(each.state, 40)}, seen {each.seen:g} times; twice as many would narrow the middle 90% by "
+                f"{number(each.doubled, certain(each.doubled))}"
             )
         title = f"{self.model}, alpha {self.alpha:g}: {len(self.cvar):,} models drawn"
-        return Table(title, rows, "l" + "r" * len(QUANTILES), head, notes=tuple(notes))
+        return Table(title, rows, "l" + "d" * len(QUANTILES), head, notes=tuple(notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``prudent stress --json`` prints.
@@ -122,8 +122,15 @@ class Stress(Shown):
         return plain({**about, **shown, "matters": [each._asdict() for each in self.matters]})
 
     def __repr__(self) -> str:
-        low, high = self.quantiles()[0.05], self.quantiles()[0.95]
+        quantiles = self.quantiles()
+        low, high = self._shown("cvar", quantiles[0.05], quantiles[0.95])
         return (
-            f"<Stress of {self.model}, alpha {self.alpha:g}, {len(self.cvar):,} models: CVaR {low:.3g} to {high:.3g}, "
-            f"{self.nominal:.3g} in the model itself>"
+            f"<Stress of {self.model}, alpha {self.alpha:g}, {len(self.cvar):,} models: CVaR {low} to {high}, "
+            f"{number(self.nominal)} in the model itself>"
         )
+
+    def _shown(self, what: str, *values: float) -> list[str]:
+        """Return numbers as text, with two digits of the standard error over the models drawn."""
+        drawn = getattr(self, what)
+        spread = float(np.std(drawn)) / len(drawn) ** 0.5
+        return [number(value, certain(spread)) for value in values]

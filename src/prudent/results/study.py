@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from prudent.runtime.atomic_files import check_place, write_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, csv_text, frame, number, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, certain, csv_text, frame, in_hundredths, number, plain
 
 __all__ = ["FIELDS", "Row", "Study", "check_csv_path"]
 
@@ -34,18 +34,21 @@ FIELDS: dict[str, Literal["text", "number", "count", "texts"]] = {
     "notes": "texts",
     "error": "text",
 }
-"""The columns of a row besides the parameters: those of a plan, and why there is none."""
+"""The columns of a row besides the parameters: the fields of a plan, and the error if there is no plan."""
+
+NEGLIGIBLE = 1e-8
+"""The gap, relative to the size of CVaR, up to which a plan is optimal."""
 
 Row = dict[str, Any]
-"""The parameters and the fields by name; a field is None where there is nothing to say."""
+"""The parameters and the fields by name; a field without a value is None."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study(Shown):
     """What :func:`prudent.study` returns.
 
-    ``rows`` has a dict for each combination that is done, in the order in which they were asked for: the parameters and
-    the fields of :class:`prudent.Plan`.  Where one failed, ``error`` says why, and the numbers are None.
+    ``rows`` has a dict for each finished combination, in the order requested: the parameters and the fields of
+    :class:`prudent.Plan`.  If a combination failed, ``error`` has the message, and the numbers are None.
 
     Examples
     --------
@@ -60,12 +63,12 @@ class Study(Shown):
     make: str  # the domain, or the function's name
     parameters: tuple[str, ...]
     rows: tuple[Row, ...]
-    asked: int  # how many combinations were asked for
-    seconds: float  # of this call, whatever was known before
+    asked: int  # the number of combinations requested
+    seconds: float  # of this call, without rows that were kept from earlier calls
 
     @property
     def complete(self) -> bool:
-        """Whether every combination is done: it was not interrupted."""
+        """Whether every combination is finished: the study was not interrupted."""
         return len(self.rows) == self.asked
 
     @property
@@ -74,7 +77,7 @@ class Study(Shown):
         return tuple(row for row in self.rows if row["error"] is not None)
 
     def __repr__(self) -> str:
-        return f"<Study of {self.make}: {len(self.rows):,} of {self.asked:,} done, {len(self.failed):,} failed>"
+        return f"<Study of {self.make}: {len(self.rows):,} of {self.asked:,} finished, {len(self.failed):,} failed>"
 
     def values(self, name: str) -> list[Hashable]:
         """Return the different values of a column, in the order in which they come (internal)."""
@@ -118,7 +121,7 @@ class Study(Shown):
     def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
         """Return the rows as CSV, or write them to a file (``.csv``, UTF-8), whole or not at all.
 
-        Text is quoted, numbers are not; what is unknown or infinite is left empty.
+        Text is quoted, numbers are not; cells for unknown and infinite numbers are empty.
 
         Examples
         --------
@@ -144,24 +147,32 @@ class Study(Shown):
         >>> study = prudent.study("betting-game", {"stages": [2, 4]}, alphas=[0.1], workers=1)
         >>> table = study.table()
         >>> table.head, table.rows[0][:3]
-        (('stages', 'alpha', 'CVaR', 'VaR', 'mean', 'status', 'seconds'), ('2', '0.1', '95.000000'))
+        (('stages', 'alpha', 'CVaR', 'VaR', 'expected cost', 'status', 'seconds'), ('2', '0.1', '95'))
         """
         rows = []
         for row in self.rows:
             about = (*(str(row[name]) for name in self.parameters), f"{row['alpha']:g}")
             if row["error"] is None:
-                numbers = (number(row[name]) for name in ("cvar", "var", "expected"))
-                rows.append((*about, *numbers, row["status"], f"{row['seconds']:.3g}"))
+                rows.append((*about, *_numbers(row), row["status"], f"{row['seconds']:.3g}"))
             else:
                 rows.append((*about, "", "", "", f"failed: {row['error']}", ""))
         notes = []
         if self.failed:
             notes.append(f"{len(self.failed):,} of {self.asked:,} combinations failed")
         if not self.complete:
-            notes.append(f"interrupted: {self.asked - len(self.rows):,} of {self.asked:,} combinations are not done")
-        head = (*self.parameters, "alpha", "CVaR", "VaR", "mean", "status", "seconds")
+            notes.append(
+                f"interrupted: {self.asked - len(self.rows):,} of {self.asked:,} combinations are not finished"
+            )
+        head = (*self.parameters, "alpha", "CVaR", "VaR", "expected cost", "status", "seconds")
         title = f"{self.make}: {self.asked:,} combinations, {self.seconds:.3g} s"
-        return Table(title, tuple(rows), "l" * (len(self.parameters) + 1) + "rrrwr", head=head, notes=tuple(notes))
+        return Table(title, tuple(rows), "l" * (len(self.parameters) + 1) + "dddwd", head=head, notes=tuple(notes))
+
+
+def _numbers(row: Row) -> tuple[str, str, str]:
+    """Return CVaR, VaR and expected cost as text; where costs were rounded, a CVaR lies between it and the bound."""
+    gap, money = max(row["upper"] - row["cvar"], 0.0), in_hundredths(row["step"])
+    digits = certain(gap if gap > NEGLIGIBLE * abs(row["upper"]) else 0.0, money)
+    return number(row["cvar"], digits), number(row["var"], digits), number(row["expected"], certain(0.0, money))
 
 
 def check_csv_path(path: str | PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""How often a plan plays each action: where its runs go, on average."""
+"""The expected number of times that a run of a plan plays each action."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.forwards import MISSING, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain, small
 
 __all__ = ["Visits", "visits_of"]
 
@@ -24,7 +24,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Visits(Shown):
-    """How often each action is played in a run, on average; what :meth:`prudent.Plan.visits` returns.
+    """The expected number of times that a run plays each action; what :meth:`prudent.Plan.visits` returns.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Visits(Shown):
     played: FloatArray  # (model.n_actions,)
 
     def of(self, state: Hashable, action: Hashable | None = None) -> float:
-        """Return how often a run acts in a state, or plays an action there, on average; runs do not act in goals.
+        """Return the expected number of actions of a run in a state, or of one action there; goals have none.
 
         Examples
         --------
@@ -94,18 +94,18 @@ class Visits(Shown):
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
         >>> print(plan.visits().table())
-        figure-2: how often a run plays an action, on average
-        state  action     times
-        s0     a       1.000000
-        s1     d       0.900000
-        s2     b       0.100000
+        figure-2: expected number of times that a run plays an action
+        state  action  times
+        s0     a         1
+        s1     d         0.9
+        s2     b         0.1
         """
         rows = sorted(self._rows(), key=lambda row: -row[2])
         more = len(rows) - SHOWN
-        title = f"{self.model.name}: how often a run plays an action, on average"
-        cells = tuple((str(s), str(a), f"{times:.6f}") for s, a, times in rows[:SHOWN])
+        title = f"{self.model.name}: expected number of times that a run plays an action"
+        cells = tuple((str(s), str(a), small(times)) for s, a, times in rows[:SHOWN])
         notes = (f"{more:,} more rows; to_dict() and to_frame() have all",) if more > 0 else ()
-        return Table(title, cells, "wwr", head=("state", "action", "times"), notes=notes)
+        return Table(title, cells, "wwd", head=("state", "action", "times"), notes=notes)
 
     def _rows(self) -> list[tuple[Hashable, Hashable, float]]:
         model = self.model

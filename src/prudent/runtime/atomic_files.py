@@ -1,7 +1,7 @@
 """Files that are written completely or not at all, and read only if they are plain files.
 
 A process killed while it writes leaves the old file or the new one, never a part, and perhaps a temporary file
-``.NAME.XXXXXXXX.tmp`` beside it.  No reader accepts that suffix and no later write is disturbed; it may be deleted.
+``.NAME.XXXXXXXX.tmp`` beside it.  No reader accepts that suffix, and later writes ignore the file; it may be deleted.
 """
 
 import contextlib
@@ -18,15 +18,15 @@ __all__ = ["append_bytes", "check_place", "check_plain", "read_bytes", "refusing
 
 
 def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str = "") -> None:
-    """Refuse a path without the suffix, or in a folder that does not exist."""
+    """Reject a path without the suffix, or in a folder that does not exist."""
     if not isinstance(path, str | PathLike) or not Path(path).name.endswith(suffix):
         raise PrudentError(f"{path}: {what} as {suffix}{hint}")
     if not Path(path).parent.is_dir():
-        raise PrudentError(f"{path}: there is no folder {Path(path).parent}")
+        raise PrudentError(f"{path}: there is no folder {Path(path).parent}; create it, or give another path")
 
 
 def check_plain(path: Path) -> None:
-    """Refuse what is not a plain file: a folder, a pipe or a device may have no end."""
+    """Reject what is not a plain file: a folder, a pipe or a device may have no end."""
     plain = None
     with refusing(path, "cannot be read"), contextlib.suppress(FileNotFoundError):
         plain = stat.S_ISREG(path.stat().st_mode)
@@ -61,7 +61,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def append_bytes(path: Path, content: bytes) -> None:
-    """Add to the end of a file, and flush it to the disk; a process killed meanwhile may leave a part of it."""
+    """Append to a file and flush it to the disk; a process killed meanwhile may leave a part of the data."""
     with refusing(path, "cannot be written"), path.open("ab") as file:
         file.write(content)
         file.flush()
@@ -70,7 +70,7 @@ def append_bytes(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def refusing(path: str | PathLike[str], what: str) -> Iterator[None]:
-    """Turn errors of the file system into a message that names the path, what cannot be done, and why."""
+    """Turn errors of the file system into a message that names the path, the failed operation, and the reason."""
     try:
         yield
     except PrudentError:
@@ -82,10 +82,10 @@ def refusing(path: str | PathLike[str], what: str) -> Iterator[None]:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush the rename itself to the disk, where the system can: the new name outlives a power cut too."""
+    """Flush the rename itself to the disk, if the system can: then the new name also survives a power cut."""
     if os.name != "posix":
         return
-    with contextlib.suppress(OSError):  # some file systems flush no folders; the file is whole all the same
+    with contextlib.suppress(OSError):  # some file systems cannot flush folders; the file is complete anyway
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -1,4 +1,4 @@
-"""A clock for work: it stands still while kernels are compiled, or read from the cache, and announces it."""
+"""A clock for work: it stops while kernels are compiled or read from the cache, and announces the compilation."""
 
 import time
 
@@ -11,5 +11,5 @@ compiler.tell = announce
 
 
 def now() -> float:
-    """Return seconds on a clock that does not count compilation; only differences mean anything."""
+    """Return seconds on a clock that does not count compilation; only differences are meaningful."""
     return time.perf_counter() - compiler.seconds

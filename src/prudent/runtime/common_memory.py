@@ -1,7 +1,7 @@
 """Memory that all ranks of one machine see.
 
-It is a file in memory that never has a name, so that nothing is left of it, whatever ends them: the others open what
-rank 0 has open.
+It is a file in memory that never has a name, so nothing of it remains, however the ranks end.  The other ranks open the
+file that rank 0 has open.
 """
 
 import mmap
@@ -21,16 +21,16 @@ from prudent.kernels.team import arrive, arrived, new_counters
 __all__ = ["CommonMemory", "common_memory", "machine", "wait_until"]
 
 FOLDER = "/dev/shm"
-"""Where files are in memory, on systems that have such a folder."""
+"""The folder of files in memory, on systems that have one."""
 
 ENOUGH = 0.25
-"""The least room there, as a part of the memory that is available: some containers have little."""
+"""The least room there, as a part of the available memory: some containers have little."""
 
 NOBODY = 3
 """A tag that no message has."""
 
 LOOKS, REST, LONGEST = 200, 1e-4, 2e-3
-"""Looks at what a rank waits for before it lets others run on its core; how long it then sleeps, and at most."""
+"""How often a waiting rank checks before it yields its core; how long it then sleeps, and at most."""
 
 
 class CommonMemory:
@@ -41,16 +41,16 @@ class CommonMemory:
 
     @property
     def room(self) -> int:
-        """How many bytes more there is room for."""
+        """How many more bytes fit."""
         return int(_room())
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-        """Return an array; all ranks call it.  Memory that is not written to is not taken."""
+        """Return an array; all ranks call it.  Memory is taken only when it is written to."""
         kind = np.dtype(dtype)
         size = int(np.prod(shape)) * kind.itemsize
         found = _mapped(self._comm, max(size, 1), size)
         if found is None:
-            raise TooLarge(f"ranks need {size:,} bytes of memory in {FOLDER}, where there is less room: allow more")
+            raise TooLarge(f"ranks need {size:,} bytes of memory in {FOLDER}, which has less; enlarge it")
         return np.asarray(found[:size].view(kind).reshape(shape))
 
     @property
@@ -62,12 +62,12 @@ class CommonMemory:
         """Wait until all ranks are here; each then sees what the others have written before."""
         self._met += self._comm.Get_size()
         if not arrive(self._counters, self._met):
-            # To ask for messages lets those under way arrive.
+            # Asking for messages lets those in transit arrive.
             wait_until(lambda: arrived(self._counters, self._met) or self._comm.Iprobe(source=0, tag=NOBODY))
 
 
 def common_memory(comm: Any, available: int) -> CommonMemory | None:
-    """Return memory that all ranks see; None if they cannot, or there is little of it."""
+    """Return memory that all ranks see; None if they share none, or too little."""
     if len(set(comm.allgather(machine()))) > 1:
         return None
     counters = _mapped(comm, new_counters().nbytes, ENOUGH * available)
@@ -75,7 +75,7 @@ def common_memory(comm: Any, available: int) -> CommonMemory | None:
 
 
 def machine() -> str:
-    """Return a name that no other machine has, as far as the system tells."""
+    """Return a name that no other machine has, as far as the system reports."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{platform.node()} {file.read().strip()}"
@@ -84,7 +84,7 @@ def machine() -> str:
 
 
 def wait_until(done: Callable[[], bool]) -> None:
-    """Look whether something is done until it is, less and less often."""
+    """Check whether something is done until it is, less and less often."""
     looks = 0
     while not done():
         looks += 1
@@ -105,7 +105,7 @@ def _mapped(comm: Any, size: int, room: float) -> NDArray[np.uint8] | None:
     try:
         if told is not None:
             handle = handle if first else os.open(told[0], os.O_RDWR)
-            if _identity(handle) == told[1]:  # else processes are numbered apart
+            if _identity(handle) == told[1]:  # otherwise the ranks have separate process numbers
                 memory = np.frombuffer(mmap.mmap(handle, size), dtype=np.uint8)
     except OSError:
         pass  # it is on another machine, after all
@@ -119,7 +119,7 @@ def _mapped(comm: Any, size: int, room: float) -> NDArray[np.uint8] | None:
 
 
 def _identity(handle: int) -> tuple[int, int]:
-    """Return what tells an open file from others."""
+    """Return what distinguishes an open file from others."""
     found = os.fstat(handle)
     return found.st_dev, found.st_ino
 

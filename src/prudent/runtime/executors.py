@@ -1,7 +1,7 @@
-"""Work that others do: an executor of Python's own, Dask's (``client.get_executor()``), or one of ``mpi4py.futures``.
+"""Work by other processes: an executor of Python, of Dask (``client.get_executor()``), or of ``mpi4py.futures``.
 
-What is sent is a function by its name and its arguments; what comes back is a future.  Who does which work, in which
-order, and what happens when one of them is lost, is the executor's affair.
+A function, by its name, and its arguments are sent; a future comes back.  The executor decides who does which work, in
+which order, and what happens when a worker is lost.
 """
 
 import itertools
@@ -24,18 +24,18 @@ from prudent.errors import PrudentError
 __all__ = ["check_executor", "check_sendable", "finished", "process_pool"]
 
 POLL = 0.1
-"""Seconds between two looks at whether to stop."""
+"""Seconds between two checks whether to stop."""
 
 
 def check_executor(executor: object) -> None:
-    """Refuse what is no executor."""
+    """Reject what is not an executor."""
     if executor is not None and not isinstance(executor, Executor):
         hint = "client.get_executor()" if hasattr(executor, "get_executor") else "concurrent.futures or mpi4py.futures"
-        raise PrudentError(f"executor is a {type(executor).__name__}; it must be an executor, such as that of {hint}")
+        raise PrudentError(f"executor is a {type(executor).__name__}; it must be an executor, such as one of {hint}")
 
 
 def check_sendable(name: str, function: object, otherwise: str) -> None:
-    """Refuse a function that a process of Python's own pool cannot find by its module and name."""
+    """Reject a function that a process of Python's own pool cannot find by its module and name."""
     why = ""
     if getattr(function, "__module__", None) == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
         why = "it was defined at a prompt or in a notebook"
@@ -45,8 +45,8 @@ def check_sendable(name: str, function: object, otherwise: str) -> None:
         why = str(error)
     if why:
         raise PrudentError(
-            f"{name} cannot be sent to another process ({why}): define it with def in a module, or give an executor of "
-            f"Dask, which sends any function, or {otherwise}"
+            f"{name} cannot be sent to another process ({why}); define it with def in a module, or give an executor of "
+            f"Dask, which sends any function, or set {otherwise}"
         )
 
 
@@ -54,8 +54,8 @@ def check_sendable(name: str, function: object, otherwise: str) -> None:
 class _Call:
     """A call that is made elsewhere.
 
-    Dask would hash all that is sent, and take calls that look the same for one, even if that was cancelled: it is told
-    that each is another, and what to call it.
+    Dask would hash everything sent and treat equal calls as one, even after it was cancelled.  So each call gets its
+    own key and name.
     """
 
     work: Callable[..., Any]
@@ -81,8 +81,8 @@ def finished(
 ) -> Iterator[tuple[int, "Future[Any]"]]:
     """Call ``work`` with each of the arguments; yield the number of each call and its future as soon as it is done.
 
-    Without an executor, calls are made here, one after the other.  Once ``stop()`` is true, what has not begun is not
-    done any more; what has begun is waited for.  With ``at_once``, the executor never has more calls than that.
+    Without an executor, calls are made here, one after the other.  Once ``stop()`` is true, no further call begins, and
+    those that have begun are waited for.  With ``at_once``, the executor never has more calls than that.
     """
     if executor is None:
         for number, call in enumerate(calls):
@@ -124,12 +124,12 @@ def finished(
 
 @contextmanager
 def process_pool(workers: int) -> Iterator[Executor]:
-    """Yield an executor of so many processes, started anew; they end with the context, or with this process."""
+    """Yield an executor with this many new processes; they end with the context, or with this process."""
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker)
     try:
         yield pool
-    except BaseException:  # nobody waits any more for what they do
+    except BaseException:  # nobody waits for their work any more
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
         raise

@@ -1,6 +1,6 @@
-"""A GPU: arrays there and back, kernels by name, and copies to the host while kernels go on.
+"""A GPU: arrays there and back, kernels by name, and copies to the host while kernels run.
 
-The only module that imports CuPy, when a GPU is asked for.  The rest of the package knows :class:`Device` alone; in
+The only module that imports CuPy, when a GPU is asked for.  The rest of the package knows only :class:`Device`; in
 tests a stand-in with the same methods has NumPy arrays and NumPy kernels.  Kernels are CUDA files in
 ``prudent/kernels/cuda``, compiled when first used, without fast-math: IEEE doubles, some multiply-adds fused.
 """
@@ -19,18 +19,18 @@ from prudent.kernels import compiler
 __all__ = ["BLOCK", "Device", "Kernels", "Known", "device_named", "open_gpu", "remembered"]
 
 BLOCK, LONE = 128, 1024
-"""Threads in a block; and in one that is alone."""
+"""Threads in a block of several, and in a single block."""
 
 SOURCES = Path(__file__).parent.parent / "kernels" / "cuda"
 
 INSTALL = (
-    "install CuPy with: pip install 'prudent[gpu]' for CUDA 13, or 'prudent[gpu12]' for CUDA 12; or leave out device="
+    "install CuPy with: pip install 'prudent[gpu]' for CUDA 13, or 'prudent[gpu12]' for CUDA 12; or remove device="
 )
 
 C_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int32": "int", "int64": "long long"}
 
 OWNERS = 2
-"""How many owners' things a device keeps: a refined model and the one before."""
+"""The number of owners whose arrays a device keeps: a refined model and the previous one."""
 
 Known = list[tuple[object, dict[str, Any]]]
 
@@ -54,7 +54,7 @@ class Kernels(Protocol):
 
 
 class Device(Protocol):
-    """What the package needs of a device; its arrays have a shape, slices and a type, and nothing else is used."""
+    """The interface of a device; its arrays have a shape, slices and a type, and nothing else is used."""
 
     name: str
 
@@ -75,17 +75,17 @@ class Device(Protocol):
         """Return the kernels of a file, compiled with these types."""
 
     def take(self, array: Any, index: Any) -> Any:
-        """Return the entries of an array that an array of indices names."""
+        """Return the entries of an array at an array of indices."""
 
     def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
-        """Begin to copy to the host, once all work so far is done; return what waits for the copy and returns it."""
+        """Begin a copy to the host after all work so far; return a function that waits for it and returns it."""
 
     def once(self, owner: object, make: Callable[[], T], name: str) -> T:
-        """Return what was made for an owner under a name; make it the first time, and again if others came between."""
+        """Return what was made for an owner under a name; make it if it is not kept."""
 
 
 def remembered(known: Known, owner: object, make: Callable[[], T], name: str) -> T:
-    """Return what is ``known`` of an owner under a name; make it if need be, and forget the oldest owner."""
+    """Return what is ``known`` of an owner under a name; make it if need be, and drop the oldest owner."""
     things = next((things for each, things in known if each is owner), None)
     if things is None:
         known.append((owner, things := {}))
@@ -97,24 +97,24 @@ def remembered(known: Known, owner: object, make: Callable[[], T], name: str) ->
 
 
 def device_named(name: str) -> Device | None:
-    """Return the device that a user names, None for the CPU; refuse other names, and a GPU that is not there."""
+    """Return the device that a user names, None for the CPU; reject other names, and a missing GPU."""
     if name not in ("cpu", "gpu"):
         raise PrudentError(f"device is {name!r}; it must be 'cpu' or 'gpu'")
     return open_gpu() if name == "gpu" else None
 
 
 def open_gpu() -> Device:
-    """Return the GPU, or say why there is none."""
+    """Return the GPU, or raise an error with the reason why there is none."""
     try:
         import cupy
     except ImportError as error:
-        raise PrudentError(f"device 'gpu' needs CuPy, which cannot be imported ({error}): {INSTALL}") from None
+        raise PrudentError(f"device 'gpu' needs CuPy, which cannot be imported ({error}); {INSTALL}") from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:  # no driver, or one that is too old: CuPy has many ways to say so
-        raise PrudentError(f"device 'gpu': CuPy finds no GPU ({error}): {INSTALL}") from None
+    except Exception as error:  # no driver, or one that is too old: CuPy raises many kinds of errors
+        raise PrudentError(f"device 'gpu': CuPy finds no GPU ({error}); {INSTALL}") from None
     if count == 0:
-        raise PrudentError("device 'gpu': this machine has no GPU that CUDA can use; leave out device=")
+        raise PrudentError("device 'gpu': this machine has no GPU that CUDA can use; remove device= (--device)")
     return _Gpu(cupy)
 
 
@@ -143,11 +143,11 @@ class _Gpu:
         return self._within(lambda: self._cupy.zeros(size, dtype=kind))
 
     def _within(self, make: Callable[[], Any]) -> Any:
-        """Return an array that is made, or say that the memory does not do: others may have taken it meanwhile."""
+        """Return a new array, or raise an error if memory is lacking: other programs may have taken it."""
         try:
             return make()
         except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise TooLarge(f"the GPU's memory does not do ({error}): leave out device= (--device)") from None
+            raise TooLarge(f"the GPU has too little memory ({error}); remove device= (--device)") from None
 
     def kernels(self, file: str, **types: Any) -> "_Module":
         named = {name: C_TYPES[np.dtype(kind).name] for name, kind in types.items()}
@@ -163,7 +163,7 @@ class _Gpu:
         cupy = self._cupy
         ready, done = cupy.cuda.Event(disable_timing=True), cupy.cuda.Event(disable_timing=True)
         ready.record()
-        held = cupy.cuda.alloc_pinned_memory(array.nbytes)  # from a pool, so it is there again the next time
+        held = cupy.cuda.alloc_pinned_memory(array.nbytes)  # from a pool, so the next copy reuses it
         there: NDArray[Any] = np.frombuffer(held, dtype=array.dtype, count=array.size).reshape(array.shape)
         self._copying.wait_event(ready)
         array.get(stream=self._copying, out=there, blocking=False)

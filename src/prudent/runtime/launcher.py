@@ -1,4 +1,4 @@
-"""Whether a launcher of MPI, such as ``mpiexec``, has started this process, and among how many others."""
+"""Whether an MPI launcher, such as ``mpiexec``, has started this process, and among how many others."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
 )
-"""The variables in which launchers tell a process its number and how many there are: of MPICH and its kin, of Open MPI,
-of Slurm."""
+"""The variables in which launchers give a process its number and the number of processes: of MPICH and its kin, of Open
+MPI, of Slurm."""
 
 
 def launched() -> Any:
-    """Return the communicator of all processes if a launcher of MPI has started this one among others, else None.
+    """Return the communicator of all processes if an MPI launcher has started this one among others, else None.
 
-    Ctrl-C is then for rank 0 to hear: another rank that ended by itself would be waited for.
+    Ctrl-C is then handled by rank 0: the others would wait for a rank that ended by itself.
     """
     if not any(os.environ.get(size, "1") != "1" for number, size in LAUNCHERS if number in os.environ):
         return None

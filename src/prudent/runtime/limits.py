@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 REST, AT_LEAST = 0.1, 0.1
-"""How much more time, relative to the limit, may be taken to evaluate what was swept in time; and so many seconds."""
+"""Extra time, relative to the limit, for evaluating what was swept in time; and the same in seconds."""
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -59,15 +59,15 @@ class Keeper(Protocol):
 
 
 class Stopped(PrudentError):
-    """Raised if work that is of no use unfinished was stopped early."""
+    """Raised if work that is useless unfinished was stopped early."""
 
     def __init__(self, reason: str, what: str) -> None:
         self.reason, self.what = reason, what
         more = {
-            "time": "more time than is allowed: allow more (time_limit=, --time-limit)",
-            "memory": "more memory than is allowed: allow more (memory=, --memory), or give a larger step=",
+            "time": "takes longer than the time limit; raise time_limit= (--time-limit)",
+            "memory": "takes more memory than the limit; raise memory= (--memory), or set a larger step=",
         }
-        super().__init__(f"{what} takes {more.get(reason, 'longer: it was interrupted')}")
+        super().__init__(f"{what} {more.get(reason, 'was interrupted')}")
 
     def __reduce__(self) -> tuple[type["Stopped"], tuple[str, str]]:
         return type(self), (self.reason, self.what)  # as it comes from another process
@@ -77,17 +77,17 @@ class Stopped(PrudentError):
 class Limits:
     """Memory, time, threads, the device and the ranks that a solve may use.
 
-    Inside its context, Ctrl-C asks a solve to stop and return what it has; a second Ctrl-C interrupts it at once.
+    Inside its context, Ctrl-C asks a solve to stop and return its best answer; a second Ctrl-C interrupts it at once.
     """
 
     memory: int  # bytes
-    time_limit: float | None = None  # seconds, compilation not counted
+    time_limit: float | None = None  # seconds, without compilation
     keeper: Keeper | None = None
-    threads: int = 1  # beside what ranks share: they have threads of their own for that
-    device: Device | None = None  # what to compute on; None: the CPU
-    ranks: Ranks | None = None  # the processes that share sweeps; None: this one alone
+    threads: int = 1  # apart from work that ranks share, for which they have their own threads
+    device: Device | None = None  # the device to compute on; None: the CPU
+    ranks: Ranks | None = None  # the processes that share sweeps; None: only this one
     interrupted: bool = False
-    partial: bool = True  # whether a sweep that is stopped is of use; if not, it raises Stopped
+    partial: bool = True  # whether a stopped sweep is useful; if not, it raises Stopped
     began: float = field(default_factory=now)
     _depth: int = field(default=0, init=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
@@ -103,15 +103,15 @@ class Limits:
         device: str = "cpu",
         ranks: Ranks | None = None,
     ) -> "Limits":
-        """Return the limits from a user's arguments; the default memory is 0.8 of what is available now."""
+        """Return the limits from a user's arguments; the default memory is 0.8 of the available memory."""
         if ranks is not None and device != "cpu":
-            raise PrudentError(f"device is {device!r}, and comm has several ranks; they sweep on CPUs: leave out one")
+            raise PrudentError(f"device is {device!r}, but ranks (comm=) sweep on CPUs only; remove device= or comm=")
         if time_limit is not None:
-            time_limit = as_number("time_limit", time_limit, "a number of seconds, above 0", lambda x: x > 0)
+            time_limit = as_number("time_limit", time_limit, "a number of seconds above 0", lambda x: x > 0)
         available = available_memory() if ranks is None else ranks.memory
         most = int(0.8 * available) if memory is None else in_bytes(memory)
         if ranks is not None and ranks.near is not None:
-            most = min(most * ranks.size, ranks.near.room)  # what each may take, as they have it together
+            most = min(most * ranks.size, ranks.near.room)  # each rank's share, times the number of ranks
         if threads is None:
             threads = own_cores(ranks)
         elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
@@ -128,14 +128,14 @@ class Limits:
 
     @property
     def stop(self) -> str:
-        """Why to stop now: ``"interrupted"``, ``"time"``, or nothing."""
+        """Why to stop now: ``"interrupted"``, ``"time"``, or empty."""
         if self.interrupted:
             return "interrupted"
         return "time" if self.left <= 0 else ""
 
     @property
     def for_the_rest(self) -> "Limits":
-        """The same limits with some more time, and as if not interrupted: for what an answer needs after a sweep."""
+        """The same limits with some more time, and as if not interrupted: for completing an answer after a sweep."""
         if self.time_limit is None:
             return replace(self, interrupted=False)
         more = max((1 + REST) * self.time_limit, self.time_limit - self.left + AT_LEAST)
@@ -143,14 +143,14 @@ class Limits:
 
     @property
     def without_time(self) -> "Limits":
-        """The same memory, threads and device, without a limit on time: for values that an answer needs."""
+        """The same memory, threads and device, without a time limit: for values that an answer needs."""
         return Limits(self.memory, threads=self.threads, device=self.device)
 
     def check(self, need: int, what: str, advice: str) -> None:
-        """Refuse work that needs more memory than is allowed, before it takes any."""
+        """Reject work that exceeds the memory limit, before it takes any memory."""
         if need > self.memory:
             refused = TooLarge(
-                f"{what} would take {shown_bytes(need)} of memory; {shown_bytes(self.memory)} are allowed: {advice}"
+                f"{what} would take {shown_bytes(need)} of memory; the limit is {shown_bytes(self.memory)}; {advice}"
             )
             refused.need = need
             raise refused
@@ -160,7 +160,7 @@ class Limits:
             self._depth += 1
         if self._depth == 1 and threading.current_thread() is threading.main_thread():
             before = signal.getsignal(signal.SIGINT)
-            if callable(before):  # not where Ctrl-C is ignored
+            if callable(before):  # not if Ctrl-C is ignored
                 self._before = before
                 signal.signal(signal.SIGINT, self._interrupt)
         return self
@@ -179,7 +179,7 @@ class Limits:
 
 
 def go_on(limits: Limits | None, what: str) -> None:
-    """Raise Stopped if there are limits and they ask work that is of no use unfinished to stop; cheap in loops."""
+    """Raise Stopped if limits ask work that is useless unfinished to stop; cheap in loops."""
     if limits is not None and (why := limits.stop):
         raise Stopped(why, what)
 
@@ -189,7 +189,7 @@ _in_force: ContextVar[Limits | None] = ContextVar("limits in force", default=Non
 
 @contextmanager
 def in_force(limits: Limits) -> Iterator[None]:
-    """Let limits hold for all work inside, also where they are not passed on: in values that are computed once."""
+    """Apply limits to all work inside, even if they are not passed on: in values that are computed once."""
     token = _in_force.set(limits)
     try:
         yield
@@ -203,23 +203,23 @@ def limits_in_force() -> Limits | None:
 
 
 def threads_in_force() -> int:
-    """Return how many threads work here may use: 1 if no limits hold."""
+    """Return how many threads work here may use: 1 without limits in force."""
     limits = limits_in_force()
     return 1 if limits is None else limits.threads
 
 
 def device_in_force() -> Device | None:
-    """Return the device that work here is to use, None for the CPU."""
+    """Return the device that work here uses, None for the CPU."""
     limits = limits_in_force()
     return None if limits is None else limits.device
 
 
 def room_on(device: Device, need: int, what: str) -> None:
-    """Refuse work that needs more of a device's memory than is free, before it takes any."""
+    """Reject work that needs more of a device's memory than is free, before it takes any."""
     if need > (free := device.free):
         refused = TooLarge(
-            f"{what} would take {shown_bytes(need)} of the GPU's memory; {shown_bytes(free)} are free: round costs to "
-            "a larger step (step=, --step), or leave out device= (--device)"
+            f"{what} would take {shown_bytes(need)} of the GPU's memory, but {shown_bytes(free)} are free; round costs "
+            "to a larger step (step=, --step), or remove device= (--device)"
         )
         refused.need = need
         raise refused
@@ -231,12 +231,12 @@ def cores() -> int:
 
 
 def own_cores(ranks: Ranks | None) -> int:
-    """Return how many cores this process may use: its part of those that it is bound to, if other ranks are, too."""
+    """Return how many cores this process may use: its part of the cores it is bound to, if ranks share them."""
     return cores() if ranks is None else max(cores() // ranks.sharing, 1)
 
 
 def available_memory() -> int:
-    """Return the bytes of memory available now, or of all memory where the system does not tell."""
+    """Return the bytes of memory available now, or of all memory if the system does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:
@@ -259,7 +259,7 @@ def in_bytes(memory: int | float | str) -> int:
         number = isinstance(memory, int | float | np.number) and not isinstance(memory, bool)
         value = float(memory) if number else np.nan
     if not 0 < value < np.inf:
-        raise PrudentError(f"memory is {memory!r}; it must be a number of bytes above 0, such as 2000000000 or 2GB")
+        raise PrudentError(f"memory is {memory!r}; it must be a number of bytes above 0, such as 2000000000 or '2GB'")
     return int(value)
 
 

@@ -9,11 +9,11 @@ __all__ = ["needed"]
 
 
 def needed(module: str, extra: str) -> Any:
-    """Import a module of an extra, or say which extra to install."""
+    """Import a module of an extra, or raise an error that names the extra to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
-            raise  # it is installed, but something it imports is not
+            raise  # it is installed, but one of its own imports is not
         raise PrudentError(f"this needs {package}; install it with: pip install 'prudent[{extra}]'") from None

@@ -32,10 +32,10 @@ def announce_if_long(message: str) -> Iterator[None]:
 class Progress:
     """A line that shows the progress of work, if it takes long: on a terminal, or in a notebook.
 
-    Only one is shown at a time: work inside other work that is shown stays silent.
+    Only one line is shown at a time: work inside other work that is shown stays silent.
     """
 
-    _shown: "Progress | None" = None  # whose line is shown
+    _shown: "Progress | None" = None  # the one whose line is shown
 
     def __init__(self, label: str, *, total: float | None = None, unit: str = "", patience: float = PATIENCE) -> None:
         self.label, self.total, self.unit = label, total, unit
@@ -47,7 +47,7 @@ class Progress:
         return self
 
     def at(self, done: float, total: float | None = None) -> None:
-        """Show how much is done, and the total if it is now known better; cheap enough for loops."""
+        """Show how much is done, and the total if it is better known now; cheap enough for loops."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -70,7 +70,7 @@ class Progress:
 
 
 class _Bar:
-    """A line on a terminal, which goes away at the end."""
+    """A line on a terminal, which is removed at the end."""
 
     def __init__(self, label: str, total: float | None, unit: str) -> None:
         from rich.console import Console
@@ -116,7 +116,7 @@ class _Cell:
 
 
 def _in_notebook() -> bool:
-    """Return whether the code runs in a notebook's cell, which shows what is displayed."""
+    """Return whether the code runs in a notebook's cell, which displays output."""
     if "ipykernel" not in sys.modules:
         return False
     from rich.console import Console

@@ -1,10 +1,10 @@
-"""Ranks: the processes of an MPI job.  Rank 0 decides; the others do their share of what it says.
+"""Ranks: the processes of an MPI job.  Rank 0 decides; the others do their share of its work.
 
-Nothing but a communicator's own methods is used, under the names that mpi4py gives them; in tests a stand-in has the
-same methods for threads.
+Only a communicator's own methods are used, under the names that mpi4py gives them; in tests a stand-in has the same
+methods for threads.
 
-A rank that waits looks now and then instead of at all times, so that ranks may share cores.  An error that one rank
-alone has ends the whole job: the others would wait for it forever.
+A waiting rank checks from time to time instead of continuously, so that ranks may share cores.  An error on one rank
+alone ends the whole job: the others would wait for it forever.
 """
 
 import os
@@ -24,10 +24,10 @@ from prudent.runtime.common_memory import common_memory, machine, wait_until
 __all__ = ["Ranks", "on_first", "ranks_of"]
 
 ORDER, DATA = 1, 2
-"""The tags of messages: what rank 0 says, and arrays."""
+"""The tags of messages: rank 0's announcements, and arrays."""
 
 ALIGNED = 64
-"""Arrays in one message begin at multiples of so many bytes."""
+"""Arrays in one message begin at multiples of this many bytes."""
 
 PIECE = 2**28
 """The most bytes of one message: some implementations count them in 32 bits."""
@@ -39,10 +39,10 @@ T = TypeVar("T")
 
 
 class Ranks:
-    """The ranks of a communicator, as one of them sees them."""
+    """The ranks of a communicator, as seen by one of them."""
 
     def __init__(self, comm: Any, memory: int) -> None:
-        self._comm = comm.Dup()  # messages of ours meet none of the user's
+        self._comm = comm.Dup()  # our messages never meet the user's
         self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
         self._under_way: list[tuple[Any, Any]] = []  # requests, with what they send
         self.known: list[object] = []  # models that all ranks have
@@ -57,12 +57,12 @@ class Ranks:
         self.near = common_memory(self._comm, memory)  # what all ranks see; None if there are several machines
 
     def tell(self, order: object) -> None:
-        """Say something short to all other ranks: rank 0 alone does."""
+        """Announce something short to all other ranks; only rank 0 does."""
         for other in range(1, self.size):
             self._under_way.append((self._comm.isend(order, dest=other, tag=ORDER), order))
 
     def hear(self) -> Any:
-        """Wait for what rank 0 says."""
+        """Wait for an announcement of rank 0."""
         wait_until(lambda: self._comm.Iprobe(source=0, tag=ORDER))
         return self._comm.recv(source=0, tag=ORDER)
 
@@ -84,7 +84,7 @@ class Ranks:
         return list(self._comm.allgather(mine))
 
     def shared(self, what: Any = None, copy: Callable[[NDArray[Any], NDArray[Any]], None] | None = None) -> Any:
-        """Return what rank 0 gives, on all ranks; on one machine they see the same arrays, which nobody may change.
+        """Return what rank 0 gives, on all ranks; on one machine they see the same arrays, which must not be changed.
 
         Another way to copy arrays may be given.
         """
@@ -125,7 +125,7 @@ class Ranks:
         self.finish()
 
     def finish(self) -> None:
-        """Wait until all that was sent has left."""
+        """Wait until everything sent has left."""
         self._complete([request for request, _ in self._under_way])
         self._under_way.clear()
 
@@ -134,12 +134,12 @@ class Ranks:
             wait_until(request.Test)
 
     def close(self) -> None:
-        """Part: no more is said."""
+        """End the exchange: nothing more is announced."""
         self.finish()
         self._comm.Free()
 
     def lead(self, work: Callable[[], T]) -> T:
-        """Do work on rank 0 in which the others follow; what the user can mend, and Ctrl-C, is raised on all."""
+        """Do work on rank 0 while the others follow; user errors and Ctrl-C are raised on all."""
         error: BaseException | None = None
         try:
             found = work()
@@ -156,31 +156,31 @@ class Ranks:
         return found
 
     def part(self, error: BaseException | None) -> None:
-        """End as rank 0 has said that it ends."""
+        """End in the way that rank 0 has announced."""
         self.close()
         if error is not None:
             raise error
 
     def at_once(self) -> AbstractContextManager[None]:
-        """Let an error inside, which the other ranks do not have, end the whole job."""
+        """End the whole job on an error inside that the other ranks do not have."""
         return _at_once(self._comm)
 
 
 def ranks_of(comm: Any, memory: int) -> Ranks | None:
-    """Return the ranks of a communicator, None if there is none or it has one rank alone.
+    """Return the ranks of a communicator; None if there is none or it has only one rank.
 
     All ranks call it, with the memory available on their machines.
     """
     if comm is None:
         return None
     if not all(callable(getattr(comm, name, None)) for name in (*METHODS, *OBJECTS)):
-        raise PrudentError(f"comm is {comm!r}; it must be a communicator of mpi4py, such as MPI.COMM_WORLD")
+        raise PrudentError(f"comm is {comm!r}; it must be an mpi4py communicator, such as MPI.COMM_WORLD")
     with _at_once(comm):
         return Ranks(comm, memory) if comm.Get_size() > 1 else None
 
 
 def on_first(comm: Any, make: Callable[[], T]) -> T:
-    """Return what rank 0 makes, None on the others, which do not ask; what the user can mend is raised on all."""
+    """Return what rank 0 makes, None on the others; user errors are raised on all."""
     ranks = ranks_of(comm, 0)
     if ranks is None:
         return make()
@@ -199,7 +199,7 @@ def _at_once(comm: Any) -> Iterator[None]:
         code = 130 if isinstance(error, KeyboardInterrupt) else 1
         if code == 1:
             traceback.print_exc(file=sys.__stderr__)
-        said = "stopped" if code == 130 else "had an error"
+        said = "was stopped" if code == 130 else "failed"
         print(f"prudent: rank {comm.Get_rank()} {said}, which ends all ranks", file=sys.__stderr__, flush=True)
         comm.Abort(code)
         raise

@@ -25,25 +25,128 @@ if TYPE_CHECKING:
 else:
     DataFrame = "DataFrame"  # for signatures: pandas is imported only where it is used
 
-__all__ = ["DataFrame", "Shown", "Table", "at_least", "csv_text", "frame", "number", "plain", "small"]
+__all__ = [
+    "DataFrame",
+    "Shown",
+    "Table",
+    "at_least",
+    "at_most",
+    "between",
+    "bounds",
+    "certain",
+    "csv_text",
+    "frame",
+    "in_hundredths",
+    "number",
+    "percent",
+    "plain",
+    "small",
+    "worst",
+]
+
+DECIMALS = 6
+"""The most decimals that are shown of any number."""
+
+MONEY = 2
+"""The decimals of costs in hundredths."""
+
+TINY = 0.5 * 10.0**-DECIMALS
+"""A number below this is 0 to that many decimals."""
+
+SIGNIFICANT = 15
+"""The digits of a number that a float knows."""
+
+NOISE = 1e-9
+"""The floating-point error of a bound, relative to its size, that outward rounding ignores."""
 
 
-def number(value: float) -> str:
-    """Return a cost as text."""
+def number(value: float, decimals: int = DECIMALS) -> str:
+    """Return a number as text: with these decimals, or with those of the first six that are not trailing zeros.
+
+    Fewer than six decimals are those that are :func:`certain`, so a zero among them is a digit like others and stays.
+    """
     if math.isnan(value):
         return "unknown"
-    return f"{value:,.6f}" if math.isfinite(value) else "unbounded"
+    if not math.isfinite(value):
+        return "unbounded"
+    known = min(decimals, max(SIGNIFICANT - len(f"{abs(value):.0f}"), 0))
+    text = f"{value:,.{known}f}"
+    if decimals >= DECIMALS and known:
+        text = text.rstrip("0").rstrip(".")
+    return text.lstrip("-") if set(text) <= set("-0.") else text
 
 
-def small(value: float) -> str:
+def certain(gap: float, money: bool = False) -> int:
+    """Return how many decimals of a number are certain, given the gap between its bounds or its standard error.
+
+    Two significant digits of the gap decide; six decimals are the most, and two for money, that is, for costs
+    :func:`in_hundredths`.
+    """
+    most = MONEY if money else DECIMALS
+    if not 0 < gap < math.inf:
+        return most
+    return min(max(1 - math.floor(math.log10(gap)), 0), most)
+
+
+def in_hundredths(costs: Any) -> bool:
+    """Return whether costs, or their common step, are multiples of 0.01 and not all whole: amounts of money."""
+    cents = 100 * np.asarray(costs, dtype=np.float64)
+    near = np.rint(cents)
+    exact = np.abs(cents - near) <= NOISE * np.maximum(np.abs(cents), 1.0)
+    return bool(exact.all() and (near % 100 != 0).any())
+
+
+def small(value: float, decimals: int = DECIMALS) -> str:
     """Return a number that may be close to 0, such as a probability, as text: what is not 0 is not shown as 0."""
-    return f"{value:.6g}" if 0 < abs(value) < 5e-7 else number(value)
+    return f"{value:.6g}" if 0 < abs(value) < TINY else number(value, decimals)
 
 
-def at_least(value: float) -> str:
-    """Return a lower bound as text, with as many decimals as :func:`number`; rounded down where that shows."""
-    near = round(value, 6)
-    return number(near - 1e-6 if near > value + 1e-9 * max(1.0, abs(value)) else near)
+def at_least(value: float, decimals: int = DECIMALS) -> str:
+    """Return a lower bound as text, rounded down: what is shown is still a lower bound."""
+    return number(_outward(value, decimals, -1), decimals)
+
+
+def at_most(value: float, decimals: int = DECIMALS) -> str:
+    """Return an upper bound as text, rounded up: what is shown is still an upper bound."""
+    return number(_outward(value, decimals, 1), decimals)
+
+
+def _outward(value: float, decimals: int, side: int) -> float:
+    if not math.isfinite(value):
+        return value
+    near = round(value, decimals)
+    inside = side * (value - near) > NOISE * max(1.0, abs(value))
+    return near + side * 10.0**-decimals if inside else near
+
+
+def bounds(lower: float, upper: float, money: bool = False, *, tiny: bool = False) -> tuple[str, str]:
+    """Return two bounds on a number as text, rounded outward; the same text twice if they agree in all digits shown.
+
+    With ``tiny``, bounds that are too close to 0 for six decimals are not shown as 0; see :func:`small`.
+    """
+    if tiny and 0 < upper < TINY:
+        return small(lower), small(upper)
+    digits = certain(upper - lower, money)
+    near = number(lower, digits)
+    return (near, near) if near == number(upper, digits) else (at_least(lower, digits), at_most(upper, digits))
+
+
+def between(lower: float, upper: float, money: bool = False) -> str:
+    """Return in words what two bounds on a number say."""
+    low, high = bounds(lower, upper, money)
+    if low == high:
+        return f"{low}, known to all digits shown"
+    return f"at least {low}" if math.isinf(upper) else f"between {low} and {high}"
+
+
+def percent(share: float) -> str:
+    """Return a share of runs as a percentage, with the digits that it has, at most six."""
+    return f"{100 * share:.6g}%"
+
+
+def worst(alpha: float) -> str:
+    """Return which runs an alpha is about."""
+    return "all runs" if alpha == 1 else f"the worst {percent(alpha)} of runs"
 
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,6 +170,12 @@ def frame(columns: Mapping[str, Any]) -> DataFrame:
     """Return columns as a data frame; needs pandas."""
     return needed("pandas", "frame").DataFrame(dict(columns))
 
+
+NUMERAL = re.compile(r"[+-]?[0-9,]+((?:[.][0-9]+)?(?:e[+-]?[0-9]+)?%?)")
+"""A number as tables show it; what follows its whole part is a group."""
+
+DIGIT, POINT = "\u2007", "\u2008"
+"""Blanks as wide as a digit, and as a point, in most fonts."""
 
 NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]+)?")
 FORMULA = tuple("=+-@＝＋－＠'")  # noqa: RUF001  (some spreadsheets take the wide ones for the others)
@@ -111,26 +220,39 @@ class Table:
     >>> import prudent
     >>> table = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits().table()
     >>> table.head, table.rows[0]
-    (('state', 'action', 'times'), ('s0', 'a', '1.000000'))
+    (('state', 'action', 'times'), ('s0', 'a', '1'))
     """
 
     title: str
     rows: tuple[tuple[str, ...], ...]
-    align: str  # for each column: l(eft), r(ight), or w: left, and wrapped where the terminal is narrow
+    align: str  # for each column: l(eft), r(ight), d(ecimal points below each other), or w: left, and wrapped if narrow
     head: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # lines below
 
     def __str__(self) -> str:
-        cells = [tuple(map(printable, row)) for row in ((self.head, *self.rows) if self.head else self.rows)]
+        cells = [tuple(map(printable, row)) for row in self._lines()]
         width = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(
-                f"{text:>{room}}" if side == "r" else f"{text:<{room}}"
+                f"{text:>{room}}" if side in "rd" else f"{text:<{room}}"
                 for text, room, side in zip(row, width, self.align, strict=True)
             ).rstrip()
             for row in cells
         ]
         return "\n".join([*([printable(self.title)] if self.title else []), *lines, *map(printable, self.notes)])
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        """Return the head, if there is one, and the rows; where points line up, blanks stand for missing decimals."""
+        columns = list(zip(*self.rows, strict=True))
+        for i, side in enumerate(self.align if columns else ""):
+            if side == "d":
+                found = [NUMERAL.fullmatch(text) for text in columns[i]]
+                most = max((len(each[1]) for each in found if each), default=0)
+                columns[i] = tuple(
+                    text + " " * (most - len(each[1])) if each else text
+                    for text, each in zip(columns[i], found, strict=True)
+                )
+        return [*([self.head] if self.head else []), *zip(*columns, strict=True)]
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
         yield from self.parts(options.encoding)
@@ -147,11 +269,15 @@ class Table:
             return Text(shown, style=style)
 
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(self.head))
+        lines = self._lines()
         for i, side in enumerate(self.align):
             style = "" if self.head or i else "bold"
-            name = text(self.head[i]) if self.head else ""
+            if side == "d":  # rich drops the blanks at the end of what it moves to the right
+                room = max((len(line[i]) for line in lines), default=0)
+                lines = [(*line[:i], line[i].rjust(room), *line[i + 1 :]) for line in lines]
+            name = text(lines[0][i]) if self.head else ""
             grid.add_column(name, justify="right" if side == "r" else "left", no_wrap=side != "w", style=style)
-        for row in self.rows:
+        for row in lines[1:] if self.head else lines:
             grid.add_row(*map(text, row))
         title: list[RenderableType] = [text(self.title, "bold")] if self.title else []
         return [*title, *([grid] if self.head or self.rows else []), *(text(note, "dim") for note in self.notes)]
@@ -162,16 +288,26 @@ class Table:
         def line(cells: tuple[str, ...], tag: str) -> str:
             made = []
             for text, side in zip(cells, self.align, strict=True):
-                style = f"text-align:{'right' if side == 'r' else 'left'}"
-                made.append(f'<{tag} style="{style}">{_escaped(text)}</{tag}>')
+                style = "text-align:" + ("left" if side in "lw" else "right")
+                style += ";font-variant-numeric:tabular-nums" if side == "d" else ""
+                made.append(f'<{tag} style="{style}">{_spaced(text, side)}</{tag}>')
             return f"<tr>{''.join(made)}</tr>"
 
-        head = f"<thead>{line(self.head, 'th')}</thead>" if self.head else ""
-        body = "".join(line(row, "td") for row in self.rows)
+        lines = self._lines()
+        head = f"<thead>{line(lines[0], 'th')}</thead>" if self.head else ""
+        body = "".join(line(row, "td") for row in (lines[1:] if self.head else lines))
         title = f'<div style="font-weight:bold">{_escaped(self.title)}</div>' if self.title else ""
         notes = "".join(f'<div style="opacity:0.75">{_escaped(note)}</div>' for note in self.notes)
         table = f"<table>{head}<tbody>{body}</tbody></table>" if head or body else ""
         return f"<div>{title}{table}{notes}</div>"
+
+
+def _spaced(text: str, side: str) -> str:
+    """Return a cell for HTML; what stands for missing decimals is as wide as a point and digits."""
+    shown = text.rstrip(" ") if side == "d" else text
+    missing = len(text) - len(shown)
+    whole = missing and "." not in shown
+    return _escaped(shown) + POINT * whole + DIGIT * (missing - whole)
 
 
 def _escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Threads that work side by side on one kernel call each."""
+"""Threads that work in parallel on one kernel call each."""
 
 import os
 import sys
@@ -17,17 +17,17 @@ from prudent.runtime.limits import threads_in_force
 __all__ = ["SHARE", "copy_together", "cut", "in_parts", "side_by_side"]
 
 GRAIN = 2**14
-"""Items in a part: some ten microseconds of work."""
+"""Items in a part: about ten microseconds of work."""
 
 COPIED = 2**20
-"""The fewest bytes that a thread is begun for, to copy them."""
+"""The fewest bytes for which a thread is started to copy them."""
 
 SHARE = 100_000
-"""The fewest items that a thread is begun for: a few times what that takes."""
+"""The fewest items for which a thread is started: a few times the cost of starting it."""
 
 
 class _Hand:
-    """A thread that waits for work, and is kept for more: to start one takes longer than many kernels."""
+    """A thread that waits for work and is kept for more: starting one takes longer than many kernels."""
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -45,9 +45,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def side_by_side(lanes: int, work: Callable[[int], None]) -> None:
-    """Call ``work`` with each lane from 0 up, in so many threads at once.
+    """Call ``work`` with each lane from 0 up, in as many threads as there are lanes.
 
-    None begins before all threads are there: lanes may wait for each other.
+    No lane begins before all threads are ready: lanes may wait for each other.
     """
     if lanes == 1:
         work(0)
@@ -83,9 +83,10 @@ def cut(start: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def in_parts(kernel: Callable[..., None], items: float, *arguments: object, most: int = sys.maxsize) -> None:
-    """Let threads draw the parts of a kernel's work, as many as may work here and as so many items are worth.
+    """Let threads draw the parts of a kernel's work: as many threads as are allowed here and as the items are worth.
 
-    ``most`` is how many parts can be done at the same time, where parts wait for others: more threads would only wait.
+    ``most`` is the number of parts that can be done at the same time, if parts wait for others: more threads would
+    wait.
     """
     counters = new_counters()
     lanes = max(min(threads_in_force(), int(items / SHARE), most), 1)
@@ -93,9 +94,9 @@ def in_parts(kernel: Callable[..., None], items: float, *arguments: object, most
 
 
 def copy_together(source: NDArray[Any], target: NDArray[Any], threads: int) -> None:
-    """Copy an array, with as many of the threads as it is worth; both are contiguous.
+    """Copy a contiguous array to another, with as many threads as it is worth.
 
-    Where the target's memory is new, to take it is slower than to copy, and threads take it side by side.
+    If the target's memory is new, taking it is slower than copying, and threads take it in parallel.
     """
     source, target = source.reshape(-1), target.reshape(-1)
     lanes = max(min(threads, target.nbytes // COPIED), 1)
@@ -109,7 +110,7 @@ def copy_together(source: NDArray[Any], target: NDArray[Any], threads: int) -> N
 
 
 def _taken(number: int) -> list[_Hand]:
-    """Return so many threads that have nothing to do, new ones if need be."""
+    """Return this many idle threads, new ones if need be."""
     hands: list[_Hand] = []
     try:
         while len(hands) < number:

@@ -177,7 +177,7 @@ def test_wrong_options(tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "file" / "x")])
     assert result.exit_code == 2
-    assert "cannot be made a folder" in result.stderr
+    assert "cannot be created as a folder" in result.stderr
 
 
 def test_compare():
@@ -216,4 +216,4 @@ def test_compare_says_which_method_takes_long(monkeypatch):
         assert said == []
     monkeypatch.setattr(progress, "PATIENCE", 0.2)
     assert CliRunner().invoke(main, options).exit_code == 0
-    assert "expected is at work, method 2 of 2; --methods leaves some out" in said
+    assert "expected is running, method 2 of 2; choose some with --methods" in said

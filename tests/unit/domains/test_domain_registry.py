@@ -50,9 +50,9 @@ def test_settings_are_read_by_their_types(steps, settings, options):
         (("n",), "--set n: some-steps has no such parameter; write KEY=VALUE with KEY one of: n, price, safe, label"),
         (("m=3",), "--set m=3: some-steps has no such parameter"),
         (("n=3", "n=4"), "--set n=4: n is set twice"),
-        (("n=2.5",), "--set n=2.5: must be a whole number"),
-        (("price=dear",), "--set price=dear: must be a number"),
-        (("safe=1",), "--set safe=1: must be true or false"),
+        (("n=2.5",), "--set n=2.5: the value must be a whole number"),
+        (("price=dear",), "--set price=dear: the value must be a number"),
+        (("safe=1",), "--set safe=1: the value must be true or false"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(steps, settings, message):
@@ -66,9 +66,9 @@ def test_a_domain_without_parameters_says_so():
 
 
 def test_an_unknown_domain_is_refused_with_the_nearest():
-    with pytest.raises(prudent.PrudentError, match=r"^beting: neither .*; did you mean betting-game\? domains"):
+    with pytest.raises(prudent.PrudentError, match=r"^beting is neither .*; did you mean betting-game\?"):
         make("beting")
-    with pytest.raises(prudent.PrudentError, match=r"^xyz: neither a domain nor a file; domains are "):
+    with pytest.raises(prudent.PrudentError, match=r"^xyz is neither a domain nor a file; the domains are "):
         make("xyz")
 
 

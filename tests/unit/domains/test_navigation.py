@@ -37,25 +37,25 @@ def test_the_draws_are_those_of_the_twister():
 
 
 BAD = [
-    ([], "line 1 must name the junctions"),
-    (["x,1,2"], "line 1 must name the junctions, after an empty first cell"),
+    ([], "line 1 must have an empty first cell, then the names"),
+    (["x,1,2"], "line 1 must have an empty first cell, then the names of the junctions"),
     ([",1,1", "1,-,-", "1,-,-"], "line 1 names a junction twice"),
     ([",1,2", "2,-,-", "1,-,-"], "the first column must name the junctions of line 1"),
     ([",1,2", "1,-", "2,-,-"], "line 2 has 2 cells; line 1 has 3"),
-    ([",1,2", "1,-,fast", "2,-,-"], "line 2, column 2: 'fast' is neither '-' nor a list of one dict"),
-    ([",1,2", "1,-,\"[{a: 0.5, 'ID': 'freeway'}]\"", "2,-,-"], "'a: 0.5' is not minutes: probability"),
+    ([",1,2", "1,-,fast", "2,-,-"], "line 2, column 2: 'fast' must be '-' or a list of one dict"),
+    ([",1,2", "1,-,\"[{a: 0.5, 'ID': 'freeway'}]\"", "2,-,-"], "'a: 0.5' must have the form minutes: probability"),
     (
         [",1,2", "1,-,\"[{1.0: 1.5, 'ID': 'freeway'}]\"", "2,-,-"],
-        "must be minutes >= 0, of at most 7 digits, and a probability",
+        "must be minutes of at least 0, with at most 7 digits, and a probability",
     ),
-    ([",1,2", '1,-,"[{1.0: 1.0}]"', "2,-,-"], "needs an 'ID' of 'freeway' or 'non-freeway'"),
+    ([",1,2", '1,-,"[{1.0: 1.0}]"', "2,-,-"], "must have an 'ID' of 'freeway' or 'non-freeway'"),
     ([",1,2", "1,-,\"[{1.0: 0.0, 'ID': 'freeway'}]\"", "2,-,-"], "and probabilities above 0"),
-    ([",1,2", '1,-,"[{}]"', "2,-,-"], "'' is not minutes: probability"),
-    ([",1,2", "1,-,\"[{nan: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'nan: 1.0' must be minutes >= 0"),
-    ([",1,2", "1,-,\"[{inf: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'inf: 1.0' must be minutes >= 0"),
-    ([",1,2", "1,-,\"[{1e999: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'1e999: 1.0' must be minutes >= 0"),
-    ([",1,2", "1,-,\"[{-1.0: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'-1.0: 1.0' must be minutes >= 0"),
-    ([",1,2", "1,-,\"[{12345678: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "of at most 7 digits"),
+    ([",1,2", '1,-,"[{}]"', "2,-,-"], "'' must have the form minutes: probability"),
+    ([",1,2", "1,-,\"[{nan: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'nan: 1.0' must be minutes of at least 0"),
+    ([",1,2", "1,-,\"[{inf: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'inf: 1.0' must be minutes of at least 0"),
+    ([",1,2", "1,-,\"[{1e999: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'1e999: 1.0' must be minutes of at least 0"),
+    ([",1,2", "1,-,\"[{-1.0: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'-1.0: 1.0' must be minutes of at least 0"),
+    ([",1,2", "1,-,\"[{12345678: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "with at most 7 digits"),
     ([",1,2", "1,-,\"[{1.0: nan, 'ID': 'freeway'}]\"", "2,-,-"], "and a probability"),
     ([",1,2", "1,-,\"[{1.0: 0.5, 'ID': 'freeway'}]\"", "2,-,-"], "the probabilities sum to 0.5; they must sum to 1"),
     ([",1,2", "1,-,\"[{1.0: 0.9, 2.0: 0.9, 'ID': 'freeway'}]\"", "2,-,-"], "the probabilities sum to 1.8"),
@@ -64,7 +64,7 @@ BAD = [
     ([",1,2", "1,-,-", "", "2,-,-"], "line 3: the first column must name"),
     ([",1,2", "1,-,-", "2,-,-", "3,-,-"], "line 4: the first column must name"),
     ([",1," + "2" * 200_000], "is not a CSV file: field larger than field limit"),
-    ([",1,\0", "1,-,x", "\0,-,-"], r"line 2, column '\x00': 'x' is neither"),
+    ([",1,\0", "1,-,x", "\0,-,-"], r"line 2, column '\x00': 'x' must be '-' or a list"),
 ]
 
 
@@ -135,7 +135,7 @@ GREEDY = {
 
 
 WHY = {
-    "empty lines": "line 1 must name the junctions",
+    "empty lines": "line 1 must have an empty first cell, then the names",
     "empty lines at the end": "line 3: the first column must name",
     "short lines": "line 2 has 1 cells",
     "commas": "line 1 names a junction twice",
@@ -144,11 +144,11 @@ WHY = {
     "cells": "line 402: the first column must name",
     "edges": "it ends before 1",
     "durations": "the probabilities sum to 9e-06",
-    "brackets": "nor a list of one dict",
-    "closing brackets": "nor a list of one dict",
-    "separators": "'' is not minutes: probability",
-    "digits": "must be minutes >= 0",
-    "quotes": "line 1 must name the junctions",
+    "brackets": "must be '-' or a list of one dict",
+    "closing brackets": "must be '-' or a list of one dict",
+    "separators": "'' must have the form minutes: probability",
+    "digits": "must be minutes of at least 0",
+    "quotes": "line 1 must have an empty first cell, then the names",
 }
 
 

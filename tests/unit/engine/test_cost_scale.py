@@ -107,9 +107,12 @@ def test_what_no_run_has_spent_is_no_level(stairs):
     model, scale = stairs
     t = model.index("t")
     assert [scale.used(t, spent, 0) for spent in (-5.5, -1.5, 0.5, 2.5, 6.5)] == [None, 0, None, 1, 2]
-    with pytest.raises(prudent.PrudentError, match=r"multiple of the model's cost step 0\.5: -1\.5 or 2\.5; round up"):
+    with pytest.raises(
+        prudent.PrudentError,
+        match=r"multiple of the model's cost step 0\.5, such as -1\.5 or 2\.5; round a measured cost up",
+    ):
         scale.used(t, 0.7, 0)
-    with pytest.raises(prudent.PrudentError, match=r"step 0\.5: 2\.5; round up"):
+    with pytest.raises(prudent.PrudentError, match=r"step 0\.5, such as 2\.5; round a measured cost up"):
         scale.used(t, -1.7, 1)
     assert scale.used(t, 2.5 + 1e-9, 0) == 1
     with pytest.raises(prudent.PrudentError, match=r"spent is 2\.50000"):

@@ -79,9 +79,9 @@ def test_steps_are_checked(step):
 
 
 def test_steps_too_small_for_the_costs_are_refused():
-    with pytest.raises(PrudentError, match="is the finest for these costs"):
+    with pytest.raises(PrudentError, match=r"it must be at least \S+ for these costs"):
         fine_lattice(np.array([1.5]), 1e-17, 3)
-    with pytest.raises(PrudentError, match="count the costs in another unit"):
+    with pytest.raises(PrudentError, match="use another unit for the costs"):
         fine_lattice(np.array([1e-299]), 1e-300, 3)
 
 

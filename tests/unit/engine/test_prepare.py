@@ -77,7 +77,7 @@ def test_costs_without_a_common_step_are_rounded_and_it_is_said():
     assert plan.lower <= 2**0.5 <= plan.upper <= plan.lower * 1.001
     note, below = plan.notes
     assert "the true CVaR is at least what is shown" in below
-    assert note == f"costs were rounded to multiples of {plan.step:g}; the bounds allow for it"
+    assert note == f"costs were rounded to multiples of {plan.step:g}; the bounds account for it"
     result = prudent.evaluate(plan.model, plan.policy)
     assert result.grouped
     assert result.values.tolist() == pytest.approx([1, 2**0.5], rel=1e-12)

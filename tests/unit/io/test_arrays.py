@@ -91,7 +91,7 @@ def test_rules(arrays):
     costs = prudent.from_mdptoolbox(P, -R, **{**COMMON, "cost": "as given"})
     assert costs.fingerprint == prudent.from_mdptoolbox(P, R, **COMMON).fingerprint
     assert set(prudent.from_mdptoolbox(P, R, **{**COMMON, "cost": "steps"}).cost) == {1}
-    with pytest.raises(PrudentError, match=r"cost is 'reward'; it must name how rewards become costs"):
+    with pytest.raises(PrudentError, match=r"cost is 'reward'; it must be one of 'negative reward' "):
         prudent.from_mdptoolbox(P, R, **{**COMMON, "cost": "reward"})
 
 
@@ -100,7 +100,7 @@ def test_names(arrays):
     model = prudent.from_mdptoolbox(P, R, **COMMON, state_names="abcdef", action_names=["x", "y", "z"], name="six")
     assert model.state_names == tuple("abcdef") and model.action_names == ("x", "y", "z") * 5
     assert model.name == "six"
-    with pytest.raises(PrudentError, match=r"action_names has 2 entries; there are 3"):
+    with pytest.raises(PrudentError, match=r"action_names has 2 entries; it must have 3"):
         prudent.from_mdptoolbox(P, R, **COMMON, action_names=["x", "y"])
 
 
@@ -219,16 +219,16 @@ def test_mdptoolbox_arrays_that_are_refused(arrays):
             make(*arguments, **COMMON)
     for options, message in [
         ({"goals": []}, r"goals is empty; name the states where a run ends, or give a discount below 1"),
-        ({"goals": [6]}, r"goals has 6; they must be states' numbers, from 0 to 5"),
+        ({"goals": [6]}, r"goals has 6; it must hold numbers of states, from 0 to 5"),
         ({"goals": ["a"]}, r"goals has 'a'"),
         ({"goals": 5}, r"goals is 5; it must be a collection"),
         ({"discount": 0}, r"discount is 0; it must be a number above 0 and at most 1"),
         ({"discount": 1.5}, r"discount is 1.5"),
         ({"initial": 9}, r"the initial state is number 9; the model has 6 states"),
-        ({"initial": False}, r"initial is False; it must be a state's number, or"),
+        ({"initial": False}, r"initial is False; it must be the number of a state, or"),
         ({"initial": 6, "discount": 0.5}, r"the initial state is number 6; the model has 6 states"),
         ({"initial": {0: 0.5, 6: 0.5}, "discount": 0.5}, r"the initial state is number 6; the model has 6 states"),
-        ({"state_names": ["a"]}, r"state_names has 1 entries; there are 6"),
+        ({"state_names": ["a"]}, r"state_names has 1 entries; it must have 6"),
         ({"state_names": 5}, r"state_names is 5; it must be a list of 6 names"),
         ({"action_names": set("abc")}, r"action_names is .*; it must be a list of 3 names"),
     ]:
@@ -247,7 +247,7 @@ def test_quantecon_arrays_that_are_refused(partial):
         ((r, q, s, [[0], [1, 2]]), r"a_indices must be a list of whole numbers"),
         ((r, q, s, a * 1.0), r"a_indices must be a list of whole numbers"),
         ((r[:9], q, s, a), r"list 9, 15, 15 and 15 pairs of state and action"),
-        ((r, q, s + 5, a), r"s_indices must lie between 0 and 5"),
+        ((r, q, s + 5, a), r"s_indices must be from 0 to 5"),
         ((r, q, np.zeros_like(s), np.zeros_like(a)), r"state 0, action 0 is listed twice"),
         ((bad(-np.inf, 2, R), Q), r"state 2 has no actions and is not among the goals"),
         ((bad(np.inf, (2, 1), R), Q), r"state 2, action 1 has an outcome of cost -inf"),

@@ -79,6 +79,6 @@ def test_odd_names_stay_in_their_comments(tmp_path):
 
 def test_other_formats_are_only_read(tmp_path):
     for suffix in (".prism", ".nm", ".jani"):
-        with pytest.raises(PrudentError, match=r"such files are only read; models are written as \.json, .*\.drn"):
+        with pytest.raises(PrudentError, match=r"models cannot be written in this format; write \.json, .*\.drn"):
             prudent.save(prudent.domains.figure_2(), tmp_path / f"model{suffix}")
     assert list(tmp_path.iterdir()) == []

@@ -75,7 +75,7 @@ def test_outcomes_known_to_be_possible_have_a_chance():
     [
         (
             changed(1, state="depot"),
-            "episode 1 has a hole: row 1 led to state 'stop', .* row 2, begins in state 'depot'",
+            "episode 1 has a gap: row 1 leads to state 'stop', .* row 2, begins in state 'depot'",
         ),
         ([*ROWS, {**ROWS[0], "episode": 4}], "episode 4 ends in state 'stop', in which other steps begin"),
         (changed(2, cost=float("nan")), "row 3 has no cost"),
@@ -116,7 +116,7 @@ def test_bad_counts_are_refused(change, message):
 
 
 def test_counts_need_a_start_and_an_action_that_was_seen():
-    with pytest.raises(prudent.PrudentError, match="counts do not say where runs start"):
+    with pytest.raises(prudent.PrudentError, match="counts do not show where runs start"):
         prudent.from_episodes(COUNTED, count="n")
     never = [{**row, "n": 0} for row in COUNTED]
     with pytest.raises(prudent.PrudentError, match="state 's', action 'a' was never seen"):
@@ -127,7 +127,7 @@ def test_counts_need_a_start_and_an_action_that_was_seen():
 
 def test_goals_are_checked():
     assert prudent.from_episodes(ROWS, goals=["work"]).model.n_states == 3
-    with pytest.raises(prudent.PrudentError, match="goals: actions are taken in state 'stop'"):
+    with pytest.raises(prudent.PrudentError, match="goals has state 'stop', in which actions are taken"):
         prudent.from_episodes(ROWS, goals=["stop", "work"])
     with pytest.raises(prudent.PrudentError, match="episode 3 ends in state 'work', which is not among goals"):
         prudent.from_episodes(ROWS, goals=["club"])
@@ -177,7 +177,7 @@ def test_a_file_that_is_not_there_is_named_once(tmp_path):
         (ROWS, {"goals": 3}, "goals is 3; it must be a collection of states"),
         (ROWS, {"initial": ["home"]}, r"initial is \['home'\]; it must be a state"),
         (ROWS, {"possible": "home"}, "possible is a str; it must be a model"),
-        (ROWS[1:2] + ROWS[:1], {}, "put its rows in order"),
+        (ROWS[1:2] + ROWS[:1], {}, "sort its rows"),
     ],
 )
 def test_arguments_of_another_kind_are_refused(table, options, message):

@@ -112,7 +112,7 @@ def test_paths(tmp_path, plan):
         prudent.save(plan, tmp_path / "none" / "plan.safetensors")
     with pytest.raises(prudent.PrudentError, match="no such file"):
         prudent.load_plan(tmp_path / "none.safetensors", plan.model)
-    with pytest.raises(prudent.PrudentError, match="cannot save a dict"):
+    with pytest.raises(prudent.PrudentError, match="content is a dict"):
         prudent.save({}, tmp_path / "x.json")
     with pytest.raises(prudent.PrudentError, match="load_plan takes the path, then the model"):
         prudent.load_plan(tmp_path / "none.safetensors", "figure-2")
@@ -121,7 +121,7 @@ def test_paths(tmp_path, plan):
 
 def test_the_methods_whose_plans_are_read_are_those_there_are(tmp_path, plan, monkeypatch):
     path = forged(tmp_path, plan, field("method", "new"))
-    with pytest.raises(prudent.PrudentError, match="method is new, which is not one of exact"):
+    with pytest.raises(prudent.PrudentError, match="method is new; it must be one of exact"):
         prudent.load_plan(path, plan.model)
     monkeypatch.setitem(METHODS, "new", METHODS["exact"])
     assert prudent.load_plan(path, plan.model).method == "new"
@@ -182,40 +182,40 @@ FORGED = [
     (field("version", True), "is of version true"),
     (field("version", nested(500)), "is of version a list"),
     (lambda content, _: content.pop("version"), "is of version a NoneType"),
-    (lambda content, _: content.pop("method"), "has or lacks the field 'method'"),
-    (field("more", 1), "has or lacks the field 'more'"),
-    (field("prudent", 1), "prudent is not a text"),
-    (field("model", None), "model is not a text"),
-    (field("fingerprint", []), "fingerprint is not a text"),
+    (lambda content, _: content.pop("method"), "the field 'method' is missing or unknown"),
+    (field("more", 1), "the field 'more' is missing or unknown"),
+    (field("prudent", 1), "prudent must be a string"),
+    (field("model", None), "model must be a string"),
+    (field("fingerprint", []), "fingerprint must be a string"),
     (field("fingerprint", "0"), "was made for another model, model, not for"),
     (field("prepared", "0"), "prepares models differently"),
-    (field("method", "magic"), "method is magic, which is not one of exact"),
-    (field("status", "fine"), "status is fine, which is not one of optimal"),
-    (field("status", {}), "status is not a text"),
-    (field("notes", "text"), "notes is not a list of texts"),
-    (field("notes", [1]), "notes is not a list of texts"),
-    (field("notes", ["\ud800"]), "notes is not a list of texts that can be printed"),
-    (field("notes", ["\x1b[2J"]), "notes is not a list of texts that can be printed"),
-    (field("alpha", 0), "alpha is not above 0"),
-    (field("alpha", 1.5), "alpha is not above 0"),
-    (field("alpha", True), "alpha is true, which is not a number"),
-    (field("alpha", "nan"), "alpha is nan, which is not a number"),
-    (field("alpha", nested(500)), "alpha is a list, which is not a number"),
-    (field("step", 0), "step not above 0"),
-    (field("step", "inf"), "step is inf, which is not a number"),
+    (field("method", "magic"), "method is magic; it must be one of exact"),
+    (field("status", "fine"), "status is fine; it must be one of optimal"),
+    (field("status", {}), "status must be a string"),
+    (field("notes", "text"), "notes must be a list of printable strings"),
+    (field("notes", [1]), "notes must be a list of printable strings"),
+    (field("notes", ["\ud800"]), "notes must be a list of printable strings"),
+    (field("notes", ["\x1b[2J"]), "notes must be a list of printable strings"),
+    (field("alpha", 0), "alpha must be above 0"),
+    (field("alpha", 1.5), "alpha must be above 0"),
+    (field("alpha", True), "alpha is true, which is not a valid number"),
+    (field("alpha", "nan"), "alpha is nan, which is not a valid number"),
+    (field("alpha", nested(500)), "alpha is a list, which is not a valid number"),
+    (field("step", 0), "step above 0"),
+    (field("step", "inf"), "step is inf, which is not a valid number"),
     (field("step", 1e-12), "prepares models differently"),
-    (field("step", 5e-324), "floats have no room to round to it"),
+    (field("step", 5e-324), "it is outside the range of floats"),
     (field("step", 0.5), "prepares models differently"),
-    (field("seconds", -1), "seconds below 0"),
+    (field("seconds", -1), "seconds at least 0"),
     (field("cvar", 10**400), "cvar is 1000"),
-    (field("cvar", "7"), "cvar is 7, which is not a number"),
-    (field("cvar", "infinity"), "cvar is infinity, which is not a number"),
+    (field("cvar", "7"), "cvar is 7, which is not a valid number"),
+    (field("cvar", "infinity"), "cvar is infinity, which is not a valid number"),
     (field("cvar", None), "cvar is a NoneType"),
     (field("lower", "nan"), "lower is nan"),
     (field("upper", "-inf"), "upper is -inf"),
     (field("cvar", float("nan")), "is damaged or is not a plan"),
     *(
-        (field("objective", objective), "objective is not one that a plan can have")
+        (field("objective", objective), "objective is not valid")
         for objective in (
             "var",
             [],
@@ -228,9 +228,9 @@ FORGED = [
             ["mean-plus-cvar", 1.0, "1", 1.0, 2.0],
         )
     ),
-    (lambda _, tensors: tensors.pop("choice"), "not choice"),
-    (tensor("other", [1]), "has the tensors choice, other"),
-    (tensor("node_state", [1]), "has the tensors choice, node_state, not choice, node_state, node_memory"),
+    (lambda _, tensors: tensors.pop("choice"), "they must be choice"),
+    (tensor("other", [1]), "its tensors are choice, other"),
+    (tensor("node_state", [1]), "its tensors are choice, node_state; they must be choice, node_state, node_memory"),
     (tensor("choice", lambda t: t.astype(float)), "tensor choice has 2 dimensions of float64"),
     (tensor("choice", lambda t: t > 0), "tensor choice has 2 dimensions of bool"),
     (tensor("choice", lambda t: t[0]), "tensor choice has 1 dimensions"),
@@ -317,8 +317,8 @@ def test_a_table_by_rows_is_one_tensor_any_other_its_parts(tmp_path, plan):
 
 
 FORGED_RANGES = [
-    (lambda _, tensors: tensors.pop("choice_low"), "not choice_entry, choice_low"),
-    (tensor("choice", [[0]]), "has the tensors choice, choice_entry"),
+    (lambda _, tensors: tensors.pop("choice_low"), "they must be choice_entry, choice_low"),
+    (tensor("choice", [[0]]), "its tensors are choice, choice_entry"),
     (tensor("choice_low", nudged(0, -1)), "choice_entry and choice_without have not one entry for each"),
     (tensor("choice_low", nudged(0, -(2**40))), "choice_low has entries from -1099"),
     (tensor("choice_low", nudged(0, 2**40)), "choice_low has entries from"),
@@ -380,7 +380,7 @@ def test_memory_is_in_proportion_to_the_file(tmp_path, plan):
     long = in_ranges(replace(plan.policy, level=10**5), {0: (1, 10**5)})
     prudent.save(replace(plan, policy=long), tmp_path / "long.safetensors")
     cases["long"] = (tmp_path / "long.safetensors").read_bytes()
-    refused = {"lists": "is damaged", "deep": "is damaged", "no notes": "notes is not a list of texts"}
+    refused = {"lists": "is damaged", "deep": "is damaged", "no notes": "notes must be a list of printable strings"}
     for name, text in (("lists", "[" + ",".join(["[]"] * 20_000) + "]"), ("deep", "[" + "[" * 800 + "]" * 801)):
         raw = json.dumps({"__metadata__": {plan_file.FORMAT: text}}).encode()
         cases[name] = len(raw).to_bytes(8, "little") + raw
@@ -405,7 +405,7 @@ def test_memory_is_in_proportion_to_the_file(tmp_path, plan):
 def test_a_step_too_small_to_divide_by(tmp_path):
     model = prudent.build("s", {"s": {"a": [(1, "g", 0)]}})
     path = forged(tmp_path, prudent.solve(model, 0.5), field("step", 5e-324))
-    with pytest.raises(prudent.PrudentError, match="floats have no room"):
+    with pytest.raises(prudent.PrudentError, match="it is outside the range of floats"):
         prudent.load_plan(path, model)
 
 
@@ -421,8 +421,8 @@ def test_a_plan_for_a_set_of_models_keeps_it(tmp_path):
     assert np.array_equal(again.intervals.low, plan.intervals.low)
     content, tensors = unseal(plan_file.FORMAT, path.read_bytes())
     for name, change, message in (
-        ("low", None, "lacks the bounds"),
-        ("low", np.full(8, 2.0), "they must rise within 0 and 1"),
+        ("low", None, "the bounds of its set of models, is missing"),
+        ("low", np.full(8, 2.0), "both must lie between 0 and 1, with low <= high"),
         ("high", np.ones(3), "low has 8 entries, high has 3"),
     ):
         forged = {key: value for key, value in tensors.items() if key != name}

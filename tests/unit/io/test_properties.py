@@ -48,7 +48,11 @@ def test_a_property_in_the_words_of_the_file_is_offered_and_is_taken(file, text,
     path = file(text)
     with pytest.raises(PrudentError) as refused:
         prudent.load(path, property=asked)
-    for said in (f"; give property='{offered}' (--property)", "Tmin=? [F ", "any label or condition on states after F"):
+    for said in (
+        f"; give property='{offered}' (--property)",
+        "Tmin=? [F ",
+        "any label or condition on states may follow F",
+    ):
         assert said in str(refused.value)
     assert ('labels: "lost", "home"; rewards: "energy", "time"' in str(refused.value)) == (text is NAMED)
     assert prudent.load(path, property=offered).n_states > 1
@@ -88,7 +92,7 @@ def test_a_filter_for_the_initial_state_changes_nothing(file, what):
 @pytest.mark.parametrize(("what", "states"), [("max", '"lost"'), ("values", "true"), ("argmin", '"init"')])
 def test_a_filter_for_anything_else_is_refused(file, what, states):
     asked = f'filter({what}, R{{"time"}}min=? [F "home"], {states})'
-    with pytest.raises(PrudentError, match=r"has a filter, .*plans are for the initial state: leave the filter out"):
+    with pytest.raises(PrudentError, match=r"has a filter, .*plans are for the initial state: leave out the filter"):
         prudent.load(file(NAMED), property=asked)
 
 
@@ -96,5 +100,5 @@ def test_a_property_of_jani_with_another_filter_does_not_fit(file):
     text = (EXAMPLES / "channel.jani").read_text()
     assert prudent.load(file(text, "channel.jani"), constants={"N": 2}).n_states > 1
     path = file(text.replace('"states": {"op": "initial"}', '"states": true'), "channel.jani")
-    with pytest.raises(PrudentError, match="say which goals and costs are meant"):
+    with pytest.raises(PrudentError, match="choose goals and costs with property="):
         prudent.load(path, constants={"N": 2})

@@ -50,7 +50,7 @@ def test_written_and_read_again_it_is_the_same(tmp_path):
         (content(ROW).replace(b'"n": 1', b'"n": 1e999'), "f.jsonl: line 2: n is Infinity; it must be a finite number"),
         (content({**ROW, "states": 1.5}), "f.jsonl: line 2: states is 1.5; it must be a whole number"),
         (content({**ROW, "notes": [1]}), "f.jsonl: line 2: notes is 1; it must be a string"),
-        (content({**ROW, "cvar": None}), "f.jsonl: line 2: lacks a number, and has no error"),
+        (content({**ROW, "cvar": None}), "f.jsonl: line 2: has neither all its numbers nor an error"),
         (content() + b"{\n", "f.jsonl: line 2: not valid JSON"),
     ],
 )

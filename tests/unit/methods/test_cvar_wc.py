@@ -253,7 +253,7 @@ def test_where_the_worst_case_is_infinite_the_mean_is_played():
         assert plan.worst_case == np.inf
         assert plan.expected == pytest.approx(2, rel=1e-6)
         assert any("sweeps of the game" in note for note in plan.notes)
-        assert any("least expected cost is played at y = 0" in note for note in plan.notes)
+        assert any("lowest expected cost is played at y = 0" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.1])
@@ -318,7 +318,7 @@ def test_options_are_checked():
     model = prudent.domains.figure_2()
     for method, message in [
         (prudent.CvarWC(points=1), "points is 1; the grid of y needs at least 2"),
-        (prudent.CvarWC(floor=-1e-6), "floor is -1e-06; it must be 0 or more, and below the first grid"),
+        (prudent.CvarWC(floor=-1e-6), "floor is -1e-06; it must be at least 0, and below the first grid"),
         (
             prudent.CvarWC(floor=0.05, grid=(0, 0.05, 1)),
             "floor is 0.05; it must be .* above 0, 0.05",

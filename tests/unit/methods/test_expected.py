@@ -86,7 +86,7 @@ def test_following_a_policy_looks_at_the_limits():
     prepared = prepare(COIN)
     least = least_expected_cost(prepared)
     policy = BudgetPolicy.of_states(prepared, least.choice)
-    with pytest.raises(Stopped, match="following the policy takes more time than is allowed"):
+    with pytest.raises(Stopped, match="following the policy takes longer than the time limit"):
         own_tail(policy, least, None, 0.25, limits=Limits(10**9, time_limit=1.0, began=-np.inf))
     assert own_tail(policy, least, None, 0.25, limits=Limits(10)).notes == (UNFOLLOWED,)
 

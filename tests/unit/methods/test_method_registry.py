@@ -68,19 +68,19 @@ def test_a_line_makes_a_method_known(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("method", "hint"),
     [
-        ("exat", r"; did you mean 'exact'\? methods are exact, cvar-ev, cvar-wc, expected, worst-case"),
+        ("exat", r"; it must be one of exact, cvar-ev, cvar-wc, expected, worst-case; did you mean 'exact'\?"),
         ("cvar_wc", r"; did you mean 'cvar-wc'\?"),
-        ("best", "; methods are exact"),
-        ("", "; methods are exact"),
-        (None, "; methods are exact"),
-        (7, "; methods are exact"),
-        (CvarWC, "; methods are exact"),
-        (lambda prepared, alpha, limits: None, "; methods are exact"),
-        (Method("exact:exact", "Prudent", "exact"), "; methods are exact"),
+        ("best", "; it must be one of exact"),
+        ("", "; it must be one of exact"),
+        (None, "; it must be one of exact"),
+        (7, "; it must be one of exact"),
+        (CvarWC, "; it must be one of exact"),
+        (lambda prepared, alpha, limits: None, "; it must be one of exact"),
+        (Method("exact:exact", "Prudent", "exact"), "; it must be one of exact"),
     ],
 )
 def test_what_is_no_method_is_refused(method, hint):
-    with pytest.raises(prudent.PrudentError, match=f"^unknown method .*{hint}"):
+    with pytest.raises(prudent.PrudentError, match=f"^method is .*{hint}"):
         chosen(method)
 
 

@@ -41,9 +41,9 @@ def test_they_cover_the_truth_as_often_as_they_say():
     ("model", "low", "high", "message"),
     [
         (LINE, [0.5], [0.5], "bounds for 1 outcomes; model has 2"),
-        (LINE, [0.6, 0.4], [0.7, 0.5], "low 0.6, high 0.7: the model's own probability, 0.5, must lie within"),
-        (LINE, [0.6, 0.4], [0.4, 0.6], "they must rise within 0 and 1"),
-        (LINE, [float("nan"), 0.4], [0.6, 0.6], "they must rise within 0 and 1"),
+        (LINE, [0.6, 0.4], [0.7, 0.5], "low 0.6, high 0.7; the model's own probability, 0.5, must lie between them"),
+        (LINE, [0.6, 0.4], [0.4, 0.6], "both must lie between 0 and 1, with low <= high"),
+        (LINE, [float("nan"), 0.4], [0.6, 0.6], "both must lie between 0 and 1, with low <= high"),
         (LOOP, [0.0, 0.0], [1.0, 1.0], "state 's', action 'a': .* give these outcomes a low above 0"),
     ],
 )
@@ -84,9 +84,9 @@ def test_ragged_intervals_are_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "gpu"}, "sets of models .* are for the CPU alone"),
-        ({"method": "expected"}, "uncertainty goes with the least CVaR under method exact"),
-        ({"slack": 0.1}, "leave out other methods, limits on CVaR"),
+        ({"device": "gpu"}, "sets of models .* need the CPU; remove device="),
+        ({"method": "expected"}, "uncertainty needs method 'exact' and CVaR as the objective"),
+        ({"slack": 0.1}, "remove other methods, limits on CVaR"),
         ({"objective": prudent.ValueAtRisk()}, "objectives, checkpoints"),
         ({"goal": "likeliest"}, "goal='likeliest'"),
     ],

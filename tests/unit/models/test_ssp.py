@@ -57,11 +57,11 @@ BAD = [
     ),
     (
         {"probability": [1.0, 0.333, 0.666, 1.0]},
-        "state 0, action 1 sum to 0.999; they must sum to 1: divide them by their sum, if they were rounded",
+        "state 0, action 1 sum to 0.999; they must sum to 1; if they were rounded, divide them by their sum",
     ),
     ({"probability": [1.0, -0.5, 1.5, 1.0]}, "state 0, action 1 has an outcome of probability -0.5"),
     ({"probability": [1.0, np.nan, 0.5, 1.0]}, "state 0, action 1 has an outcome of probability nan"),
-    ({"cost": [5.0, np.inf, 2.0, 3.0]}, "state 0, action 1 has an outcome of cost inf; costs are finite"),
+    ({"cost": [5.0, np.inf, 2.0, 3.0]}, "state 0, action 1 has an outcome of cost inf; costs must be finite"),
     ({"successor": [2, 1, 7, 2]}, "state 0, action 1 leads to state number 7; the model has 3 states"),
     ({"successor": [2, 1, -1, 2]}, "leads to state number -1"),
     ({"action_start": [0, 2, 3, 4]}, "action_start must rise from 0"),
@@ -75,14 +75,14 @@ BAD = [
     ({"initial": {0: 0.5, 1: 0.4}}, "initial probabilities sum to 0.9; they must sum to 1"),
     (
         {"initial": {0: 0.33, 1: 0.66}},
-        "initial probabilities sum to 0.99; they must sum to 1: divide them by their sum",
+        "initial probabilities sum to 0.99; they must sum to 1; if they were rounded, divide them",
     ),
-    ({"initial": {0: 1.5, 1: -0.5}}, "an initial probability is -0.5; probabilities lie between 0 and 1"),
+    ({"initial": {0: 1.5, 1: -0.5}}, "an initial probability is -0.5; probabilities must lie between 0 and 1"),
     ({"goals": [1, 2]}, "goal 1 has actions"),
     ({"goals": []}, "state 2 has no actions and is not among the goals"),
     ({"cost": [["a"]]}, "cost must be an array of numbers"),
     ({"successor": [2, 1, 1.5, 2]}, "successor must hold whole numbers"),
-    ({"cost": [[5.0, 1.0, 2.0, 3.0]]}, "cost must have one dimension, not 2"),
+    ({"cost": [[5.0, 1.0, 2.0, 3.0]]}, "cost has 2 dimensions; it must have one"),
 ]
 
 

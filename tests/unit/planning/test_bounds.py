@@ -131,7 +131,9 @@ def test_a_model_without_cycles_that_looks_far_back_has_a_forecast(monkeypatch):
 
 def test_bounds_that_cross_are_a_defect_of_ours_and_no_mistake_of_the_users():
     prepared = prepare(prudent.domains.figure_2())
-    with pytest.raises(Defect, match=r"figure-2: a lower bound of .* please report it") as caught:
+    with pytest.raises(
+        Defect, match=r"figure-2: the lower bound .* is above the upper bound .* please report it"
+    ) as caught:
         bracket(prepared, 5.0, 4.0, 0.0, 0.5)
     assert isinstance(caught.value, AssertionError) and not isinstance(caught.value, prudent.PrudentError)
 

@@ -40,7 +40,7 @@ def test_plans_are_those_that_surely_reach_a_goal():
     assert found.chance.tolist() == [0.0, 0.0, 1.0]
     (note,) = found.notes
     assert note.startswith(
-        "1 actions may lead to where a run gets stuck, for example 'risky' in 's': no plan here plays"
+        "1 of the actions may lead to a state from which no goal can be reached, for example 'risky' in 's'; no plan"
     )
     assert note in str(found.table())
     assert found.to_dict()["notes"] == [note]
@@ -58,8 +58,8 @@ def test_the_least_chance_counts_every_policy():
     assert (found.lower <= found.chance).all()
     assert (found.chance <= found.upper).all()
     assert found.notes == (
-        "a run can stay forever in 1 states, for example 'trap': "
-        "as in a model checker's Pmin, it is within no budget then",
+        "a run can stay forever in 1 of the states, for example 'trap'; "
+        "as in a model checker's Pmin, it is then within no budget",
     )
     table["s"]["wait"] = [(1, "s", 1)]  # whatever it costs
     model = prudent.build("s", lambda state: table.get(state, {}), goals=["g"])

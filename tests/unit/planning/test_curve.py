@@ -74,7 +74,7 @@ def test_what_is_asked_is_checked():
     found = prudent.curve(model, alpha_min=0.1)
     assert repr(found) == "<Curve for figure-2: alpha 0.1 to 1, CVaR 10 to 1.9, 3 points>"
     for ask in (found.at, found.plan):
-        with pytest.raises(prudent.PrudentError, match=r"this curve begins at 0\.1: give alpha_min= to curve"):
+        with pytest.raises(prudent.PrudentError, match=r"this curve begins at 0\.1; give curve a smaller alpha_min="):
             ask(0.05)
     with pytest.raises(prudent.PrudentError, match="alpha_min is 0; it must be"):
         prudent.curve(model, alpha_min=0)

@@ -88,13 +88,16 @@ def test_a_common_step_that_takes_too_much_is_rounded(asked, limit, monkeypatch)
     if plan.objective is not None:
         assert plan.objective.lower <= truth.objective.upper and truth.objective.lower <= plan.objective.upper
     lacking = "memory" if "memory" in limit else "time"
-    why = f"their common step, 0.0001, would take more {lacking} than is allowed: gap=0 (--gap 0) insists on it"
+    step = "the common step of the costs, 0.0001,"
+    why = f"{step} would take more {lacking} than the limit allows; set gap=0 (--gap 0) to use it"
     assert why in plan.notes
 
 
 def test_who_insists_on_the_optimum_hears_what_it_takes():
     for asked in ({"gap": 0}, {"relative_gap": 0}, {"step": 1e-4}):
-        with pytest.raises(prudent.PrudentError, match=r"the tables would take .*; 1 MB are allowed: round costs to a"):
+        with pytest.raises(
+            prudent.PrudentError, match=r"the tables would take .*; the limit is 1 MB; round costs to a"
+        ):
             prudent.solve(fine_model(), 0.3, memory="1MB", **asked)
 
 
@@ -132,7 +135,9 @@ def test_a_common_step_is_not_rounded_where_that_saves_nothing():
 def test_a_mean_beyond_floats_is_refused_with_the_remedy():
     model = prudent.build(0, lambda s: {} if s == 1200 else {"go": [(0.5, s + 1, 1), (0.5, 0, 1)]}, name="endless")
     for method in ("expected", "exact", "worst-case"):
-        with pytest.raises(prudent.PrudentError, match="cost of endless is larger than any float; end runs after"):
+        with pytest.raises(
+            prudent.PrudentError, match="cost of endless is larger than any float; limit the number of actions"
+        ):
             prudent.solve(model, 0.1, method=method)
 
 

@@ -29,7 +29,8 @@ def test_a_limit_that_the_cheapest_plan_keeps_is_no_limit():
 
 def test_a_limit_below_the_optimum_names_it():
     with pytest.raises(
-        prudent.PrudentError, match=r"max_cvar is 90; no plan has that little: the optimal CVaR is 91\.3375837; give"
+        prudent.PrudentError,
+        match=r"max_cvar is 90; no plan has a CVaR that low. The optimal CVaR is 91\.3375837; raise",
     ):
         prudent.solve(prudent.domains.betting_game(), 0.2, max_cvar=90)
 
@@ -43,7 +44,7 @@ def test_a_limit_below_the_optimum_names_it():
         ({"absolute_slack": 1, "max_cvar": 100}, "exclude each other"),
         ({"max_cvar": float("nan")}, "max_cvar is nan; it must be a finite number"),
         ({"slack": 0.1, "max_cvar": 100}, "exclude each other"),
-        ({"slack": 0.1, "method": "expected"}, "go with method exact"),
+        ({"slack": 0.1, "method": "expected"}, "need method 'exact', not 'expected'"),
     ],
 )
 def test_what_is_asked_is_checked(options, message):
@@ -102,10 +103,12 @@ def test_points_of_a_frontier_are_plans(tmp_path):
     prudent.save(plan, tmp_path / "p.safetensors")
     assert prudent.load_plan(tmp_path / "p.safetensors", model).to_dict() == plan.to_dict()
     assert found.plan(-1).decisions().to_csv() == plan.decisions().to_csv()
-    with pytest.raises(prudent.PrudentError, match="with a limit on CVaR"):
+    with pytest.raises(prudent.PrudentError, match="this plan has a limit on CVaR"):
         plan.explain((0, 5))
     for i in (len(found.points), -len(found.points) - 1, True, 0.0):
-        with pytest.raises(prudent.PrudentError, match=f"i is {i}; there are {len(found.points)} points: it must be"):
+        with pytest.raises(
+            prudent.PrudentError, match=f"i is {i}; there are {len(found.points)} points, so it must be"
+        ):
             found.plan(i)
 
 
@@ -143,7 +146,7 @@ def test_a_plan_that_draws_one_of_two_policies(tmp_path):
 
 def test_randomising_is_asked_for_where_it_helps():
     model = prudent.domains.figure_2()
-    with pytest.raises(prudent.PrudentError, match="goes with slack, absolute_slack or max_cvar"):
+    with pytest.raises(prudent.PrudentError, match=r"needs a limit on CVaR.*give slack, absolute_slack or max_cvar"):
         prudent.solve(model, 0.1, randomise=True)
 
 
@@ -171,9 +174,9 @@ def test_a_plan_within_a_limit_says_what_it_buys():
     plan = prudent.solve(prudent.domains.betting_game(), 0.2, max_cvar=93, randomise=True)
     assert plan.cvar <= plan.max_cvar
     drawn, bought = plan.notes
-    assert drawn.startswith("randomised: draws a policy at the start of a run, with chance 0.")
+    assert drawn.startswith("randomised: draws a policy at the start of a run, with probability 0.")
     assert bought.startswith(
-        "at the least CVaR, 91.337584, the mean is 75.486476: 1.66242 more of CVaR saves 12.6853 (16.8%)"
+        "at the minimal CVaR, 91.337584, the expected cost is 75.486476; an extra CVaR of 1.66242 saves 12.6853 (16.8%)"
     )
 
 
@@ -182,7 +185,7 @@ def test_time_runs_out_within_a_limit():
     plan = prudent.solve(model, 0.2, slack=0.01, time_limit=1e-9)
     assert plan.status == "gap_not_reached"
     assert plan.lower <= plan.cvar <= plan.upper
-    assert "stopped for the time limit" in plan.notes[0]
+    assert "stopped at the time limit" in plan.notes[0]
     assert "stopped before the limit" in plan.notes[-1]
 
 
@@ -235,7 +238,7 @@ def test_rounded_points_are_what_their_policies_cost():
 
 def test_what_does_not_go_together(tmp_path):
     model = prudent.domains.figure_2()
-    with pytest.raises(prudent.PrudentError, match="a checkpoint is kept for the least CVaR alone"):
+    with pytest.raises(prudent.PrudentError, match="checkpoint works only for the minimal CVaR"):
         prudent.solve(model, 0.1, slack=0.1, checkpoint=tmp_path / "place")
     with pytest.raises(prudent.PrudentError, match="objective excludes slack"):
         prudent.solve(model, 0.1, slack=0.1, objective=prudent.ValueAtRisk())

@@ -28,7 +28,7 @@ def model():
 def test_the_chance_comes_first_and_a_run_that_fails_has_a_price(model, tmp_path):
     plan = prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=0)
     assert (plan.goal_probability, plan.policy("cliff")) == (pytest.approx(0.9), "jump")
-    assert plan.cvar == 1 and "chance of a goal" in str(plan.table())
+    assert plan.cvar == 1 and plan.table().rows[0] == ("probability of a goal", "0.9", "the highest possible")
     assert prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=100).cvar == pytest.approx(50.5)
     prudent.save(plan, tmp_path / "plan.safetensors")
     assert prudent.load_plan(tmp_path / "plan.safetensors", plan.model).goal_probability == plan.goal_probability
@@ -40,7 +40,7 @@ def test_without_a_plan_that_is_sure_the_refusal_offers_it(model):
 
 
 def test_a_price_is_asked_for_only_where_runs_may_fail(model):
-    with pytest.raises(prudent.PrudentError, match=r"probability 0.9 at most; .* Give it as dead_end_cost="):
+    with pytest.raises(prudent.PrudentError, match=r"a probability above 0.9; give .* dead_end_cost="):
         prudent.solve(model, 0.2, goal="likeliest")
     sure = prudent.build("cliff", {**CLIFF, "cliff": {**CLIFF["cliff"], "walk": [(1, "home", 30)]}})
     plan = prudent.solve(sure, 0.2, goal="likeliest")
@@ -56,7 +56,7 @@ def test_other_objectives_are_sought_among_the_likeliest_plans(model):
     ("options", "told"),
     [
         ({"goal": "perhaps"}, "goal is 'perhaps'; it must be 'sure' or 'likeliest'"),
-        ({"dead_end_cost": 5}, "dead_end_cost is the price of a run that fails under goal='likeliest'"),
+        ({"dead_end_cost": 5}, "dead_end_cost is the price of a failed run under goal='likeliest'"),
         ({"goal": "likeliest", "dead_end_cost": float("inf")}, "dead_end_cost is inf; it must be a finite number"),
     ],
 )
@@ -75,10 +75,10 @@ def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path
 
 def test_goals_that_no_run_reaches_are_refused():
     model = prudent.from_arrays([0, 1, 1], [0, 1], [1.0], [0], [1.0])
-    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a chance above 1e-16"):
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-16"):
         prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=1)
     table = {0: {"try": [(1e-20, 1, 1), (1, 2, 1)]}, 1: {}, 2: {"wait": [(1, 2, 0)]}}  # a goal can be reached, hardly
-    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a chance above 1e-16"):
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-16"):
         prudent.solve(prudent.build(0, table), 0.2, goal="likeliest", dead_end_cost=1)
 
 

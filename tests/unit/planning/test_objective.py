@@ -20,7 +20,7 @@ def test_what_is_asked_is_checked():
         with pytest.raises(prudent.PrudentError, match="it must be Exceedance"):
             prudent.solve(model, 0.1, objective=wrong)
     for options in ({"method": "expected"}, {"slack": 0.1}):
-        with pytest.raises(prudent.PrudentError, match=r"objective (goes with method exact|excludes slack)"):
+        with pytest.raises(prudent.PrudentError, match=r"objective (needs method 'exact'|excludes slack)"):
             prudent.solve(model, 0.1, objective=prudent.ValueAtRisk(), **options)
     with pytest.raises(prudent.PrudentError, match="budget is inf; it must be a finite number"):
         prudent.Exceedance(float("inf"))
@@ -136,10 +136,11 @@ def test_chances_that_floats_hardly_hold_are_not_called_0(steps, known):
     if known:
         assert plan.status == "optimal"
         assert plan.objective.value == pytest.approx(10.0 ** (-10 * steps), rel=1e-9)
-        assert "optimal: 1e-120 to 1e-120" in str(plan.table())
+        assert plan.table().rows[0] == ("P(cost > 11.5)", "1e-120", "optimal, known to all digits shown")
     else:
         assert (plan.objective.lower, plan.objective.upper) == (0.0, 1e-300)
         assert plan.status == "gap_not_reached"
-        assert "probabilities below 1e-300 are not told apart, and the least is one of them" in plan.notes
+        assert plan.table().rows[0][2] == "optimal: 0 to 1e-300"
+        assert "the minimal probability is below 1e-300; probabilities that small are not distinguished" in plan.notes
     sure = prudent.solve(model, 0.1, objective=prudent.Exceedance(steps + 1))
     assert (sure.objective.upper, sure.status) == (0.0, "optimal")

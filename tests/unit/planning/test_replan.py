@@ -54,14 +54,14 @@ def exactly(model):
 def test_what_cannot_be_replanned_says_why():
     plan = prudent.solve(trip(), 0.3)
     for arguments, message in (
-        ((plan.policy, "work"), "plan is a BudgetPolicy; pass what prudent.solve returned"),
-        ((plan, "back"), "state 'back' is a goal: the run is over"),
+        ((plan.policy, "work"), "plan is a BudgetPolicy; it must be a plan from prudent.solve"),
+        ((plan, "back"), "state 'back' is a goal; the run is over"),
         ((plan, "moon"), "state 'moon' is not a state of model"),
         ((plan, "work", "much"), "spent is 'much'; it must be a finite number"),
-        ((prudent.solve(trip(), 0.3, method="cvar-wc"), "work"), "solve the model from there"),
+        ((prudent.solve(trip(), 0.3, method="cvar-wc"), "work"), "solve the model from the current state instead"),
         ((prudent.solve(trip(), 0.3, slack=0.1), "work"), "not those of the paper's methods, with a limit on CVaR"),
-        ((prudent.solve(trip(), 0.3, objective=prudent.MeanPlusCVaR(1)), "work"), "or for mean plus CVaR"),
-        ((prudent.solve(trip(), 0.3, uncertainty=exactly(trip())), "work"), "from there with uncertainty="),
+        ((prudent.solve(trip(), 0.3, objective=prudent.MeanPlusCVaR(1)), "work"), "or for MeanPlusCVaR"),
+        ((prudent.solve(trip(), 0.3, uncertainty=exactly(trip())), "work"), "from the current state with uncertainty="),
     ):
         with pytest.raises(prudent.PrudentError, match=message):
             prudent.replan(*arguments)
@@ -69,7 +69,7 @@ def test_what_cannot_be_replanned_says_why():
 
 def test_numbers_are_counted_from_there(tmp_path):
     plan = prudent.replan(prudent.solve(trip(), 0.3), "work", 8)
-    assert (plan.expected, plan.policy.budget, str(plan.objective)) == (6, 6, "excess over 6")
+    assert (plan.expected, plan.policy.budget, str(plan.objective)) == (6, 6, "expected excess over 6")
     agent = plan.policy.start()
     assert (agent.state, agent.action, agent.spent) == ("work", "taxi", 0)
     prudent.save(plan, tmp_path / "p.safetensors")

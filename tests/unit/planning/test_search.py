@@ -72,7 +72,7 @@ def test_a_goal_that_has_actions_is_refused_as_in_build(start):
         prudent.build(start, endless, goals=[0])
     with pytest.raises(prudent.ModelError) as searched:
         prudent.search(start, endless, 0.5, goals=[0])
-    assert str(searched.value) == str(built.value) == "goal 0 has actions; a goal absorbs: give it none"
+    assert str(searched.value) == str(built.value) == "goal 0 has actions; a goal must have none"
 
 
 def test_states_that_cannot_reach_a_goal_are_avoided_or_have_a_price():
@@ -193,7 +193,7 @@ def test_bounds_end_a_search_where_luck_may_carry_a_run_anywhere():
 @pytest.mark.parametrize("price", [0, -5, 10])
 def test_a_price_below_what_a_run_costs_is_refused(price):
     """Else the plan would walk to the end of what is explored, and end there."""
-    with pytest.raises(prudent.PrudentError, match=rf"fallback is {price}; no plan has a CVaR below .*: raise it"):
+    with pytest.raises(prudent.PrudentError, match=rf"fallback is {price}; no plan has a CVaR below .*; raise it"):
         prudent.search(100, street, 0.5, fallback=price)
 
 
@@ -206,7 +206,7 @@ def test_a_search_that_is_stopped_has_bounds(fallback, monkeypatch):
     monkeypatch.setattr(search._Search, "_why_stop", lambda self: next(stops, "time"))
     plan = prudent.search(12, street, 0.1, fallback=fallback, time_limit=100)
     monkeypatch.undo()
-    assert plan.status == "gap_not_reached" and "stopped for the time limit" in " ".join(plan.notes)
+    assert plan.status == "gap_not_reached" and "stopped at the time limit" in " ".join(plan.notes)
     assert plan.lower <= whole.cvar <= plan.upper and plan.explored.expanded <= 11
     assert "more time or memory" in plan.message and "heuristic" in plan.message and "fallback=" in plan.message
     if fallback is None:
@@ -225,7 +225,7 @@ def test_a_fallback_that_is_no_action_is_refused(monkeypatch):
 
 def test_a_fallback_that_leads_nowhere_gives_no_upper_bound():
     plan = prudent.search(10**6, street, 0.5, memory="200kB", fallback=lambda state: -1 if state % 2 else 1)
-    assert plan.upper == math.inf and "the fallback leads to no goal for sure" in " ".join(plan.notes)
+    assert plan.upper == math.inf and "the fallback does not reach a goal with probability 1" in " ".join(plan.notes)
     with pytest.raises(prudent.PrudentError, match=r"fallback\(\d+\) is \[-1\]; the actions there are \[-1, 1\]"):
         prudent.search(10**6, street, 0.5, memory="200kB", fallback=lambda state: [-1])
 
@@ -237,7 +237,9 @@ def test_a_cost_that_is_no_number_is_refused_by_its_place(cost):
 
 
 def test_a_heuristic_that_sees_no_way_at_all_is_named():
-    with pytest.raises(prudent.PrudentError, match=r"no goal was met, and heuristic\([46]\) is inf like those of all"):
+    with pytest.raises(
+        prudent.PrudentError, match=r"no goal was met, and heuristic\([46]\) is inf, as in all other states"
+    ):
         prudent.search(5, street, 0.5, heuristic=lambda state: math.inf if state else 0)
 
 

@@ -127,7 +127,7 @@ def test_numbers_names_and_other_coordinates():
         ({"x": 1, "y": 1}, "two coordinates"),
         ({"names": "ab"}, "names is 'ab'"),
         ({"where": {0: 1}}, "where is"),
-        ({"budget": 1e9}, "is met with budget"),
+        ({"budget": 1e9}, "can be reached with budget"),
     ],
 )
 def test_what_a_grid_refuses(care, asked, message):

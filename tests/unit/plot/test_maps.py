@@ -294,11 +294,11 @@ def test_other_models_are_strips_of_states_in_which_the_budget_matters(commute):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["station"]
     assert ax.get_xlabel().endswith("where runs can be; states not shown: 1")
     longer = prudent.amend(prudent.domains.deep_sea_treasure(), horizon=6, horizon_cost=600)
-    assert "budget left" in PLOT.policy(prudent.solve(longer, 0.1)).get_xlabel()  # its name, but not its states
+    assert "remaining budget" in PLOT.policy(prudent.solve(longer, 0.1)).get_xlabel()  # its name, but not its states
     expected = plan_for("figure_2", 0.1, method="expected")
     ax = drawn(PLOT.policy(expected))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["s1"]
-    assert "looks at the state alone" in ax.get_xlabel()
+    assert "depends on the state alone" in ax.get_xlabel()
 
 
 def test_many_actions_have_a_legend(betting):
@@ -340,10 +340,10 @@ def test_a_strip_says_that_a_run_may_come_back():
         "t": {"sell": [(0.5, "g", -2), (0.5, "g", 0)], "keep": [(1, "g", 0)]},
     }
     label = drawn(PLOT.budget_strip(prudent.solve(prudent.build("s", table), 0.2), "t")).get_xlabel()
-    assert label.splitlines()[0] == "budget left"
+    assert label.splitlines()[0] == "remaining budget"
     forward = {state: {a: [(p, t, c + 2) for p, t, c in o] for a, o in rest.items()} for state, rest in table.items()}
     label = drawn(PLOT.budget_strip(prudent.solve(prudent.build("s", forward), 0.2), "t")).get_xlabel()
-    assert label.splitlines()[0] == "budget left (below 0: the total exceeds the budget)"
+    assert label.splitlines()[0] == "remaining budget (below 0: the total exceeds the budget)"
 
 
 @pytest.mark.parametrize(("step", "count"), [(1, 5), (1, 41), (5, 21), (5, 13), (2.5, 130)])
@@ -359,6 +359,6 @@ def test_ticks_are_values_that_occur(step, count):
 
 
 def test_routes_say_what_they_show(commute):
-    assert drawn(PLOT.routes(commute)).get_title(loc="left").startswith("exact, the worst 1% of runs; width")
+    assert drawn(PLOT.routes(commute)).get_title(loc="left").startswith("exact, the worst 1% of runs; line width")
     other = prudent.solve(commute.model, 0.01, objective=prudent.Exceedance(45))
-    assert drawn(PLOT.routes(other)).get_title(loc="left").startswith("P(cost > 45), the worst 1% of runs; width")
+    assert drawn(PLOT.routes(other)).get_title(loc="left").startswith("P(cost > 45), the worst 1% of runs; line width")

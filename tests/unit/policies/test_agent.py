@@ -26,7 +26,7 @@ def test_the_papers_story_step_by_step(plan):
     assert agent.action == 5  # as bold as one can be
     told = plan.explain(agent.state, agent.spent)
     assert told.safe
-    assert "the tail is safe" in told.summary
+    assert "no run needs to exceed it" in told.summary
     assert all(option.excess == 0 for option in told.options)
     for stage in range(1, 10):
         stage_money = agent.state[1]
@@ -126,9 +126,11 @@ def test_several_initial_states():
     model = prudent.build({"a": 0.5, "b": 0.5}, lambda s: table.get(s, {}))
     policy = prudent.solve(model, 0.5).policy
     assert policy.start("b").action == "go"
-    with pytest.raises(prudent.PrudentError, match="2 initial states; say which: 'a', 'b'"):
+    with pytest.raises(prudent.PrudentError, match="2 initial states; choose one of them: 'a', 'b'"):
         policy.start()
-    with pytest.raises(prudent.PrudentError, match=r"'g' is not an initial state.*: make or load .* with that start; "):
+    with pytest.raises(
+        prudent.PrudentError, match=r"'g' is not an initial state.*; build or load .* with that start, or "
+    ):
         policy.start("g")
 
 
@@ -240,9 +242,9 @@ def test_a_policy_with_a_memory_takes_no_measured_costs():
 def test_off_the_lattice_the_neighbours_are_told():
     table = {i: {"go": [(0.5, i + 1, 0.1), (0.5, i + 1, 0.3)]} for i in range(20)}
     plan = prudent.solve(prudent.build(0, lambda s: table.get(s, {})), 0.3)
-    with pytest.raises(prudent.PrudentError, match=r"cost step 0.1: 3 or 3.2; round up what was measured$"):
+    with pytest.raises(prudent.PrudentError, match=r"cost step 0.1, such as 3 or 3.2; round a measured cost up$"):
         plan.policy(10, 3.07)  # after ten steps of 0.1 or 0.3 no run has spent 3.1
-    with pytest.raises(prudent.PrudentError, match=r"cost step 0.1: 1; round up"):
+    with pytest.raises(prudent.PrudentError, match=r"cost step 0.1, such as 1; round a measured cost up"):
         plan.policy(10, 0.07)
 
 

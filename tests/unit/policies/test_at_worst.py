@@ -93,16 +93,16 @@ def test_they_stand_beside_the_numbers_of_the_model():
     result = prudent.evaluate(model, plan.policy, uncertainty=sets)
     assert result.to_dict(0.1)["cvar"] == pytest.approx(plan.cvar)
     assert result.to_dict(0.1)["at_worst"] == {"mean": result.at_worst.mean, "cvar": result.at_worst.cvar(0.1)}
-    assert [row[0] for row in result.table(0.1).rows[3:5]] == ["worst-case mean", "worst-case CVaR"]
+    assert [row[0] for row in result.table(0.1).rows[3:5]] == ["worst-case expected cost", "worst-case CVaR"]
     assert "at_worst" not in prudent.evaluate(model, plan.policy).to_dict(0.1)
 
 
 @pytest.mark.parametrize(
     ("policy", "options", "message"),
     [
-        (lambda state, spent: "a", {}, "not with a function"),
+        (lambda state, spent: "a", {}, "not a function"),
         (prudent.solve(prudent.domains.figure_2(), 0.1, method="cvar-wc").policy, {}, "not the paper's"),
-        ({"s0": "a", "s1": "e", "s2": "b"}, {"device": "gpu"}, "for the CPU alone|no NVIDIA GPU|CuPy"),
+        ({"s0": "a", "s1": "e", "s2": "b"}, {"device": "gpu"}, "need the CPU|no NVIDIA GPU|CuPy"),
     ],
 )
 def test_what_cannot_be_followed_against_nature_is_refused(policy, options, message):

@@ -60,9 +60,9 @@ def test_what_does_not_fit_is_refused(policy, change, message):
 
 
 def test_it_is_refused_where_one_policy_is_needed(policy):
-    with pytest.raises(prudent.PrudentError, match=r"one of two policies is no table; take those of policy\.parts$"):
+    with pytest.raises(prudent.PrudentError, match=r"one of two policies is no table; use those of policy\.parts$"):
         policy.refuse_as("is no table")
-    with pytest.raises(prudent.PrudentError, match=r"run it with policy\.start\(\), or take its parts"):
+    with pytest.raises(prudent.PrudentError, match=r"run it with policy\.start\(\), or use policy\.parts"):
         policy("s0")
     with pytest.raises(prudent.PrudentError, match=r"give start\(seed=\), another number for each run"):
         policy.start()

@@ -214,7 +214,7 @@ def test_costs_that_are_not_kept_are_refused_by_name(monkeypatch):
         monkeypatch.setattr(module, "KEPT", 100)
     plan = prudent.solve(prudent.domains.figure_2(), 0.5)
     many = prudent.simulate(plan.model, plan.policy, episodes=101)
-    with pytest.raises(prudent.PrudentError, match="the costs of 101 runs are not kept one by one: take tally or dist"):
+    with pytest.raises(prudent.PrudentError, match="the costs of 101 runs are not kept one by one; use tally or dist"):
         many.costs  # noqa: B018
     with pytest.raises(prudent.PrudentError, match="simulate at most 100"):
         many.to_frame()
@@ -253,5 +253,5 @@ def test_what_is_sent_is_counted():
 def test_an_executor_must_be_one():
     with pytest.raises(prudent.PrudentError, match="executor is a int"):
         prudent.simulate(model_of(LOOP), {"s": "try"}, executor=4)
-    with ThreadPoolExecutor(1) as executor, pytest.raises(prudent.PrudentError, match="more time than is allowed"):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(prudent.PrudentError, match="longer than the time limit"):
         prudent.simulate(model_of(LOOP), try_twice, episodes=10**6, time_limit=1e-9, executor=executor)

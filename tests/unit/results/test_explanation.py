@@ -24,7 +24,7 @@ def test_beyond_the_budget_the_mean_decides():
     state, spent = (2, 0, 10), plan.policy.budget + 1
     told = plan.explain(state, spent)
     assert told.budget == -1
-    assert "no budget left" in told.summary
+    assert "no budget remains" in told.summary
     assert told.action == plan.policy(state, spent)
     best = min(told.options, key=lambda option: option.expected)
     assert best.action == told.action
@@ -36,14 +36,14 @@ def test_a_budget_that_luck_cannot_keep_is_not_called_gone():
     plan = prudent.solve(prudent.build("s", table), 0.2)
     told = plan.explain("t")
     assert 0 < told.budget < 9
-    assert f"{told.budget:g} of the budget left, but even with the best of luck 9 is needed" in told.summary
+    assert f"the remaining budget is {told.budget:g}, but every run costs at least 9 more" in told.summary
 
 
 @pytest.mark.parametrize(("alpha", "method"), [(0.1, "expected"), (1, "exact")])
 def test_a_plan_for_the_mean_has_no_budget_to_speak_of(alpha, method):
     told = prudent.solve(prudent.domains.figure_2(), alpha, method=method).explain("s1")
     assert told.budget is None
-    assert told.summary == "this plan looks at the mean alone"
+    assert told.summary == "this plan minimises the expected cost alone"
     assert all(np.isnan(option.excess) for option in told.options)
     assert "nan" not in str(told)
 
@@ -59,9 +59,9 @@ def test_ways_into_a_trap_and_free_moves_are_shown():
     assert told.action == "over"
     options = {(option.action, option.at): option for option in told.options}
     assert options["risk", "a"].excess == np.inf
-    assert options["risk", "a"].why == "may lead to where no goal is reached"
+    assert options["risk", "a"].why == "may lead to a state from which no goal is reached"
     assert options["over", "a"].allowed
-    assert "free move" in options["over", "a"].why
+    assert options["over", "a"].why == "costs nothing and keeps every choice open"
     assert "played" in options["leave", "b"].why
     assert "leave at b" in str(told)
 
@@ -111,7 +111,7 @@ def test_for_a_set_of_models_worst_and_nominal_numbers_stand_apart(tmp_path):
     assert options["c"].nominal_expected == pytest.approx(1)
     assert options["d"].expected == pytest.approx(1 + 8 * (0.3 + 0.1 * 0.3 * 0.7))
     assert options["d"].nominal_expected == pytest.approx(3.4)
-    assert told.table().head[1:5] == ("worst excess", "worst mean", "excess", "expected")
+    assert told.table().head[1:5] == ("worst excess", "worst expected cost", "excess", "expected cost")
     prudent.save(plan, tmp_path / "plan.safetensors")
     assert prudent.load_plan(tmp_path / "plan.safetensors", model).explain("s1") == told
 

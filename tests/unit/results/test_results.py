@@ -162,11 +162,14 @@ def test_alpha_of_a_distribution_and_of_runs(results):
 
 def test_runs_show_their_tail(results):
     runs, plan = results["runs"], results["plan"]
-    assert repr(runs).endswith(f"alpha 0.4: CVaR {runs.cvar(0.4):.6g} ± {runs.cvar_se(0.4):.2g}, VaR {plan.var:g}>")
+    assert repr(runs).endswith(f"alpha 0.4: CVaR {runs.cvar(0.4):.2f} ± {runs.cvar_se(0.4):.2f}, VaR {plan.var:g}>")
     mean, cvar, var = runs.table().rows
-    assert mean[2].endswith(f", exactly {plan.expected:.6f}")
-    assert cvar[2].endswith(f", mean of the worst 0.4 of runs, exactly {plan.cvar:.6f}")
-    assert var == ("VaR", f"{runs.distribution.var(0.4):.6f}", "where that tail begins")
+    assert mean == ("expected cost", f"{runs.mean:.2f}", f"± {runs.mean_se:.2f}, exactly 3.8")
+    assert cvar[1:] == (
+        f"{runs.cvar(0.4):.2f}",
+        f"± {runs.cvar_se(0.4):.2f}, mean of the worst 40% of runs, exactly 6.125",
+    )
+    assert var == ("VaR", f"{runs.distribution.var(0.4):g}", "exceeded in at most 40% of runs")
     assert "exactly" not in runs.table(0.3).rows[1][2]  # the plan knows its own tail alone
     other = prudent.Runs.of(runs.costs)
     assert (other.alpha, other.table().title) == (0.05, "total cost")
@@ -175,7 +178,7 @@ def test_runs_show_their_tail(results):
 
 def test_every_table_takes_the_same_argument(results):
     """Results with a tail take one alpha or several; no table takes anything else."""
-    several = {"plan": 10, "distribution": 12, "runs": 5, "curve": 2}
+    several = {"plan": 9, "distribution": 12, "runs": 5, "curve": 2}
     for name, result in results.items():
         assert set(inspect.signature(result.table).parameters) == ({"alpha"} if name in several else set())
         if name in several:
@@ -186,12 +189,13 @@ def test_every_table_takes_the_same_argument(results):
     assert results["plan"].table(0.3).rows[-2:] == results["distribution"].table(0.3).rows[1:3]
 
 
-def test_a_long_curve_is_thinned_and_says_so():
+def test_a_curve_is_shown_at_round_alphas_and_names_its_breakpoints():
     curve = prudent.curve(prudent.domains.betting_game())
     table = curve.table()
-    assert len(table.rows) == 30
-    assert f"{len(curve.points) - 30} of {len(curve.points)} points are left out" in table.notes[-1]
-    assert [table.rows[0][0], table.rows[-1][0]] == ["0.01", "1"]
+    assert [row[0] for row in table.rows] == ["1%", "2%", "5%", "10%", "20%", "30%", "50%", "70%", "100%"]
+    assert table.notes[-1] == f"all {len(curve.points)} breakpoints of the curve: .points, to_frame() or --json"
+    assert table.head == ("worst runs", "CVaR", "VaR", "expected cost")  # the bounds say nothing more
+    assert table.rows[4] == ("20%", "91.337584", "86", "75.486476")
     asked = np.linspace(0.1, 0.9, 40)
     assert len(curve.table(asked).rows) == 40
     assert len(curve.to_dict()["points"]) == len(curve.points)

@@ -104,7 +104,7 @@ def test_results_in_every_form():
     visits = plan.visits()
     assert repr(visits) == "<Visits for figure-2: 3 actions, 2 plays>"
     assert [(r["state"], r["action"]) for r in visits.to_dict()["visits"]] == [("s0", "a"), ("s1", "d"), ("s2", "b")]
-    assert "0.900000" in str(visits.table())
+    assert str(visits.table()).splitlines()[1:3] == ["state  action  times", "s0     a         1"]
     assert "s1" in visits._repr_html_()
     with pytest.raises(prudent.PrudentError, match="no action 'z'"):
         visits.of("s1", "z")

@@ -36,7 +36,7 @@ def test_without_cupy_or_a_gpu_the_message_names_the_remedy(monkeypatch):
     with pytest.raises(prudent.PrudentError, match=r"finds no GPU \(no CUDA-capable device is detected\)"):
         open_gpu()
     with_cupy(monkeypatch, 0)
-    with pytest.raises(prudent.PrudentError, match="has no GPU that CUDA can use; leave out device="):
+    with pytest.raises(prudent.PrudentError, match="has no GPU that CUDA can use; remove device="):
         open_gpu()
 
 

@@ -32,5 +32,5 @@ def test_memory_is_for_each_rank_and_near_ranks_have_it_together():
 
 
 def test_ranks_sweep_on_cpus():
-    with pytest.raises(PrudentError, match=r"device is 'gpu', and comm has several ranks; they sweep on CPUs"):
+    with pytest.raises(PrudentError, match=r"device is 'gpu', but ranks \(comm=\) sweep on CPUs only"):
         Limits.of(None, None, device="gpu", ranks=SimpleNamespace(here=2))

@@ -12,7 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from prudent.runtime.tables import Table, at_least, csv_text, number, plain
+from prudent.runtime.tables import (
+    Table,
+    at_least,
+    at_most,
+    between,
+    bounds,
+    certain,
+    csv_text,
+    in_hundredths,
+    number,
+    percent,
+    plain,
+    small,
+    worst,
+)
 
 HOSTILE = '<script>alert("1")</script>'
 TABLE = Table(
@@ -71,9 +85,81 @@ def test_text_lines_up():
     assert str(Table("only a title", (), "lr")) == "only a title"
 
 
-def test_numbers():
-    assert [number(x) for x in (1234.5, np.inf, np.nan)] == ["1,234.500000", "unbounded", "unknown"]
+def test_points_line_up():
+    table = Table("", (("a", "86"), ("b", "91.337584"), ("c", "unknown"), ("d", "1,049.5")), "ld", ("", "CVaR"))
+    assert str(table).splitlines() == [
+        "           CVaR",
+        "a     86",
+        "b     91.337584",
+        "c       unknown",
+        "d  1,049.5",
+    ]
+    assert [line.rstrip() for line in printed(table).splitlines()] == str(table).splitlines()
+    cells = Reader(table._repr_html_()).texts
+    assert cells[2:9:2] == ["86\u2008" + 6 * "\u2007", "91.337584", "unknown", "1,049.5" + 5 * "\u2007"]
+
+
+def test_a_head_is_not_moved_to_the_points_of_its_column():
+    table = Table("", (("10", "1.25"),), "dd", ("5%", "25%"))
+    assert str(table).splitlines() == ["5%   25%", "10  1.25"]
+
+
+def test_numbers_have_six_decimals_at_most_and_no_zeros_at_their_end():
+    shown = {86.0: "86", 454.5736678: "454.573668", 49.5: "49.5", 1234.5: "1,234.5", -1e-9: "0", 100.0: "100"}
+    assert {value: number(value) for value in shown} == shown
+    assert [number(np.inf), number(np.nan)] == ["unbounded", "unknown"]
+    assert number(123456789012.1234) == "123,456,789,012.123"  # what a float knows
+    assert number(1e20) == "100,000,000,000,000,000,000"
+
+
+def test_a_gap_decides_how_many_decimals_are_certain():
+    gaps = {0.030: 3, 0.66: 2, 1.35: 1, 13.0: 0, 1e4: 0, 4e-5: 6, 1e-12: 6, 0.0: 6, np.inf: 6, np.nan: 6}
+    assert {gap: certain(gap) for gap in gaps if gap == gap} == {gap: n for gap, n in gaps.items() if gap == gap}
+    assert certain(np.nan) == 6
+    assert number(176.6944, certain(0.030)) == "176.694"
+    assert number(250.9, certain(0.66)) == "250.90"  # that zero is certain
+    assert [certain(gap, money=True) for gap in (0.0, 0.003, 0.4, 7.0)] == [2, 2, 2, 1]
+
+
+def test_bounds_are_rounded_outward():
     assert [at_least(x) for x in (0.12345678, 0.12345612)] == ["0.123456", "0.123456"]
+    assert [at_most(x) for x in (0.12345678, 0.12345612)] == ["0.123457", "0.123457"]
+    assert (at_least(91.3375839999, 6), at_most(91.3375840001, 6)) == ("91.337584", "91.337584")  # rounding error
+    assert (at_least(-2.345, 2), at_most(-2.345, 2)) == ("-2.35", "-2.34")
+    assert (at_least(np.nan), at_most(np.inf)) == ("unknown", "unbounded")
+    assert bounds(176.685252, 176.715517) == ("176.685", "176.716")
+    assert between(176.685252, 176.715517) == "between 176.685 and 176.716"
+    assert between(91.337584, 91.337584) == "91.337584, known to all digits shown"
+    assert between(3.5, np.inf) == "at least 3.5"
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-5, 1e4))
+def test_what_is_shown_of_bounds_is_true(lower, gap):
+    low, high = (float(text.replace(",", "")) for text in bounds(lower, lower + gap))
+    allowed = 2e-9 * max(1.0, abs(lower) + gap)
+    if low == high:
+        assert gap < 1e-5
+    else:
+        assert low <= lower + allowed and lower + gap <= high + allowed
+        assert high - low <= 1.3 * gap + 2e-6  # and says nearly as much
+
+
+def test_money():
+    assert [in_hundredths(step) for step in (0.01, 0.05, 12.5, 1.0, 5.0, 0.001, 0.0)] == 3 * [True] + 4 * [False]
+    assert in_hundredths([12.5, 190.37, 3]) and not in_hundredths([12.5, 190.375]) and not in_hundredths([1, 2])
+    assert [number(x, certain(0.0, money=True)) for x in (12.5, 190.372, 7)] == ["12.50", "190.37", "7.00"]
+    assert bounds(190.3721, 190.3741, money=True) == ("190.37", "190.37")
+
+
+def test_tiny_probabilities_are_not_shown_as_0():
+    assert [small(x) for x in (0.0, 3e-9, 0.25)] == ["0", "3e-09", "0.25"]
+    assert bounds(1e-9, 2e-9, tiny=True) == ("1e-09", "2e-09")
+    assert bounds(1e-9, 2e-9) == ("0", "0")
+
+
+def test_shares_of_runs():
+    assert [percent(share) for share in (1, 0.05, 0.001)] == ["100%", "5%", "0.1%"]
+    assert (worst(0.05), worst(1)) == ("the worst 5% of runs", "all runs")
 
 
 def test_plain_values_are_what_json_knows():

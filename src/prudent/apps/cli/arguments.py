@@ -1,4 +1,4 @@
-"""What verbs take: the MODEL argument with the options that shape it, and options that several of them have."""
+"""Arguments of verbs: MODEL with the options that shape it, and options that several verbs share."""
 
 import functools
 import inspect
@@ -47,11 +47,11 @@ POINTS = click.option(
 )
 STEP = click.option("--step", type=float, help="Round the costs to multiples of this.")
 MEMORY = click.option(
-    "--memory", metavar="BYTES", help="The most memory for tables, as 2GB.  [default: 80% of the free]"
+    "--memory", metavar="BYTES", help="The memory limit for tables, such as 2GB.  [default: 80% of the free memory]"
 )
-TIME_LIMIT = click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this, if not finished.")
+TIME_LIMIT = click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this time.")
 THREADS = click.option(
-    "--threads", type=int, help="How many threads; changes nothing but the time.  [default: all cores]"
+    "--threads", type=int, help="The number of threads; the result does not depend on it.  [default: all cores]"
 )
 
 
@@ -68,15 +68,15 @@ UNCERTAINTY = click.option(
     "--uncertainty",
     metavar="LEVEL",
     callback=_uncertainty,
-    help="For the worst of a set of models: a confidence, such as 0.95, for a MODEL with counts; or own: the low and "
-    "high in its file.",
+    help="Plan for the worst of a set of models: a confidence, such as 0.95, if MODEL has counts; or own, for the low "
+    "and high in its file.",
 )
 DEVICE = click.option(
     "--device",
     type=click.Choice(["cpu", "gpu"]),
     default="cpu",
     show_default=True,
-    help="gpu: on an NVIDIA GPU (needs CuPy, extra gpu); check says whether it pays.",
+    help="gpu: an NVIDIA GPU (needs CuPy, extra gpu); prudent check reports whether it is faster.",
 )
 
 
@@ -97,7 +97,7 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         "--property",
         "asked",
         metavar="TEXT",
-        help='Which goals and costs a file means: R{"cost"}min=? [F "goal"], or the name of a property in it, or '
+        help='The goals and costs of a file: R{"cost"}min=? [F "goal"], or the name of a property in it, or '
         "FILE.props:NAME for one in a file of properties.",
     )
     @click.option(
@@ -105,29 +105,35 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         "constants",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Constants it leaves open: N=3,p=0.25; repeatable.",
+        help="Values of undefined constants: N=3,p=0.25; repeatable.",
     )
     @click.option(
-        "--initial", metavar="STATE", help="Where to start.  [default: where the file does; draws among several]"
+        "--initial",
+        metavar="STATE",
+        help="The initial state.  [default: that of the file, or one of several, drawn at random]",
     )
-    @click.option("--problem", type=FILE, metavar="FILE", help="The problem, where MODEL is a domain in PPDDL.")
-    @click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
+    @click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
+    @click.option(
+        "--dead-end-cost", type=float, help="Cost of getting stuck in a state from which no goal can be reached."
+    )
     @click.option(
         "--goal",
         type=click.Choice(["sure", "likeliest"]),
         default="sure",
-        help="How likely plans reach a goal: surely, "
-        "or, where none does, as likely as can be; then --dead-end-cost is what a run costs that does not.",
+        help="sure: plans reach a goal with probability 1; likeliest: with the highest possible probability, and "
+        "--dead-end-cost is the cost of a run that does not reach a goal.",
     )
-    @click.option("--horizon", type=int, help="End every run after so many actions.")
-    @click.option("--horizon-cost", type=float, help="Price for not finishing within the horizon.")
+    @click.option("--horizon", type=int, help="End every run after this many actions.")
+    @click.option("--horizon-cost", type=float, help="Cost of not reaching a goal within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
     def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
         shape = {name: options.pop(name) for name in ("asked", "constants", "initial", "problem")}
         changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
         if goal == "likeliest" and (changes["horizon"], changes["horizon_cost"]) != (None, None):
-            raise PrudentError("--goal likeliest: a run that ends in time is at a goal; leave out --horizon")
+            raise PrudentError(
+                "--goal likeliest: every run that ends at the horizon counts as at a goal; leave out --horizon"
+            )
         price = changes.pop("dead_end_cost") if goal == "likeliest" else None
         if "goal" in inspect.signature(verb).parameters:  # then it asks for it itself
             options |= {"goal": goal, "dead_end_cost": price}
@@ -185,10 +191,10 @@ def _model(
             ("--problem", problem),
         ):
             if given not in (None, ()):
-                raise PrudentError(f"{option}: only files have these, and {name} is a domain; its options are --set")
+                raise PrudentError(f"{option}: {name} is a domain, and this option is for files; use --set")
         return make(name, settings)
     if settings:
-        raise PrudentError(f"--set {settings[0]}: only domains have parameters, and {name} is not one")
+        raise PrudentError(f"--set {settings[0]}: {name} is not a domain, and only domains have parameters")
     if not Path(name).exists() and not Path(name).suffix:
         return make(name, settings)
     known = _constants(constants) if constants else None

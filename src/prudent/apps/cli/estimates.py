@@ -19,16 +19,16 @@ COLUMNS = ("episode", "state", "action", "next_state", "cost", "count")
 @click.option("--save", type=FILE, metavar="MODEL", help="Write the model, with its counts (.json, .json.gz).")
 @click.option(
     "--column", "columns", multiple=True, metavar="MEANING=NAME",
-    help=f"What a column is called in LOG: {', '.join(COLUMNS)}; repeatable.",
+    help=f"The name of a column in LOG: {', '.join(COLUMNS)}; repeatable.",
 )  # fmt: skip
-@click.option("--initial", metavar="STATE", help="Where runs start.  [default: where the episodes do]")
-@click.option("--seldom", type=int, default=10, show_default=True, help="Name actions seen fewer times than this.")
+@click.option("--initial", metavar="STATE", help="The state in which runs start.  [default: as the episodes do]")
+@click.option("--seldom", type=int, default=10, show_default=True, help="List actions seen fewer times than this.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, **asked: Any) -> None:
-    """Estimate a model from LOG, a CSV file of logged runs: a row for each step.
+    """Estimate a model from LOG, a CSV file of logged runs with one row for each step.
 
-    Its columns are episode, state, action, next_state and cost.  With a column for count, each row says how often a
-    step was seen, and there are no episodes.
+    Its columns are episode, state, action, next_state and cost.  With a column count, each row has the number of times
+    that a step was seen, and there is no column episode.
 
     \b
     Examples:
@@ -58,11 +58,11 @@ def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, *
 @click.command()
 @with_model
 @PLAN
-@click.option("--samples", type=int, default=1000, show_default=True, help="How many models to draw.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start.")
+@click.option("--samples", type=int, default=1000, show_default=True, help="The number of models to draw.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random numbers.")
 @with_plot("the fan of tails")
 def stress(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any) -> None:
-    """Say how PLAN, made for the learned MODEL, does on other models that its counts allow.
+    """Evaluate PLAN, made for the learned MODEL, on other models that fit its counts.
 
     \b
     Example:

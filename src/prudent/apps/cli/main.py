@@ -1,7 +1,7 @@
-"""The command: ``prudent solve MODEL --alpha A`` and its kin.
+"""The command: ``prudent solve MODEL --alpha A`` and the other verbs.
 
-Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2 for what the user can mend,
-130 after Ctrl-C, 1 otherwise.
+Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2 for invalid input, 130 after Ctrl-C,
+1 otherwise.
 """
 
 import os
@@ -45,7 +45,7 @@ __all__ = ["main"]
 
 
 class Verbs(click.Group):
-    """Turns what a user can mend into one message and exit code 2."""
+    """Turns a PrudentError into one message and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a verb."""
@@ -59,7 +59,7 @@ class Verbs(click.Group):
             ctx.exit(130)
 
 
-ABOUT = f"""Plan for the bad tail first, then for the average.
+ABOUT = f"""Minimise CVaR, the mean cost of the worst runs, and then the expected cost.
 
 MODEL is a domain ({", ".join(DOMAINS)}) or a
 file (.json, .json.gz, .umb; through Storm .prism, .nm, .pm, .jani, .drn, .drn.gz; with --problem .pddl).
@@ -77,7 +77,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.group(cls=Verbs, help=ABOUT, context_settings=SETTINGS)
 @click.version_option(prudent.__version__, prog_name="prudent")
 def main() -> None:
-    """Take a verb."""
+    """Run a verb."""
     if not speaks():
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
@@ -94,35 +94,41 @@ def main() -> None:
     shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
 )
 @click.pass_context
-@click.option("--gap", type=float, help="How far apart the bounds on what is sought may be; 0 insists on the optimum.")
+@click.option(
+    "--gap", type=float, help="The largest gap between the bounds on the optimal value; 0 requires the optimum."
+)
 @click.option(
     "--relative-gap",
     type=float,
-    help="The same, relative to its size.  [default: the optimum if modest, else 0.001]",
+    help="The same, relative to the optimal value.  [default: 0 if the model is small enough, else 0.001]",
 )
-@click.option("--slack", type=float, help="Accept so much more CVaR for the sake of the mean: 0.01 for 1%.")
+@click.option("--slack", type=float, help="Minimise the expected cost within this much more CVaR: 0.01 for 1%.")
 @click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
-@click.option("--max-cvar", type=float, help="Accept any CVaR up to this for the sake of the mean.")
-@click.option("--randomise", is_flag=True, help="Within that limit, allow to draw one of two policies at the start.")
+@click.option("--max-cvar", type=float, help="Minimise the expected cost with a CVaR up to this.")
+@click.option(
+    "--randomise", is_flag=True, help="Within that limit, also consider drawing one of two policies at the start."
+)
 @click.option(
     "--objective",
     metavar="WHAT",
-    help="Plan for var, worst-case, exceed:BUDGET (cost more than that), excess:BUDGET (how much more, on average) "
-    "or mean+cvar:WEIGHT instead of CVaR.",
+    help="Minimise this instead of CVaR: var, worst-case, exceed:BUDGET (probability of a cost above it), "
+    "excess:BUDGET (expected excess over it) or mean+cvar:WEIGHT.",
 )
 @UNCERTAINTY
-@click.option("--step", type=float, help="Round the costs to multiples of this, and no finer.")
+@click.option("--step", type=float, help="Round the costs to multiples of this, and do not refine.")
 @click.option(
-    "--memory", metavar="BYTES", help="The most memory for tables, such as 2GB.  [default: 80% of what is free]"
+    "--memory", metavar="BYTES", help="The memory limit for tables, such as 2GB.  [default: 80% of the free memory]"
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
+@click.option(
+    "--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds found within this time."
+)
 @THREADS
 @DEVICE
 @click.option(
     "--checkpoint",
     type=FILE,
     metavar="FILE",
-    help="Keep the place of a long solve here; the same command goes on from it.",
+    help="Save the progress of a long solve here; the same command resumes from it.",
 )
 @POINTS
 @click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
@@ -145,9 +151,9 @@ def solve(
 ) -> None:
     """Find a plan for MODEL.
 
-    The least CVaR first, the least mean second, unless another method or
-    objective is asked for; with an objective, --alpha says at which level
-    CVaR and VaR are printed.  Ctrl-C prints the best plan so far, with the bounds known so far.
+    By default the plan has the optimal CVaR at --alpha and, among all such plans, the lowest expected cost.
+    With --objective, --alpha is the level at which CVaR and VaR are printed.
+    Ctrl-C prints the best plan and the bounds found so far.
 
     \b
     Examples:
@@ -172,7 +178,9 @@ def solve(
     if decisions_csv is not None:
         check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
-        raise PrudentError("--decisions: a plan that draws one of two policies is not one table; leave out --randomise")
+        raise PrudentError(
+            "--decisions: a plan that draws one of two policies has no single table; leave out --randomise"
+        )
     asked |= {"method": with_grid(method, points), "objective": _objective(objective), "goal": goal}
     comm = launched()
     plan = prudent.solve(on_first(comm, make), comm=comm, **asked)
@@ -195,7 +203,7 @@ def solve(
                 click.echo(f"prudent: {what} written to {path}", err=True)
     checkpoint = asked["checkpoint"]
     if checkpoint is not None and Path(checkpoint).exists():
-        click.echo(f"prudent: the place was kept in {checkpoint}; the same command goes on from there", err=True)
+        click.echo(f"prudent: progress saved in {checkpoint}; the same command resumes from it", err=True)
     if plan.status == "interrupted":
         ctx.exit(130)
 
@@ -204,19 +212,23 @@ def solve(
 @click.argument("model", shell_complete=complete_model)
 @ALPHA
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable.")
-@click.option("--problem", type=FILE, metavar="FILE", help="The problem, where MODEL is a domain in PPDDL.")
-@click.option("--blind", is_flag=True, help="Use no lower bound on what is ahead; files in PPDDL have one.")
-@click.option("--dead-end-cost", type=float, help="Price for getting stuck where no goal can be reached.")
-@click.option("--fallback", type=float, metavar="PRICE", help="Price to end a run that leaves the explored part.")
-@click.option("--gap", type=float, help="How far apart the bounds on the CVaR may be.")
-@click.option("--relative-gap", type=float, help="The same, relative to its size.")
+@click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
+@click.option("--blind", is_flag=True, help="Use no heuristic; PPDDL files have one.")
+@click.option("--dead-end-cost", type=float, help="Cost of getting stuck in a state from which no goal can be reached.")
+@click.option("--fallback", type=float, metavar="PRICE", help="Cost of ending a run that leaves the explored part.")
+@click.option("--gap", type=float, help="The largest gap between the bounds on the optimal CVaR.")
+@click.option("--relative-gap", type=float, help="The same, relative to the optimal CVaR.")
 @STEP
 @MEMORY
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds so far after this.")
+@click.option(
+    "--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds found within this time."
+)
 @THREADS
 @DEVICE
 @click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
-@click.option("--save-model", type=FILE, metavar="FILE", help="Write the explored part, which the plan is for.")
+@click.option(
+    "--save-model", type=FILE, metavar="FILE", help="Write the explored part of the model, for which the plan is."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @click.pass_context
 def search(
@@ -231,10 +243,10 @@ def search(
     as_json: bool,
     **asked: Any,  # options of prudent.search, under its names
 ) -> None:
-    """Find a plan for MODEL, exploring it only where a good plan goes.
+    """Find a plan for MODEL and explore only the states that a good plan visits.
 
-    The same plan as that of solve, for a model too large to build: a domain in PPDDL with its problem.
-    Ctrl-C prints the best plan so far, with the bounds known so far.
+    The result is as that of solve, for a model too large to build: a PPDDL domain with its problem.
+    Ctrl-C prints the best plan and the bounds found so far.
 
     \b
     Examples:
@@ -262,7 +274,7 @@ def search(
 @main.command()
 @with_model
 @PLAN
-@click.option("--step", type=float, help="Round the costs to multiples of this, if PLAN looks at no budget.")
+@click.option("--step", type=float, help="Round the costs to multiples of this, if PLAN has no budget.")
 @MEMORY
 @TIME_LIMIT
 @DEVICE
@@ -271,9 +283,9 @@ def search(
 def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json: bool, **asked: Any) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
 
-    A PLAN for a set of models is also evaluated in the worst of them, as any other is with --uncertainty.
+    A PLAN for a set of models is also evaluated in the worst of them; for other plans, add --uncertainty.
 
-    Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
+    Repeat the options that shape MODEL as for solve: --set, --property, --const, --initial, --dead-end-cost,
     --horizon.
 
     \b
@@ -296,15 +308,15 @@ def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json:
 @main.command()
 @with_model
 @PLAN
-@click.option("--episodes", type=int, default=20_000, show_default=True, help="How many runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start.")
+@click.option("--episodes", type=int, default=20_000, show_default=True, help="The number of runs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random numbers.")
 @THREADS
 @TIME_LIMIT
-@click.option("--paths", type=int, default=0, help="Print so many runs step by step.")
+@click.option("--paths", type=int, default=0, help="The number of runs to print step by step.")
 def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
 
-    Give the options that shape MODEL as solve had them: --set, --property, --const, --initial, --dead-end-cost,
+    Repeat the options that shape MODEL as for solve: --set, --property, --const, --initial, --dead-end-cost,
     --horizon.
 
     \b
@@ -324,12 +336,14 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
 
 @main.command()
 @with_model
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="What the estimates of solve are for.")
+@click.option(
+    "--alpha", type=float, default=0.05, show_default=True, help="The alpha for which time and memory are estimated."
+)
 @click.option("--step", type=float, help="Estimate for costs rounded to multiples of this.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Leave out the estimates after this.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Leave out estimates that take longer.")
 @click.pass_context
 def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> None:
-    """Say what kind of model MODEL is and what solving it takes, or everything that is wrong with it.
+    """Describe MODEL and estimate the effort of solving it, or list all of its problems.
 
     \b
     Examples:
@@ -342,7 +356,7 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
 
     model = ctx.params["model"]
     try:
-        with announce_if_long(f"{model} is being checked"):
+        with announce_if_long(f"checking {model}"):
             report = prudent.check(make(), **asked)
     except ModelError as error:
         report = Report(model, problems=error.problems)
@@ -356,9 +370,9 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
 
 @main.command("warm-up")
 def warm_up() -> None:
-    """Compile all kernels now, which else happens when they are first used; they are kept.
+    """Compile all kernels now instead of at their first use, and keep them.
 
-    That takes a minute or two, once for each installation: in an image, or before a talk.
+    This takes a minute or two, once for each installation: for example in an image, or before a talk.
 
     \b
     Example:
@@ -373,7 +387,7 @@ def warm_up() -> None:
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script of a SHELL.
+    """Print the completion script for a SHELL.
 
     \b
     Example, for bash:

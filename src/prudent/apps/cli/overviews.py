@@ -33,12 +33,12 @@ __all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve", "stu
 @with_model
 @ALPHA
 @POINTS
-@click.option("--methods", metavar="A,B,...", help=f"These alone, in this order.  [default: {','.join(METHODS)}]")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="The most for each method.")
+@click.option("--methods", metavar="A,B,...", help=f"The methods, in this order.  [default: {','.join(METHODS)}]")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="The time limit for each method.")
 def compare(
     make: Make, alpha: float, points: int | None, methods: str | None, time_limit: float | None, as_json: bool
 ) -> None:
-    """Solve MODEL with every method, side by side.
+    """Solve MODEL with every method and compare the plans.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def compare(
     made = make()
     plans = []
     for i, name in enumerate(chosen):
-        with announce_if_long(f"{name} is at work, method {i + 1} of {len(chosen)}; --methods leaves some out"):
+        with announce_if_long(f"{name} is running, method {i + 1} of {len(chosen)}; choose some with --methods"):
             plans.append(prudent.solve(made, alpha, method=with_grid(name, points), time_limit=time_limit))
         if plans[-1].status == "interrupted":
             raise KeyboardInterrupt
@@ -68,7 +68,7 @@ def compare(
 
 @click.command()
 @with_model
-@click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: where the plan changes]")
+@click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: round ones]")
 @click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
 @STEP
 @MEMORY
@@ -77,7 +77,9 @@ def compare(
 @UNCERTAINTY
 @with_plot("the curve")
 def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
-    """Print the optimal CVaR, its VaR and the least expected cost of MODEL for every alpha.
+    """Print the optimal CVaR of MODEL, its VaR and the lowest expected cost for all alphas.
+
+    The table has round alphas, --json all breakpoints.
 
     \b
     Examples:
@@ -97,7 +99,11 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
 @with_model
 @ALPHA
 @click.option(
-    "--tolerance", type=float, default=5e-3, show_default=True, help="What may be missed, of the mean's range."
+    "--tolerance",
+    type=float,
+    default=5e-3,
+    show_default=True,
+    help="The largest gap, as a share of the range of the expected cost.",
 )
 @click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
 @STEP
@@ -123,14 +129,14 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
 @click.command()
 @with_model
 @click.option("--budgets", metavar="A,B,...", required=True, help="Budgets for the total cost, in any order.")
-@click.option("--worst", is_flag=True, help="The least chance, whatever one does, instead of the greatest.")
+@click.option("--worst", is_flag=True, help="The lowest probability over all policies, instead of the highest.")
 @STEP
 @MEMORY
 @TIME_LIMIT
 @THREADS
 @DEVICE
 def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
-    """Print the greatest chance of a total cost of MODEL within each budget, or with --worst the least.
+    """Print the highest probability that the total cost of MODEL is within each budget, or with --worst the lowest.
 
     \b
     Examples:
@@ -151,20 +157,20 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
 )
 @click.option("--alpha", "alphas", metavar="A,B,...", required=True, help="The fractions of worst runs.")
 @click.option(
-    "--workers", type=int, help="How many processes; 1 starts none.  [default: one for each core; on a GPU 1]"
+    "--workers", type=int, help="The number of processes; 1 starts none.  [default: one for each core; on a GPU 1]"
 )
 @click.option(
-    "--keep", type=FILE, metavar="FILE", help="Add each row to this file (.jsonl); the same command goes on from it."
+    "--keep", type=FILE, metavar="FILE", help="Add each row to this file (.jsonl); the same command resumes from it."
 )
 @click.option("--csv", type=FILE, metavar="FILE", help="Write the table (.csv).")
 @click.option("--method", default="exact", show_default=True, help=f"How to plan: {', '.join(METHODS)}.")
 @click.option("--gap", type=float, help="As in solve, for each combination.")
 @click.option("--relative-gap", type=float, help="As in solve, for each combination.")
 @click.option(
-    "--memory", metavar="BYTES", help="The most for the tables of one solve.  [default: 80% of the free, shared]"
+    "--memory", metavar="BYTES", help="The memory limit for one solve.  [default: 80% of the free memory, shared]"
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="The most for one solve.")
-@click.option("--threads", type=int, help="Of each solve.  [default: all cores, shared]")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="The time limit for one solve.")
+@click.option("--threads", type=int, help="The number of threads of each solve.  [default: all cores, shared]")
 @DEVICE
 @with_plot("CVaR against the first parameter with several values")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -177,9 +183,9 @@ def study(
     as_json: bool,
     **asked: Any,  # options of prudent.study, under its names
 ) -> None:
-    """Solve DOMAIN for every combination of parameters and alphas, a row for each.
+    """Solve DOMAIN for every combination of parameters and alphas and print one row for each.
 
-    What fails is a row that says why.  Ctrl-C prints the rows that are done.
+    If a combination fails, its row has the error message.  Ctrl-C prints the rows finished so far.
 
     \b
     Examples:
@@ -200,15 +206,19 @@ def study(
     if not found.complete:
         click.get_current_context().exit(130)
     if len(found.failed) == found.asked:
-        raise PrudentError(f"all {found.asked:,} failed, the first: {found.failed[0]['error']}")
+        raise PrudentError(f"all {found.asked:,} combinations failed, the first with: {found.failed[0]['error']}")
 
 
 @click.command()
-@click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Where to write.")
-@click.option("--episodes", type=int, default=20_000, show_default=True, help="Simulated runs for each cell.")
+@click.option(
+    "--out", type=click.Path(file_okay=False), default="report", show_default=True, help="The folder to write to."
+)
+@click.option(
+    "--episodes", type=int, default=20_000, show_default=True, help="The number of simulated runs for each cell."
+)
 @click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
 def reproduce(out: str, episodes: int, traffic: str | None) -> None:
-    """Reproduce the paper: its tables and figures, and the exact optimum beside them.
+    """Reproduce the tables and figures of the paper, with the exact optimum beside them.
 
     Writes results.json, results.csv, the figures and one page, index.html.
 
@@ -235,8 +245,13 @@ def _numbers(option: str, given: str) -> list[float]:
 
 
 @click.command()
-@click.option("--port", type=int, default=8000, show_default=True, help="Where to listen; 0 takes any free one.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Listen here instead: others can use it then.")
+@click.option("--port", type=int, default=8000, show_default=True, help="The port; 0 takes any free one.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; with another one, others can use the page.",
+)
 def serve(port: int, host: str) -> None:
     """Serve a page on this machine: drag alpha and watch the plan change.
 

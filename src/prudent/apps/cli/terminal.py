@@ -14,16 +14,17 @@ from rich.text import Text
 from prudent.apps.paper.experiments import Results
 from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
 from prudent.errors import printable
+from prudent.models.rows import FloatArray
 from prudent.policies.distribution import GROUPED, Distribution
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
-from prudent.runtime.tables import Table, number
+from prudent.runtime.tables import Table, between, certain, number
 
 __all__ = ["answer", "print_comparison", "print_distribution", "print_json", "print_reproduction", "print_runs", "show"]
 
-BINS = 16
+BINS = 20  # the most ranges of a histogram
+NEAR = 1e-9  # how far below an edge, in widths, a cost counts as on it
 WIDE = 124  # columns that a table with a head may take; a narrower terminal wraps it rather than losing digits
-DIGITS = 8  # of the largest number in a comparison, which makes it fit 80 columns
 
 
 def show(table: Table) -> None:
@@ -48,7 +49,7 @@ def answer(as_json: bool, content: Callable[[], dict[str, Any]], shown: Callable
         show(shown())
 
 
-def print_histogram(result: Distribution, tail: float) -> None:
+def print_histogram(result: Distribution, var: float) -> None:
     """Print the distribution as bars; costs above VaR have another colour and another character."""
     low, high = float(result.values[0]), result.quantile(0.999) if result.missing < 0.001 else float(result.values[-1])
     if not low < high:
@@ -59,19 +60,31 @@ def print_histogram(result: Distribution, tail: float) -> None:
     except (UnicodeEncodeError, LookupError):
         bars = "#:"
     console = Console(highlight=False)
-    edges = np.linspace(low, high, BINS + 1)
-    place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, BINS - 1)
-    mass = np.bincount(place, weights=result.probabilities, minlength=BINS)
-    beyond = np.bincount(place, weights=result.probabilities * (result.values > tail), minlength=BINS)
+    whole = bool((result.values == np.rint(result.values)).all())
+    edges = round_edges(low, high, least=1.0 if whole else 0.0)
+    n = len(edges) - 1
+    place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, n - 1)
+    mass = np.bincount(place, weights=result.probabilities, minlength=n)
+    beyond = np.bincount(place, weights=result.probabilities * (result.values > var), minlength=n)
     width = max(min(console.width - 36, 40), 5)
     console.print()
     for i, height in enumerate(mass.tolist()):
-        end = "more" if i == BINS - 1 and result.values[-1] > high else f"{edges[i + 1]:,.5g}"
-        long, shaded = (round(width * part / mass.max()) for part in (height, float(beyond[i])))
-        console.print(f"{edges[i]:>10,.5g} to {end:>9}  {height:7.2%} ", end="")
-        console.print(Text(bars[0] * (long - shaded), style="blue").append(bars[1] * shaded, style="red"))
-    if beyond.any():
-        console.print(Text(f"{bars[1]} costs more than VaR", style="dim"))
+        end = "more" if i == n - 1 and result.values[-1] > edges[-1] else number(edges[i + 1])
+        long, tail = (round(width * part / mass.max()) for part in (height, float(beyond[i])))
+        console.print(f"{number(edges[i]):>10} to {end:>9}  {height:7.2%} ", end="")
+        console.print(Text(bars[0] * (long - tail), style="blue").append(bars[1] * tail, style="red"))
+    shaded = f"; {bars[1]} costs above VaR" if beyond.any() else ""
+    console.print(Text(f"each range includes its lower end, the last one both ends{shaded}", style="dim"))
+
+
+def round_edges(low: float, high: float, least: float = 0.0) -> FloatArray:
+    """Return edges at multiples of a round width, for at most BINS ranges that cover two numbers and all between."""
+    power = 10.0 ** math.floor(math.log10(max((high - low) / BINS, least)))
+    for width in (digit * power for digit in (1, 2, 5, 10, 20)):
+        first, last = math.floor(low / width + NEAR), math.ceil(high / width - NEAR)
+        if last - first <= BINS:
+            break
+    return np.asarray(np.arange(first, last + 1) * width)
 
 
 def print_distribution(plan: Plan, result: Distribution) -> None:
@@ -86,39 +99,48 @@ def print_distribution(plan: Plan, result: Distribution) -> None:
 def print_runs(runs: Runs) -> None:
     """Print simulated runs of a plan beside its exact numbers."""
     show(runs.table())
+    digits = certain(0.0, runs.money)
     for i, path in enumerate(runs.paths, 1):
-        print(f"run {i}, total {number(sum(cost for _, _, cost in path))}")
+        print(f"run {i}, total cost {number(sum(cost for _, _, cost in path), digits)}")
         for state, action, cost in path:
-            print(f"  {printable(state)}: {printable(action)}, cost {cost:g}")
+            print(f"  {printable(state)}: {printable(action)}, cost {number(cost, digits)}")
 
 
 def print_comparison(plans: list[Plan]) -> None:
     """Print plans of several methods side by side; each has bounds on the same optimal CVaR."""
-    numbers = [(p.cvar, p.var, p.expected, p.lower) for p in plans]
-    largest = max((abs(x) for row in numbers for x in row if math.isfinite(x)), default=0.0)
-    decimals = min(max(DIGITS - len(f"{largest:.0f}"), 0), 6)
-
-    def cell(value: float) -> str:
-        return f"{value:,.{decimals}f}" if math.isfinite(value) else number(value)
-
-    rows = [(p.method, *map(cell, row), p.status, f"{p.seconds:.3g}") for p, row in zip(plans, numbers, strict=True)]
+    rows = []
+    for plan in plans:
+        shown = plan.shown()
+        numbers = (shown[name] for name in ("cvar", "var", "expected", "lower"))
+        rows.append((plan.method, *numbers, plan.status, f"{plan.seconds:.3g}"))
     lower, upper = max(p.lower for p in plans), min(p.upper for p in plans)
+    scale = plans[0].policy.prepared.scale
     title = f"{plans[0].model.name}, alpha {plans[0].alpha:g}"
     notes = (
-        "at least: each method's lower bound on the optimal CVaR",
-        f"the optimal CVaR lies between {number(lower)} and {number(upper)}",
+        "lower bound: of each method, on the optimal CVaR",
+        f"optimal CVaR: {between(lower, upper, scale.money)}",
         *((GROUPED,) if any(p.policy.prepared.scale.rounded for p in plans) else ()),
         *plans[0].model.notes,
     )
-    head = ("", "CVaR", "VaR", "mean", "at least", "status", "seconds")
-    show(Table(title, tuple(rows), "lrrrrlr", head=head, notes=notes))
+    head = ("", "CVaR", "VaR", "expected cost", "lower bound", "status", "seconds")
+    show(Table(title, tuple(rows), "lddddld", head=head, notes=notes))
 
 
 def print_reproduction(results: Results) -> None:
     """Print Table 1 of the paper as it came out."""
     for domain, title in DOMAINS.items():
         for alpha in ALPHAS:
-            head = (f"alpha {alpha:g}", "CVaR", "simulated", "paper", "mean", "simulated", "paper", "seconds", "paper")
+            head = (
+                f"alpha {alpha:g}",
+                "CVaR",
+                "simulated",
+                "paper",
+                "expected cost",
+                "simulated",
+                "paper",
+                "seconds",
+                "paper",
+            )
             rows = []
             for method in METHODS:
                 row = results.row(domain, method, alpha)

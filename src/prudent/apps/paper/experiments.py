@@ -53,7 +53,7 @@ class Row:
         return getattr(self, f"{whose}_{what}"), getattr(self, f"{whose}_{what}_se")
 
     def off(self, what: str) -> float | None:
-        """Return by how many combined standard errors the simulation is away from the paper."""
+        """Return the difference between the simulation and the paper in combined standard errors."""
         (ours, our_error), (theirs, their_error) = self.pair("simulated", what), self.pair("paper", what)
         if theirs is None:
             return None

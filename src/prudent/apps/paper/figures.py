@@ -1,12 +1,13 @@
-"""The report's figures: what each method gives up for what, and the paper's histograms, from the simulated runs."""
+"""The report's figures: the trade-off that each method makes, and the paper's histograms, from the simulated runs."""
 
 from typing import Any
 
 from prudent.apps.paper.experiments import Results, Row
 from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
-from prudent.plot.canvas import percent, png, svg
+from prudent.plot.canvas import png, svg
 from prudent.plot.panels import TradeOff, histograms, trade_offs
 from prudent.plot.tails import common_bins
+from prudent.runtime.tables import percent
 
 __all__ = ["BREAK_EVEN", "FIGURES", "ORDER", "draw_figures"]
 

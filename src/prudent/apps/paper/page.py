@@ -1,4 +1,4 @@
-"""One page that needs nothing else: a summary, the tables, the figures, where the paper's policies fall short."""
+"""The report as one self-contained page: summary, tables, figures, and where the paper's policies are not optimal."""
 
 import math
 from base64 import b64encode
@@ -10,15 +10,15 @@ from prudent.apps.paper.experiments import Results, Row
 from prudent.apps.paper.figures import BREAK_EVEN, FIGURES, ORDER
 from prudent.apps.paper.published import ALPHAS, DOMAINS, FLOOR, METHODS
 from prudent.apps.paper.style import STYLE
-from prudent.plot.canvas import percent
+from prudent.runtime.tables import percent
 
 __all__ = ["render_page"]
 
 CONTENTS = {
     "summary": "Summary",
     "methods": "The methods",
-    "table-1": "Table 1: the tail and the expected cost",
-    "table-2": "Table 2: how long it takes",
+    "table-1": "Table 1: CVaR and expected cost",
+    "table-2": "Table 2: planning time",
     "distributions": "The distributions",
     "not-optimal": "Where the paper's policies are not optimal",
     "rule": "The rule at y = 0",
@@ -32,36 +32,37 @@ def render_page(results: Results, pictures: dict[str, bytes]) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Planning for Risk-Aversion and Expected Value, reproduced</title><style>{STYLE}</style></head><body>
-<h1>The paper, reproduced, and the truth beside it</h1>
+<h1>The paper reproduced, with the exact optimum beside it</h1>
 <p class="soft">Prudent {escape(prudent.__version__)}. {results.episodes:,} simulated runs for each cell.</p>
 <p class="lead">A stochastic shortest path problem has many plans. Rigter, Duckworth,
-Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one whose bad tail is best
-(the CVaR of the total cost: the mean of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
-least expected cost.</p>
+Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one with the lowest CVaR
+of the total cost (the mean cost of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
+lowest expected cost.</p>
 <nav aria-label="Contents"><ul>{links}</ul></nav>
 {_heading("summary")}
 {_summary(results, pictures)}
 {_heading("methods")}
-<p>The paper solves the problem approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015), a game against
-an adversary that reweighs chances, on a grid. <em>CVaR-Expected-Value</em> is the paper's own: it plays that policy until the
-run can no longer matter to the tail, and then turns to the expected cost. <em>Expected Value</em> looks at the expected cost
-alone. The last row of each table, <em>exact</em>, solves the same problem without a grid: its CVaR is optimal, and no plan
-with that CVaR has a lower expected cost.</p>
+<p>The paper solves the problem approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015): a game against
+an adversary that reweighs probabilities, solved on a grid. <em>CVaR-Expected-Value</em> is the paper's own method: it plays
+that policy until the run can no longer affect the tail, and then minimises the expected cost. <em>Expected Value</em>
+minimises the expected cost alone. The last row of each table, <em>exact</em>, solves the same problem without a grid: its
+CVaR is optimal, and no plan with that CVaR has a lower expected cost.</p>
 {_heading("table-1")}
-<p>Each method is measured by the CVaR at the level that it plans for, and by its expected cost. The paper's methods run
-with the rule that the authors' program has at y = 0 (<a href="#rule">below</a>). <em>exactly</em> is the
-evaluation of the policy without sampling; <em>simulated</em> is how the paper measures, with the standard error;
-<em>apart</em> is the distance between the simulation and the paper in combined standard errors.</p>
+<p>Each method is measured by its CVaR at the &alpha; that it plans for, and by its expected cost. The paper's methods use
+the rule of the authors' program at y = 0 (<a href="#rule">below</a>). <em>exactly</em> is the evaluation of the policy
+without sampling. <em>simulated</em> is an estimate from runs, as in the paper, with its standard error. <em>apart</em> is
+the difference between the simulation and the paper in combined standard errors.</p>
 {"".join(_domain_table(results, domain, title) for domain, title in DOMAINS.items())}
 {_navigation_note(results)}
 {_heading("table-2")}
-<p>Seconds to plan. The paper's are those of C++ and Gurobi on a 3.2 GHz i7; ours are from the machine that made this page,
-without compilation, with the exact evaluation of the policy. The larger of the two levels is shown.</p>
+<p>Seconds to plan, the larger time of the two values of &alpha;. The paper's times are those of C++ and Gurobi on a 3.2 GHz
+i7. Ours are from the machine that made this page; they exclude compilation and include the exact evaluation of the
+policy.</p>
 {_time_table(results)}
 {_heading("distributions")}
-<p>What {results.episodes:,} simulated runs of each method cost, on the same axes for all methods of a figure. The orange part
-of the bars is the worst fraction &alpha; of runs. Above the bars the dot is the expected cost, the stroke VaR, the square
-CVaR, all of these runs.</p>
+<p>Histograms of the total cost of {results.episodes:,} simulated runs of each method, on the same axes for all methods of a
+figure. The orange part of the bars is the worst fraction &alpha; of runs. Above the bars, the dot marks the expected cost,
+the stroke VaR and the square CVaR, all estimated from these runs.</p>
 <div class="pairs">{"".join(_figures(pictures))}</div>
 {_shortfall(results)}
 </body></html>
@@ -77,15 +78,15 @@ def _image(picture: bytes) -> str:
 
 
 def _summary(results: Results, pictures: dict[str, bytes]) -> str:
-    about = "CVaR against expected cost of four methods, a panel for each domain and level"
+    about = "CVaR against expected cost of four methods, a panel for each domain and alpha"
     rings = "; a ring of the same colour is what the paper reports" if any(r.paper_cvar for r in results.rows) else ""
     return f"""<figure><picture>
 <source media="(max-width: 44rem)" srcset="{_image(pictures["summary-narrow.svg"])}">
 <img src="{_image(pictures["summary.svg"])}" alt="{about}"></picture>
-<figcaption>CVaR against expected cost, a panel for each domain and level; lower and further left is better. A filled mark is
-a method's policy, evaluated here{rings}. The grey line is the optimal CVaR: no plan is below it. The exact plan
-(star) lies on it, as far left as a plan on it can be. <em>Expected Value</em> (dot) is furthest left and has the worst
-tail. Where methods agree, their marks lie on top of each other.</figcaption></figure>"""
+<figcaption>CVaR against expected cost, with a panel for each domain and &alpha;; lower and further left is better. A filled
+mark is the policy of a method, evaluated here{rings}. The grey line is the optimal CVaR: no plan lies below it. The exact
+plan (star) lies on the line, as far left as a plan on it can be. <em>Expected Value</em> (dot) is furthest left and has
+the highest CVaR. Where methods agree, their marks lie on top of each other.</figcaption></figure>"""
 
 
 def _number(value: float | None, digits: int = 2) -> str:
@@ -145,11 +146,12 @@ def _domain_table(results: Results, domain: str, title: str) -> str:
 def _navigation_note(results: Results) -> str:
     if results.traffic:
         text = """Autonomous Navigation uses the paper's traffic data. Its durations have no common step, so they are rounded
-        for planning, the bounds allow for it, and the optimum is known to a thousandth (status
-        <em>within_gap</em>). What the policies cost is what the true durations add up to."""
+        for planning. The bounds cover the rounding, and the optimum is known to a thousandth (status <em>within_gap</em>).
+        The costs of the policies are those of the true durations."""
     else:
-        text = """Autonomous Navigation here is an invented network of the same character, since the paper's traffic data are not
-        part of Prudent: there is nothing to compare it with. <code>prudent reproduce --traffic FILE</code> takes the data."""
+        text = """Autonomous Navigation here is an invented network of the same kind, because the paper's traffic data are not
+        part of Prudent. So there are no published numbers to compare with. <code>prudent reproduce --traffic FILE</code>
+        uses the data."""
     return f'<p class="soft">{text}</p>'
 
 
@@ -185,7 +187,7 @@ def _figures(pictures: dict[str, bytes]) -> Iterable[str]:
 
 
 def _furthest(results: Results) -> float:
-    """Return by how many combined standard errors a cell of Table 1 differs at most."""
+    """Return the largest difference of a cell of Table 1 from the paper, in combined standard errors."""
     off = (row.off(what) for row in results.rows for what in ("cvar", "expected"))
     return max(abs(each) for each in off if each is not None)
 
@@ -222,22 +224,22 @@ def _shortfall(results: Results) -> str:
         tried,
     )
     return f"""{_heading("not-optimal")}
-<p>In the game behind both methods the agent sees how the adversary splits its budget before it acts. A real agent does not.
-So the game's value is a <em>lower</em> bound on the optimal CVaR, and the policy read off it can be <em>worse</em> than
-optimal, at any grid (Hau, Delage, Ghavamzadeh and Petrik, 2023): always
+<p>In the game behind both methods, the agent sees how the adversary splits its budget before it acts. A real agent does not.
+So the value of the game is a <em>lower</em> bound on the optimal CVaR, and its policy can be <em>worse</em> than optimal on
+any grid (Hau, Delage, Ghavamzadeh and Petrik, 2023). It always holds that
 <strong>game value &le; optimal CVaR &le; CVaR of the policy</strong>.</p>{bracket}
-<p>Deep Sea Treasure for the worst 2% of runs shows it best. Refining the grid moves the game's value up to its limit, not to the
-optimum, and the policy depends on the grid, on which of several equally good worst-case actions is played once the
-adversary has no budget left, and on a floor. The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
+<p>Deep Sea Treasure for the worst 2% of runs shows this most clearly. Refining the grid moves the value of the game up to its
+limit, not to the optimum. The policy depends on three choices: the grid; which of several equally good worst-case actions
+is played once the adversary has no budget left; and a floor. The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
 expected cost of <strong>{_number(best.expected)}</strong>:</p>{grid}
-<p>To be fair: in most cells the paper's policies come within a fraction of a percent of the optimal CVaR; a finer grid
-helps; and a policy that gives up a little of the tail may well have a lower expected cost, as in Inventory Control and Deep Sea
-Treasure for the worst 20% of runs. The exact method is never worse on CVaR, and where the CVaRs agree it is never worse on the expected cost:
-that is the whole claim.</p>
+<p>In most cells the CVaR of the paper's policies is within a fraction of a percent of the optimum, and a finer grid helps. A
+policy with a slightly higher CVaR may have a lower expected cost, as in Inventory Control and Deep Sea Treasure for the worst
+20% of runs. The claim for the exact method is this: its CVaR is never higher, and where the CVaRs agree, its expected cost is
+never higher.</p>
 {_heading("rule")}
-<p>In the game an outcome counts with y times its CVaR, so one without weight does not count; but the authors' program puts a
-floor of {FLOOR:g} in the place of y = 0, and such outcomes count a little. So little decides only between actions that are
-nearly as good as each other, of which this sea is full, and of equally good ones the program takes the first in its order (N,
-NE, NW, S, SE, SW, E, W): with both rules no cell of Table 1 is further from the paper than {_furthest(results):.1f} combined
-standard errors. The value of the game with the floor can be above the optimum, so it is no bound, and the game values on this
-page are those without it.</p>"""
+<p>In the game, an outcome counts with y times its CVaR, so an outcome with y = 0 does not count. The authors' program replaces
+y = 0 by a floor of {FLOOR:g}, so such outcomes count a little. This decides only between actions that are nearly equally
+good, of which Deep Sea Treasure has many. Among equally good actions, the program takes the first in its order (N, NE, NW, S,
+SE, SW, E, W). With both rules, no cell of Table 1 differs from the paper by more than {_furthest(results):.1f} combined
+standard errors. With the floor, the value of the game can be above the optimum, so it is not a bound. The game values on this
+page are those without the floor.</p>"""

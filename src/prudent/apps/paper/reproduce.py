@@ -22,7 +22,7 @@ def reproduce(out: Path, *, episodes: int = 20_000, traffic: str | None = None) 
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PrudentError(f"{out}: cannot be made a folder: {error.strerror or error}") from None
+        raise PrudentError(f"{out}: cannot be created as a folder: {error.strerror or error}") from None
     results = run_experiments(episodes, traffic)
     pictures = draw_figures(results)
     for name, picture in pictures.items():

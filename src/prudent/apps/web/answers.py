@@ -9,8 +9,8 @@ __all__ = ["Answers"]
 
 Take = Callable[[bytes], None]
 Work = Callable[[Take, Take], Awaitable[bytes]]
-"""Computes an answer; it hands an answer that comes when nobody waits any more to one function, what it has so far to
-the other."""
+"""Computes an answer.  It passes an answer that comes when nobody waits any more to the first function, and what it has
+so far to the second."""
 
 
 @dataclass

@@ -55,7 +55,7 @@ ASKED = {
 """The values of the query that each task uses; questions that differ only in others are the same."""
 
 UPLOADS = (".json", ".json.gz", ".umb")
-"""Files that are data; others are programs for Storm, which a server does not run for strangers."""
+"""Files that are data; other files are programs for Storm, which a server does not run for strangers."""
 
 
 class ServerLimits:
@@ -103,7 +103,7 @@ class Server:
         """Send the page or one of its files; all were read at the start."""
         name = request.path_params.get("name", "index.html")
         if name not in self.files:
-            return _error(404, "there is nothing here")
+            return _error(404, "there is no such page")
         body = self.files[name]
         tag = f'"{sha256(body).hexdigest()[:16]}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
@@ -112,7 +112,7 @@ class Server:
         return Response(body, media_type=TEXTS[name.rpartition(".")[2]], headers=headers)
 
     async def domains(self, request: Request) -> Response:
-        """Tell which domains and methods there are, and the limits."""
+        """Return the domains, the methods and the limits."""
         return JSONResponse(
             {
                 "version": prudent.__version__,
@@ -134,7 +134,7 @@ class Server:
         )
 
     async def status(self, request: Request) -> Response:
-        """Tell how much was answered, stopped and refused since the start."""
+        """Return how many tasks were answered, stopped and refused since the start."""
         return JSONResponse({"quick": self.quick.told(), "slow": self.slow.told()})
 
     async def upload(self, request: Request) -> Response:
@@ -146,8 +146,8 @@ class Server:
             raw = await _body(request, self.limits.upload)
         if raw is None:
             most = f"{self.limits.upload:,}"
-            smaller = '.json.gz is taken, too (prudent.save(model, "model.json.gz") makes one)'
-            return _error(413, f"{name}: has more than {most} bytes; {smaller}, and the command has no limit")
+            smaller = 'upload it as .json.gz (prudent.save(model, "model.json.gz") writes one)'
+            return _error(413, f"{name}: has more than {most} bytes; {smaller}, or use the command, which has no limit")
         about = name.encode() + b"\0" + raw
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
         task = {"task": "check", "key": json.dumps([number, []]), "name": name, "set": [], "values": {}}
@@ -161,15 +161,15 @@ class Server:
         """Answer a task about a model."""
         task = request.path_params["task"]
         if task not in ASKED:
-            return _error(404, f"there is no {task!r:.60} here")
+            return _error(404, f"there is no task {task!r:.60}")
         about, question = _asked(task, request)
         model, settings, values = about["model"], about["set"], about["values"]
         raw = None
         if model.startswith("upload-"):
             if model not in self.uploads:
-                return _error(404, "this uploaded model is not kept any more: upload it again")
+                return _error(404, "this uploaded model is no longer kept: upload it again")
             if settings:
-                return _error(400, f"--set {settings[0]}: only domains have parameters, and {model} is not one")
+                return _error(400, f"--set {settings[0]}: only domains have parameters; {model} is an upload")
             self.uploads.move_to_end(model)
             about["name"], raw = self.uploads[model]
         about["key"] = json.dumps([model, settings])
@@ -184,7 +184,7 @@ class Server:
         return Response(body, media_type=KINDS.get(task, "application/json"), headers=headers)
 
     async def so_far(self, request: Request) -> Response:
-        """Tell the best answer so far to a solve with the same query that somebody waits for; null if there is none."""
+        """Return the best answer so far to a solve with the same query that is under way; null if there is none."""
         _, question = _asked("solve", request)
         body = self.answers.so_far(question)
         return Response(body or b"null", media_type="application/json", headers={"Cache-Control": "no-store"})
@@ -259,11 +259,11 @@ def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Sta
         Refused: _told(lambda error: (400, str(error))),
         Busy: _told(lambda error: (503, "all workers are busy: try again in a second")),
         TooLong: _told(lambda error: (504, "this takes longer than this server allows; solve it with the command")),
-        TimeoutError: _told(lambda error: (408, "the file took too long to arrive")),
+        TimeoutError: _told(lambda error: (408, "the file took too long to arrive; upload it again")),
         Failed: _told(lambda error: (500, str(error))),
-        ClientDisconnect: _told(lambda error: (499, "the request was given up")),
-        404: _told(lambda error: (404, "there is nothing here")),
-        405: _told(lambda error: (405, "that is not how this is asked for")),
+        ClientDisconnect: _told(lambda error: (499, "the request was cancelled")),
+        404: _told(lambda error: (404, "there is no such page")),
+        405: _told(lambda error: (405, "this address does not take this kind of request")),
     }
     app = Starlette(
         routes=[

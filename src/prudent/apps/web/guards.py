@@ -82,11 +82,11 @@ class Guard:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         name = _name(headers.get(b"host", ""))
         if name not in self.hosts and not (self.open_to_all and _address(name)):
-            return 421, f"this server is not {name[:100]!r}; ask for one of {', '.join(sorted(self.hosts))}"
+            return 421, f"the host is {name[:100]!r}; this server answers to {', '.join(sorted(self.hosts))}"
         if headers.get(b"sec-fetch-site", "none") in ("cross-site", "same-site") and scope["path"] != "/":
-            return 403, "another site may link to the page, not use what it is made of"
+            return 403, "another site may link to the page, but may not load its parts"
         if len(scope.get("query_string", b"")) > LONGEST:
-            return 414, f"the address has more than {LONGEST} characters behind its question mark"
+            return 414, f"the query of the address has more than {LONGEST} characters; shorten it"
         return None
 
 

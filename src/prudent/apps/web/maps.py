@@ -1,6 +1,6 @@
 """A plan as a picture of its domain: arrows on a grid, heat maps, roads; for other models a map of pairs, or a table.
 
-What a plan plays depends on the state and the budget left; a map shows all states at one budget left.
+The action of a plan depends on the state and the remaining budget; a map shows all states at one remaining budget.
 """
 
 import re
@@ -29,7 +29,7 @@ CELLS = 3600
 """The most cells of a map of pairs."""
 
 HALFWAY = 0.6
-"""The share of the budget left with which a map of pairs opens: at the start, runs can be in few states."""
+"""The remaining share of the budget with which a map of pairs opens: at the start, runs can be in few states."""
 
 PAIR = re.compile(r"\(([^(),]+), ([^(),]+)\)")
 """A state that is a pair, as text: files hold pairs so."""
@@ -39,7 +39,7 @@ STOPS = 120
 
 
 def policy_map(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
-    """Return the map of a plan at a budget left, by default the one that its domain opens with."""
+    """Return the map of a plan at a remaining budget, by default the one that its domain opens with."""
     about = session.kept.get_or_make("domain", lambda: domain_of(session.model))
     if about.drawn == "sea":
         return _sea(plan, left)
@@ -59,7 +59,7 @@ def policy_map(session: Session, plan: Plan, left: float | None, layer: str | No
 
 
 def _slider(plan: Plan, left: float | None, opens_at: float, apart: float, count: int) -> dict[str, Any]:
-    """Return the budgets left that a slider offers, and the one chosen: the nearest to what was asked for."""
+    """Return the remaining budgets that a slider offers, and the one chosen: the nearest to what was asked for."""
     positions = [plan.policy.whole - i * apart for i in range(count)][::-1]
     wanted = opens_at if left is None else left
     chosen = min(positions, key=lambda b: abs(b - wanted))
@@ -103,7 +103,7 @@ def _axis(values: set[Any]) -> list[Any]:
 
 
 def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
-    """Map Deep Sea Treasure; every move costs the same, so the budget left gives the number of moves made."""
+    """Map Deep Sea Treasure; every move costs the same, so the remaining budget gives the number of moves made."""
     model, start = plan.model, plan.policy.whole
     states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
     most = max(moves for _, _, moves in states)
@@ -123,7 +123,7 @@ def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
 
 
 def _network(session: Session, plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
-    """Show how often runs take each road, and where the plan turns, at a budget left, at junctions that runs pass."""
+    """Show how often runs take each road, and the next road at a remaining budget from junctions that runs pass."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
     key = ("routes", plan.alpha, plan.step)
@@ -159,7 +159,7 @@ def _laid_out(session: Session, names: list[str]) -> tuple[dict[str, tuple[float
 
 
 def _turn(plan: Plan, index: int, left: float) -> int | None:
-    """Return the likeliest successor of the action played at a budget left; None if no run can have that much left."""
+    """Return the likeliest successor of the action at a remaining budget; None if no run can have that much left."""
     model, action = plan.model, played_at(plan, index, left)
     if action is None:
         return None
@@ -202,7 +202,7 @@ def _parts(texts: list[str]) -> list[Any]:
 
 
 def _map_of_pairs(plan: Plan, pairs: dict[int, tuple[Any, Any]], slider: dict[str, Any]) -> dict[str, Any]:
-    """Map states by their two parts: by number where all choices are among numbers, else by the number of the action.
+    """Map states by their two parts: by the action if all choices are among numbers, else by the action's number.
 
     Actions are numbered in the order of the model.
     """

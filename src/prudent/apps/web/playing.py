@@ -1,4 +1,4 @@
-"""One run of a plan, step by step: what was chosen and why, what happened, and when the tail became safe."""
+"""One run of a plan, step by step: the action and why, the outcome, and from when on the tail is safe."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ OUTCOMES = 12
 def played(plan: Plan, seed: int) -> dict[str, Any]:
     """Return a run; the same for the same seed.
 
-    Seen from a step, ``outlook`` is the expected total cost of the run; ``luck`` is how far the step's outcome lowers
-    it.  The sum of luck is the expected cost of the plan minus what the run costs.
+    At each step, ``outlook`` is the expected total cost of the run, and ``luck`` is by how much the outcome of the step
+    lowers it.  The luck of all steps sums to the expected cost of the plan minus the cost of the run.
     """
     model = plan.model
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))

@@ -12,7 +12,7 @@ from prudent.runtime.progress import announce
 __all__ = ["serve"]
 
 CONNECTIONS = 1000
-"""The most connections at once; further ones are told to come back."""
+"""The most connections at once; further ones are answered with 503."""
 
 
 def serve(host: str, port: int) -> None:
@@ -23,13 +23,13 @@ def serve(host: str, port: int) -> None:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         why = error.strerror or error
-        raise PrudentError(f"cannot listen at {host}:{port}: {why}; take another --port or --host") from None
+        raise PrudentError(f"cannot listen at {host}:{port}: {why}; choose another --port or --host") from None
     with listener:
         port = listener.getsockname()[1]
         if allowed_hosts(host) != allowed_hosts("127.0.0.1"):
             announce(
                 f"WARNING: everybody who can reach {host}:{port} can use this server, without a password and without "
-                "encryption; leave --host out to keep it to this machine"
+                "encryption; leave out --host to serve this machine only"
             )
         announce("starting the workers")
         config = uvicorn.Config(
@@ -53,7 +53,7 @@ class _Announced(uvicorn.Server):
         self.address = address
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and announce it."""
         await super().startup(sockets)
         if self.started:
             announce(f"the page is {self.address} (Ctrl-C ends it)")

@@ -1,4 +1,4 @@
-"""What a worker keeps of a model: the model itself, one sweep for every alpha, and the plans it made last."""
+"""What a worker keeps of a model: the model itself, one sweep for every alpha, and its latest plans."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -24,10 +24,10 @@ ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
 
 YARDSTICK, MEAN = "exact", "expected"
-"""The method that the page measures the others by, and the one that looks at the mean alone."""
+"""The method that the others are compared with, and the one that minimises the expected cost."""
 
 WHILE = 0.25
-"""The most seconds that a solve may take to be waited for while the slider moves."""
+"""The most seconds of a solve that the page waits for while the slider moves."""
 
 PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
 PIECES = 24  # other results of one model: distributions, routes
@@ -91,9 +91,9 @@ class Session:
     ) -> Plan:
         """Return the plan for an alpha; only the yardstick depends on the gap, and on the set of models it is for.
 
-        With ``sure`` it is what :func:`prudent.solve` returns, digit for digit.  Else, if solving takes a while, it
-        comes from the sweep that serves every alpha: the same policy and numbers, except for the last digits of the
-        bounds, which allow for the rounding errors of a longer sweep.
+        With ``sure`` it is what :func:`prudent.solve` returns, digit for digit.  Otherwise, if solving takes a while,
+        it comes from the sweep that serves every alpha: the same policy and numbers, except for the last digits of the
+        bounds, which cover the rounding errors of a longer sweep.
         """
         key = (method, alpha, *((relative_gap, uncertainty) if method == YARDSTICK else (None, None)))
         usual = method == YARDSTICK and relative_gap is None and uncertainty is None and alpha >= ALPHA_MIN
@@ -120,7 +120,7 @@ class Session:
         return plan.method == YARDSTICK and (prepared.scale.rounded or not modest(prepared, ALPHA_MIN))
 
     def distribution(self, plan: Plan, uncertainty: float | str | None = None) -> Distribution:
-        """Return the distribution of a plan's total cost; that of least mean is the same for every alpha."""
+        """Return the distribution of a plan's total cost; for method ``expected`` it is the same for every alpha."""
         alpha = plan.alpha if METHODS[plan.method].for_alpha else None
         key = ("distribution", plan.method, alpha, plan.step, uncertainty if plan.method == YARDSTICK else None)
         return self.kept.get_or_make(key, plan.total_cost)
@@ -132,7 +132,7 @@ def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Sessi
         return Session(parse(raw, about["name"]), {}, memory)
     for item in about["set"]:
         if item.partition("=")[0] in FILES:
-            raise PrudentError(f"--set {item}: the page opens no files; use the command for that")
+            raise PrudentError(f"--set {item}: the page opens no files; use the command instead")
     model = make(about["model"], tuple(about["set"]))
     settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
     return Session(model, settings, memory)

@@ -1,4 +1,4 @@
-"""What a worker answers: each task a function of a session and the request's own values.
+"""The tasks that a worker answers: each is a function of a session and the request's own values.
 
 Numbers are those of ``to_dict``, which ``--json`` prints; texts those of the tables the command prints.
 """
@@ -22,7 +22,7 @@ from prudent.methods.registry import chosen
 from prudent.planning.plans import heard
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
-from prudent.runtime.tables import at_least, csv_text, number, plain
+from prudent.runtime.tables import csv_text, plain
 
 __all__ = ["TASKS", "as_alpha", "perform", "so_far"]
 
@@ -86,12 +86,11 @@ def _solve(session: Session, values: dict[str, str]) -> bytes:
 
 
 def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
-    """Return what a card shows; the distribution is that of simulated runs where all of them take long to follow."""
+    """Return what a card shows; the distribution is that of simulated runs if an exact one takes long."""
     prepared = plan.policy.prepared
     long = bool(prepared.n_states * prepared.scale.in_levels(plan.own.var) > LONG)
     result = prudent.simulate(plan.model, plan.policy).distribution if long else follow()
-    shown = {name: number(getattr(plan, name)) for name in ("cvar", "var", "expected", "upper", "worst_case")}
-    shown |= {name: at_least(getattr(plan, name)) for name in ("lower", "expected_lower")}
+    shown = plan.shown()
     if plan.nominal is None:
         own = plan.own_cvar.removeprefix("exactly ")
         shown["cvar"] = own.replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")
@@ -160,8 +159,8 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     plan = _plan(session, values, sure=False)
     if plan.policy.prepared.n_states * plan.policy.level > LONG:
         raise PrudentError(
-            f"a run compares actions at every budget, which takes too long for the page at steps of {plan.step:g}: "
-            "choose a wider gap, for which costs are rounded to larger steps, or use plan.explain"
+            f"a run compares actions at every budget, which takes too long for the page at steps of {plan.step:g}; "
+            "choose a larger gap, for which costs are rounded to larger steps, or use plan.explain"
         )
     return _json(played(plan, int(text)))
 

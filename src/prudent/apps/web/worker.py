@@ -28,7 +28,7 @@ SESSIONS = 4
 """The most models that a worker keeps, with their sweeps."""
 
 SILENCE = 0.4
-"""Seconds of a solve before it tells what it has so far: finer steps then take about as long again, or longer."""
+"""Seconds of a solve before it reports what it has so far: finer steps then take about as long again, or longer."""
 
 
 class Worker:
@@ -99,9 +99,9 @@ class Worker:
             return {"kind": "refused", "error": str(error), "problems": problems}, b""
         except MemoryError:
             self.sessions.clear()
-            message = "this takes more memory than this server allows; solve it with the command, which takes --memory"
+            message = "this takes more memory than this server allows; solve it with the command, which has --memory"
             return {"kind": "refused", "error": message, "problems": [message]}, b""
-        except Exception as error:  # a fault of ours must not end the worker; the server says that it happened
+        except Exception as error:  # a fault of ours must not end the worker; the server reports it
             traceback.print_exc()
             return {"kind": "failed", "error": f"{type(error).__name__}: {error}"}, b""
 
@@ -159,7 +159,7 @@ def warm_up() -> None:
 
 
 def main() -> None:
-    """Take over stdin and stdout, warm up, say so, and work."""
+    """Take over stdin and stdout, warm up, report ready, and work."""
     memory, niceness = int(sys.argv[1]), int(sys.argv[2])
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the frames

@@ -16,7 +16,7 @@ from prudent.apps.web.worker import LENGTHS
 __all__ = ["Busy", "Crew", "Failed", "Refused", "TooLong"]
 
 GRACE = 0.3
-"""Seconds that a task goes on after it was given up: if it is done by then, its answer is kept."""
+"""Seconds that a task continues after it was given up: if it is done by then, its answer is kept."""
 
 PATIENCE = 1.5
 """Seconds that a task has to stop after a signal, and again after a second one; then its process is replaced."""
@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 class Refused(Exception):
-    """A task was refused for a reason that the user can mend."""
+    """A task was refused for a reason that the user can fix."""
 
     def __init__(self, reply: dict[str, Any]) -> None:
         super().__init__(reply["error"])
@@ -180,7 +180,7 @@ class Crew:
         keep : callable, optional
             Takes the answer if it comes after the task was given up.
         tell : callable, optional
-            Takes what is known so far, while the task goes on.
+            Takes what is known so far, while the task runs.
         """
         worker = await self._take(about["key"])
         try:
@@ -197,7 +197,7 @@ class Crew:
             raise
         except (asyncio.IncompleteReadError, ConnectionError):
             self._later(self._replace(worker))
-            raise Failed("a worker process ended; the next request gets a new one") from None
+            raise Failed("a worker process ended; try again, with a new worker") from None
         worker.keys.add(about["key"])
         self._release(worker)
         if reply["kind"] == "refused":

@@ -1,6 +1,6 @@
-"""The backend for lower bounds where costs lie between levels: any model, on all threads.
+"""The backend for lower bounds if costs lie between levels: any model, on all threads.
 
-:mod:`prudent.kernels.between` says why the bound holds.
+:mod:`prudent.kernels.between` proves the bound.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from prudent.runtime.team import side_by_side
 __all__ = ["BetweenSweep"]
 
 OPERATIONS = 4
-"""How many times the operations of a plain weighted sum are those of a sum with values between levels."""
+"""The operations of a sum with values between levels, as a multiple of those of a plain weighted sum."""
 
 
 @dataclass
@@ -81,7 +81,7 @@ class BetweenSweep(Backend):
         return 8 * prepared.n_states * (most + 1 + PAD)
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
         self._reach(last)
         self._settle(self.done, last)
@@ -95,7 +95,7 @@ class BetweenSweep(Backend):
             arguments = *self._arguments, *about, new_counters()
             side_by_side(lanes_of(self._turns, work, self.task.threads), lambda lane: bound_levels(*arguments))
             self.sound = bool(sound[0])
-        if not self.sound:  # then nothing is known
+        if not self.sound:  # then the bound is 0
             self.found[1, first:last] = -np.inf
 
     def _reach(self, last: int) -> None:

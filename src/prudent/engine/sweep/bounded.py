@@ -1,7 +1,7 @@
 """A sweep that yields a plan and a lower bound, with exact and with rounded costs.
 
 With exact costs, one sweep yields both.  With rounded costs, a sweep on costs rounded up yields the plan, and another
-on costs between levels yields the bound; :mod:`prudent.methods.exact` says why that holds.
+on costs between levels yields the bound; :mod:`prudent.methods.exact` gives the proof.
 """
 
 from collections.abc import Callable
@@ -42,8 +42,8 @@ def bounded_sweep(
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     Without budget the policy of least expected cost is played.  The first objective is then ``exhausted`` if given, and
-    the base must agree; else the terms determine it.  With rounded costs, ``bounded=False`` leaves out the bound.
-    With ``until`` sweeps also end where that holds for the first objective of the start.
+    the base must agree; otherwise the terms determine it.  With rounded costs, ``bounded=False`` leaves out the bound.
+    With ``until`` sweeps also end once that holds for the first objective of the start.
     """
     choice = least_expected_cost(prepared).choice
     options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until}
@@ -67,7 +67,7 @@ def bounded_sweep(
             swept, (low, stopped) = plan(limits), below.result()
     else:
         low, stopped = bound()
-        # If it was stopped, the checkpoint is that sweep's; the next sweep only yields an answer.
+        # If that sweep was stopped, the checkpoint is its own; the next sweep only yields an answer.
         swept = plan(replace(limits, keeper=None) if stopped else limits)
     return replace(swept, low=low, stopped=swept.stopped or stopped)
 
@@ -85,9 +85,9 @@ def surely_above(
 ) -> tuple[FloatArray, str]:
     """Sweep for a lower bound until no larger budget can be optimal for alpha, or up to ``most``.
 
-    Without budget the first objective is ``exhausted`` in all states if given, else it follows from the terms and V.
-    The bound is linear between levels, with costs between levels.  What is ``exhausted`` at once is not linear, so then
-    costs are rounded down; and if steps are so coarse that the other bound is of no use.  Return the bound for each
+    Without budget the first objective is ``exhausted`` in all states if given; otherwise it follows from the terms and
+    V.  With costs between levels, the bound is linear between levels.  An ``exhausted`` objective is not linear, so for
+    it costs are rounded down; so are they if steps are too coarse for the other bound.  Return the bound for each
     budget from 0 up, and why the sweep stopped early, if it did.
     """
     options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until, "threads": threads}
@@ -126,12 +126,12 @@ def beneath(prepared: Prepared, terms: Terms, *, between: bool) -> tuple[Prepare
     """Return what a sweep for a lower bound needs: costs between levels or rounded down, their base and worst case."""
     below = prepare(prepared.model, prepared.scale.step, down=not between, between=between)
     least = surely_expected(prepared)
-    # More cycles are free, so more states are collapsed into one; it takes the least of its members' values.
+    # More cycles are free, so more states are collapsed into one, which takes the least of its members' values.
     low = np.full(below.n_states, np.inf)
     known = prepared.members.state_of >= 0
     np.minimum.at(low, below.members.state_of[known], least[prepared.members.state_of[known]])
     low[below.start] = min(low[below.start], least[prepared.start])
-    # Rounded down, row b stands for budgets just above b - 1 (limits from the right): they are gone once b is charged.
+    # Rounded down, row b stands for budgets just above b - 1 (limits from the right): they are used up by a cost of b.
     low = ((terms.accrual + terms.slope) * low + (0.0 if between else terms.slope)) * (1 - 4 * UNIT)
     worst = least_worst_case(below)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))

@@ -1,8 +1,8 @@
 """The backend that sweeps level by level on a device: models with cycles, none of them free.
 
-The order is that of :mod:`prudent.engine.places`, a launch settles one layer on one level
-(``prudent/kernels/cuda/levels.cu``), and the rest is as in :mod:`prudent.engine.sweep.levels`: the bounds there hold
-here too, since a device's sums have the same terms in the same order, each rounded once.
+The order is that of :mod:`prudent.engine.places`; a launch settles one layer on one level
+(``prudent/kernels/cuda/levels.cu``).  The rest is as in :mod:`prudent.engine.sweep.levels`.  Its bounds hold here, too,
+since a device's sums have the same terms in the same order, each rounded once.
 """
 
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ class DeviceLevelSweep(Backend):
         return 0
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         task, rows, first = self.task, self.rows, self.done
         plan, bounded = task.aims.plan, task.aims.bound and not self._close
         self._widen(last)
@@ -129,7 +129,7 @@ class DeviceLevelSweep(Backend):
         return self._policy.table[: self.done]
 
     def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here: those of a sweep on the CPU, which can go on from them too."""
+        """Return the arrays needed to resume from here; a sweep on the CPU can resume from them, too."""
         lines, down, aims = min(self._window, self.done), self.rows.device.down, self.task.aims
         fields = [down(self._table[: lines * self.rows.n_states])] if aims.plan else []
         if aims.bound and not self._close:

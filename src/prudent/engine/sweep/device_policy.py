@@ -1,4 +1,4 @@
-"""The actions of a sweep on a device: rows of them go to the host while the sweep goes on."""
+"""The actions of a sweep on a device: their rows are copied to the host while the sweep continues."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,11 +17,11 @@ CHUNK = 2**24
 """Bytes of actions that go to the host at a time, if a row is no longer."""
 
 AHEAD = 2
-"""Copies that may be under way while the sweep goes on."""
+"""Copies that may be in progress while the sweep continues."""
 
 
 def policy_bytes(task: Task, span: int = 1, late: int = 0) -> int:
-    """Return the memory that actions take on the device: of ``span`` rows at a time, finished ``late`` levels later."""
+    """Return the memory for actions on the device: ``span`` rows at a time, finished ``late`` levels later."""
     return _rows(task, span, late) * _width(task)
 
 
@@ -39,7 +39,7 @@ def _rows(task: Task, span: int, late: int) -> int:
 
 
 class DevicePolicy:
-    """The rows of actions on a device, row b at ``b % rows``, and the table on the host that they go to.
+    """The rows of actions on a device, row b at ``b % rows``, and the table on the host that receives them.
 
     A sweep writes up to ``span`` rows at a time, and they are finished ``late`` levels later.
     """
@@ -49,7 +49,7 @@ class DevicePolicy:
         self.device, self.late, self.each, self._threads = device, late, _each(task), task.threads
         self.rows = _rows(task, span, late)
         self.ring: Any = device.new((self.rows, n), kind)
-        # Memory that is not written to is not taken, so the table may begin long.
+        # Memory is taken only when it is written to, so the table may begin long.
         self._most = task.most + 1
         self.table: NDArray[Any] = np.zeros((min(self._most, max(1024, AT_FIRST // n)), n), dtype=kind)
         self.table[0] = task.first_choice[0]
@@ -57,8 +57,8 @@ class DevicePolicy:
         self._under_way: list[tuple[int, int, Callable[[], NDArray[Any]]]] = []  # rows from, to, and how to wait
 
     def row(self, b: int) -> Any:
-        """Return a row, once what it had before is on the host."""
-        while self._under_way and self._under_way[0][0] + self.rows <= b:  # it takes that one's place
+        """Return a row, once its previous content is on the host."""
+        while self._under_way and self._under_way[0][0] + self.rows <= b:  # its row is reused
             self._arrive()
         return self.ring[b % self.rows]
 
@@ -79,12 +79,12 @@ class DevicePolicy:
                 self._arrive()
 
     def finish(self) -> None:
-        """Wait until all that was sent has arrived."""
+        """Wait until everything sent has arrived."""
         while self._under_way:
             self._arrive()
 
     def _arrive(self) -> None:
-        """Wait for the first copy under way, and write it into the table with all threads."""
+        """Wait for the first copy in progress, and write it into the table with all threads."""
         first, last, wait = self._under_way.pop(0)
         copy_together(wait(), self.table[first:last], self._threads)
 

@@ -1,9 +1,9 @@
 """The backend that sweeps in tiles on a device: models without cycles.
 
-Nodes, layers and what is known at both ends of the budget axis are those of :mod:`prudent.engine.sweep.tile_layout`,
-and so is the guarantee: a device's sums have the same terms, each rounded once.  A launch settles the nodes of one
-layer for all levels of a tile (``prudent/kernels/cuda/tiles.cu``).  Every node has a row of its own, in which levels
-take turns.
+Nodes, layers and the known values at both ends of the budget axis are those of
+:mod:`prudent.engine.sweep.tile_layout`, and so is the guarantee: a device's sums have the same terms, each rounded
+once.  A launch settles the nodes of one layer for all levels of a tile (``prudent/kernels/cuda/tiles.cu``).  Every node
+has a row of its own, whose columns levels reuse in turn.
 """
 
 from dataclasses import dataclass, field
@@ -94,7 +94,7 @@ class DeviceTileSweep(Backend):
         return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
         while self.done < last:
             self._settle(self.done, min(self.done + self.tile, last))

@@ -20,10 +20,10 @@ from prudent.runtime.progress import Progress, announce
 __all__ = ["budget_sweep"]
 
 FURTHER = 1.25
-"""How far a sweep goes before the first check of how far to go, as a multiple of the levels that are surely needed."""
+"""How far a sweep goes before the first check of how far to go, as a multiple of the levels surely needed."""
 
 SHORT = 4.0
-"""Seconds left from which on fewer and fewer levels are swept between two looks at the clock."""
+"""Seconds left below which fewer and fewer levels are swept between two checks of the clock."""
 
 
 def budget_sweep(
@@ -45,8 +45,8 @@ def budget_sweep(
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     ``choice`` is a proper policy to play without budget; ``keep`` keeps the values of all levels up to ``most``.
-    With ``until`` the sweep also ends where that holds for U of the start.  It may use all ``threads`` of the limits,
-    unless others are given.
+    With ``until`` the sweep also ends once that holds for U of the start.  It may use all ``threads`` of the limits,
+    unless another number is given.
     """
     most = min(most, int(worst.value[prepared.start]))
     value = (base.excess if aims.plan else base.low)[prepared.start]
@@ -79,7 +79,7 @@ def budget_sweep(
                 end = np.ceil(end)
             if sweep.done > end:
                 break
-            pace = min(max(limits.left, SHORT / 40) / SHORT, 1.0)  # towards the end the clock is looked at more often
+            pace = min(max(limits.left, SHORT / 40) / SHORT, 1.0)  # towards the end the clock is checked more often
             wanted = max(sweep.done, sweep.first, FURTHER * sure - sweep.done)
             last = int(min(sweep.done + max(min(pace * batch, wanted), 1), end + 1))
             while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep, ranks) > limits.memory:
@@ -112,7 +112,7 @@ def budget_sweep(
 def _most_needed(prepared: Prepared, base: Base, worst: WorstCase, value: float, alpha: float, terms: Terms) -> float:
     """Return an upper bound on the objective at the best budget, and so on that budget.
 
-    The base itself is one.  Without cycles the variance of the least expected cost is cheap and tells more.
+    The base itself is one.  Without cycles the variance of the least expected cost is cheap and gives a better one.
     """
     if prepared.acyclic and not prepared.between and terms == EXCESS:
         least = least_expected_cost(prepared)

@@ -1,8 +1,8 @@
 """Estimates of the levels, memory and time that a sweep will take.
 
 A sweep keeps the values of only as many levels as the largest cost looks back, and the actions of all levels in the
-smallest type that holds them.  So its memory depends only on the number of levels.  That is at least the least expected
-cost and at most about what :func:`likely_levels` returns.
+smallest type that holds them.  So its memory depends only on the number of levels.  That number is at least the least
+expected cost and at most about what :func:`likely_levels` returns.
 """
 
 import time
@@ -36,11 +36,11 @@ __all__ = [
 ]
 
 PER_LEVEL = 120
-"""Bytes for each level, for the values of the start and what is computed from them."""
+"""Bytes for each level, for the values of the start and arrays derived from them."""
 
 LAYERS, FOLLOWED = 3, 200_000_000
-"""Tables of an evaluation: the probability of being somewhere and two moments of what rounding left out; and the most
-numbers in them, with which a policy is followed level by level."""
+"""Tables of an evaluation: a probability and two moments of what rounding left out; and the most numbers in them for
+which a policy is followed level by level."""
 
 TRIAL = 2 * 10**9
 """The most bytes that timing a few levels may take."""
@@ -49,24 +49,24 @@ AT_LEAST, ENOUGH = 4, 100_000
 """The fewest and the most levels that are swept to time them."""
 
 LAUNCH, BY_LEVEL, IN_TILES, UPLOAD, BEGIN = 8e-6, 3e-11, 5e-12, 5e-8, 0.5
-"""About what a GPU takes, in seconds: to launch a kernel, for an outcome on a level, the same in tiles, to lay out and
+"""About the seconds a GPU takes: to launch a kernel, for an outcome on a level, the same in tiles, to lay out and
 upload an outcome, and to begin.  Measured on one H200."""
 
 WORTH = 2.0
 """How many times faster a GPU must be to be advised."""
 
-MORE, BEYOND = "allow more (memory=, --memory)", 10**14
-"""The advice to allow more memory, and the bytes that no machine has."""
+MORE, BEYOND = "raise memory= (--memory)", 10**14
+"""The advice to raise the memory limit, and the bytes that no machine has."""
 
 
 def sweep_bytes(
     prepared: Prepared, levels: int, aims: Aims = BOTH, keep: bool = False, ranks: Ranks | None = None
 ) -> int:
-    """Return the memory that a sweep of so many levels takes, without the model's.
+    """Return the memory that a sweep of this many levels takes, without the model's.
 
-    If ranks share it: on one machine, for all of them together; on several, on rank 0, which has the actions of all in
-    the end.  With cycles, it has values of its own states and of states that these look at, at most one for each
-    outcome.
+    If ranks share the sweep: on one machine, for all of them together; on several, on rank 0, which has all actions in
+    the end.  With cycles, rank 0 has the values of its own states and of states that these look at, at most one for
+    each outcome.
     """
     values = max(backend.table_bytes(prepared, levels, aims, keep=keep) for backend in BACKENDS)
     kind = np.dtype(choice_type(prepared))
@@ -81,20 +81,20 @@ def sweep_bytes(
 
 
 def solve_bytes(prepared: Prepared, levels: int) -> int:
-    """Return the memory that a solve of so many levels takes: with rounded costs, a bound and an evaluation as well."""
+    """Return the memory that a solve of this many levels takes: with rounded costs, also a bound and an evaluation."""
     if not prepared.scale.rounded:
         return sweep_bytes(prepared, levels)
     largest = prepared.cost_range[1]
     looked_back, ahead = min(largest, levels) + 1, LAYERS * (largest + 1)
     if ahead * prepared.n_states > FOLLOWED:
-        ahead = LAYERS * looked_back  # the policy is not followed so
+        ahead = LAYERS * looked_back  # the policy is not followed level by level
     return sweep_bytes(prepared, levels, PLAN) + 8 * prepared.n_states * (looked_back + ahead)
 
 
 def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
-    """Return advice for a sweep that wants more memory than there is: a larger step that fits, if one is found.
+    """Return advice for a sweep that needs more memory than there is: a larger step that fits, if one is found.
 
-    To allow more is advice only if a machine may have it.
+    Raising the limit is advised only if a machine may have that much.
     """
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
     step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
@@ -109,19 +109,19 @@ def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | N
     if not np.isnan(fits):
         larger = f"round costs to a larger step (step=, --step; {fits:g} would fit)"
         return f"{larger}, which gives bounds instead of the optimum{'' if wanted > BEYOND else f', or {MORE}'}"
-    even = f"; even with costs rounded to {step:g} they take about {shown_bytes(need)}" if need else ""
+    even = f"; even with costs rounded to {step:g} the tables take about {shown_bytes(need)}" if need else ""
     if (need or wanted) <= BEYOND:
         return f"{MORE}{even}"
     return (
-        f"no machine has that much{even}; ask for the mean alone (method='expected', --method expected), or end runs "
-        "after so many actions (horizon=) with prudent.amend, or --horizon"
+        f"no machine has that much{even}; plan for the expected cost only (method='expected', --method expected), or "
+        "limit the number of actions with horizon= in prudent.amend, or --horizon"
     )
 
 
 def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> tuple[int, int]:
-    """Estimate, rather too high than too low, the memory with costs rounded to a larger step.
+    """Estimate the memory with costs rounded to a larger step, too high rather than too low.
 
-    Return that of the tables alone, and with a lower bound and an evaluation.
+    Return the memory of the tables alone, and with a lower bound and an evaluation.
     """
     coarse = prepare(prepared.model, step)
     least, worst = least_expected_cost(coarse), least_worst_case(coarse)
@@ -135,10 +135,10 @@ def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float,
 
 
 def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> float:
-    """Estimate, rather too high than too low, the number of levels of a sweep for alpha.
+    """Estimate the number of levels of a sweep for alpha, too high rather than too low.
 
-    The sweep ends at the optimal CVaR.  That is at most the least worst case, and at most the CVaR of the policy of
-    least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
+    The sweep ends at the optimal CVaR.  That is at most the minimal worst-case cost, and at most the CVaR of the policy
+    of least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
     """
     _, most = _surely_levels(prepared, least, worst, alpha)
     spread = float(np.sqrt(least.variance[prepared.start]))
@@ -146,7 +146,7 @@ def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: 
 
 
 def within_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float, most: float) -> bool:
-    """Return whether at most so many levels are likely; the variance is found only where nothing else tells."""
+    """Return whether at most this many levels are likely; the variance is computed only if nothing else decides."""
     fewest, surely = _surely_levels(prepared, least, worst, alpha)
     return surely <= most or (fewest <= most and likely_levels(prepared, least, worst, alpha) <= most)
 
@@ -165,13 +165,13 @@ def work_per_level(prepared: Prepared) -> float:
 
 
 def advised_device(prepared: Prepared, levels: int, seconds: float) -> str:
-    """Return the device to advise for a solve of so many levels that takes so many seconds on this machine's CPU.
+    """Return the device to advise for a solve of this many levels that takes this many seconds on this machine's CPU.
 
-    A GPU needs many states side by side: it does not pay for small models, nor where one state waits for the other.
+    A GPU needs many states in parallel: it does not pay off for small models, or if states wait for each other.
     """
     tiling = tiling_of(prepared) if prepared.acyclic else None
     if prepared.scale.rounded or (tiling is None and len(prepared.free_blocks[0]) <= prepared.n_states):
-        return "cpu"  # bounds, or all of the sweep, stay there
+        return "cpu"  # bounds, or the whole sweep, stay there
     if tiling is not None:
         takes = tiling.n_layers * LAUNCH * (1 + levels / TILE) + len(tiling.work.cost) * levels * IN_TILES
     else:

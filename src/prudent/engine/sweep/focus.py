@@ -1,12 +1,12 @@
 """Focus: sweep a fine lattice only where an optimal plan can be, as a coarse one shows (models without cycles).
 
-With L <= U <= H from a coarse step, a start budget w with w + L(start, w) / alpha above the best CVaR known cannot be
-optimal; an action with more than H where the start budgets lead cannot be, either.  What remains is closed: every
-successor of a pair that is left, through an action that is left, is left as well.  So the fine sweep is the same
+With L <= U <= H from a coarse step, a start budget w with w + L(start, w) / alpha above the best known CVaR cannot be
+optimal.  Neither can an action whose value exceeds H at the budgets that the start budgets lead to.  The rest is
+closed: every successor of a remaining pair through a remaining action remains as well.  So the fine sweep is the same
 recursion on fewer pairs, and its answer is the same.
 
-States are settled one by one, successors first, each for its whole range of budgets.  Once all that look at a state's
-values are settled, others take their place; only the actions are kept.
+States are settled one by one, successors first, each for its whole range of budgets.  Once all states that look at a
+state's values are settled, others reuse their place; only the actions are kept.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ from prudent.runtime.progress import Progress
 
 __all__ = ["Focus", "focus_on", "focused_sweep"]
 
-FOCUSING, SWEEPING = "finding what can matter", "the sweep of what can matter"
+FOCUSING, SWEEPING = "finding the budgets that matter", "the sweep of the budgets that matter"
 
 
 @dataclass(frozen=True)
@@ -43,27 +43,27 @@ class Focus:
     """The budgets and actions that can matter."""
 
     low: IntArray  # (n_states,)  the least budget of each state
-    high: IntArray  # (n_states,)  the largest; below ``low`` where no optimal plan comes
+    high: IntArray  # (n_states,)  the largest; below ``low`` if no optimal plan reaches the state
     useful: BoolArray  # (n_actions, n_cells)  whether an action may be optimal somewhere in a cell of budgets
     ratio: int  # budgets in a cell
-    work: float  # outcomes times levels that are left
+    work: float  # outcomes times levels that remain
 
     @property
     def pairs(self) -> int:
-        """How many pairs of state and budget are left."""
+        """The number of pairs of state and budget that remain."""
         return int(np.maximum(self.high - self.low + 1, 0).sum())
 
 
 def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits: Limits) -> Focus | None:
     """Return what can matter, given an upper bound on the optimal CVaR in levels; a coarse level is ``ratio`` of them.
 
-    The model has exact costs and no cycles.  Return None where the coarse bounds are of no use.
+    The model has exact costs and no cycles.  Return None if the coarse bounds are too weak.
     """
     step = prepared.scale.level_size * ratio
     coarse = at_step(prepared, step)
     share_expected(prepared, coarse)
     levels = int(upper / ratio) + 3
-    room = 3 * 8 * prepared.n_states + prepared.n_actions  # values of both sweeps, a copy, which actions are of use
+    room = 3 * 8 * prepared.n_states + prepared.n_actions  # values of both sweeps, a copy, which actions are useful
     if (levels + PAD) * room > limits.memory:
         raise Stopped("memory", FOCUSING)
     above, below = _swept(coarse, levels, limits), _swept_between(coarse, levels, limits)
@@ -120,7 +120,7 @@ def _work(prepared: Prepared, low: IntArray, high: IntArray, useful: BoolArray, 
 
 
 def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: Focus, limits: Limits) -> Swept:
-    """Sweep what can matter for both objectives; raise Stopped if the limits ask to stop, TooLarge if memory lacks."""
+    """Sweep what can matter for both objectives; raise Stopped if a limit is reached, TooLarge if memory is lacking."""
     tiling = plain_tiling(prepared)
     known = known_of(tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
     size = np.maximum(focus.high - focus.low + 1, 0)
@@ -129,7 +129,7 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     entries = int(size.sum())
     kind = np.dtype(choice_type(prepared))
     need = 16 * room + entries * kind.itemsize + focus.useful.nbytes
-    limits.check(need, "the tables", "ask for a gap (relative_gap=, --relative-gap)")
+    limits.check(need, "the tables", "give a gap (relative_gap=, --relative-gap), or raise memory= (--memory)")
     entry, first = np.empty(entries, dtype=kind), offsets(size)[:-1]
     excess, mean, nothing = np.empty(room + LANES), np.empty(room + LANES), np.zeros(1)
     excess[:zeros] = mean[:zeros] = 0.0
@@ -138,7 +138,7 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     values = Values(at, excess, mean, -1, *handing, entry, first - focus.low, 1)
     scratch = new_scratch(tiling, STRIP)
     work = tiling.work._replace(delay=np.zeros(prepared.n_states, dtype=np.int64))
-    with limits, Progress("sweeping what can matter", total=float(entries), unit="pairs") as progress:
+    with limits, Progress("sweeping the budgets that matter", total=float(entries), unit="pairs") as progress:
         done = 0
         for place, s in enumerate(work.group_node.tolist()):
             if size[s] == 0:

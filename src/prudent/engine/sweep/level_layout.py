@@ -1,6 +1,6 @@
 """The layout of models for sweeping budgets level by level.
 
-:mod:`prudent.engine.places` says in which order; here is how exact sums over it are.
+:mod:`prudent.engine.places` gives the order; here are the rounding errors of its sums.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ __all__ = ["CLOSE", "LevelLayout", "level_layout"]
 
 
 CLOSE = 1e-9
-"""The most that rounding may take off a lower bound, relatively, at the most levels that are possible; mostly far fewer
-are swept.  Else it gets a field of its own."""
+"""The most that rounding may take off a lower bound, relatively, at the largest possible number of levels; mostly far
+fewer are swept.  Beyond it, the bound gets a field of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class LevelLayout:
     def lost(self, each: float, levels: int) -> float | FloatArray:
         """Return a bound on the relative increase of U on each of the levels, given that of one choice among ties.
 
-        It is nan if that is not small.
+        It is nan if the bound is not small.
         """
         level = np.arange(levels)
         sums = self.sums * (level // self.least + 1.0)
@@ -54,7 +54,7 @@ class LevelLayout:
         return lost if lost[-1] <= CLOSE else np.nan
 
     def lanes(self, levels: int, threads: int) -> int:
-        """Return how many threads are worth starting for so many levels."""
+        """Return how many threads are worth starting for this many levels."""
         return lanes_of(self.turns, len(self.places.cost) * levels, threads)
 
 

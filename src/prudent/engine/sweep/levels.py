@@ -1,6 +1,6 @@
 """The backend that sweeps level by level: any model, on all threads.
 
-:mod:`prudent.engine.sweep.level_layout` says in which order, :mod:`prudent.kernels.sweep` how values are kept.
+:mod:`prudent.engine.sweep.level_layout` gives the order, :mod:`prudent.kernels.sweep` describes how values are kept.
 """
 
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ def new_table(layout: LevelLayout, *fields: FloatArray) -> FloatArray:
 
 
 def lengthened(table: FloatArray, size: int) -> FloatArray:
-    """Return a table of at least so many numbers, zeros at the end.
+    """Return a table of at least this many numbers, with zeros at the end.
 
-    A new one, since memory that an array is resized to has no huge pages, without which looking up takes twice as long.
+    It is a new one: memory of a resized array has no huge pages, without which looking up takes twice as long.
     """
     if size <= len(table):
         return table
@@ -59,7 +59,7 @@ class LevelSweep(Backend):
         self._open(level_layout(self.task.prepared), self.task.prepared.n_states)
 
     def _open(self, layout: LevelLayout, columns: int) -> None:
-        """Begin with no budget, at the places of a layout; rows of the policy have so many columns."""
+        """Begin with no budget, at the places of a layout; rows of the policy have this many columns."""
         task, prepared = self.task, self.task.prepared
         self.layout = layout
         base, aims = task.base, task.aims
@@ -84,7 +84,7 @@ class LevelSweep(Backend):
         return self.task.workspace()
 
     def _new_known(self) -> Known:
-        """Return what is known before the sweep."""
+        """Return the values known before the sweep."""
         task, state = self.task, self.layout.places.state
         about = task.prepared.mean_cost[self.layout.action], task.worst.value[state], task.first_choice[0][state]
         return Known(*about)
@@ -96,16 +96,16 @@ class LevelSweep(Backend):
 
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory of the rows and the values, if all are kept of a copy, too; evaluating takes no more."""
+        """Return the memory of the rows and the values; if all are kept, also of a copy; evaluating takes no more."""
         if prepared.between or (prepared.acyclic and not keep):
-            return 0  # such a model is not swept level by level, or evaluated so
+            return 0  # such a model is neither swept nor evaluated level by level
         window = levels + 1 if keep else window_of(prepared, levels)
         values = 8 * prepared.n_states * window * (3 if aims.plan else 1)
         return 16 * len(prepared.cost) + values * (2 if keep else 1)
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "LevelSweep":
-        """Return a sweep to be timed that has come so far that outcomes look up all lines of the table."""
+        """Return a sweep to be timed, advanced so far that outcomes look up all lines of the table."""
         sweep = cls(task)
         lines = window_of(task.prepared, min(task.most, 2 * levels))
         sweep.table = np.tile(sweep.table, lines)
@@ -136,7 +136,7 @@ class LevelSweep(Backend):
         return UNREACHED if self.task.keep else self.task.prepared.cost_range[1]
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         first = self.done
         self._widen(last)
         self._lengthen(last)

@@ -83,14 +83,14 @@ class Nodes:
 def actions_alike(
     start: IntArray, successor: IntArray, cost: IntArray, probability: FloatArray
 ) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return for each action the first one with the same outcomes up to a shift, that shift, and if others are like it.
+    """Return for each action the first one with the same outcomes up to a shift, the shift, and if it is shared.
 
-    Outcomes are sorted by cost.  Actions with less than ``FEW`` of them are like no other.
+    Outcomes are sorted by cost.  Actions with less than ``FEW`` of them share nothing.
     """
     n, rows, lists = len(start) - 1, (cut(start), start), (successor, cost, probability.view(np.uint64))
     shift, mixed, like = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
     in_parts(mix_rows, len(cost), *rows, *lists, FEW, shift, mixed)
-    # What is 0 and never written to takes no memory.
+    # Zeros that are never written to take no memory.
     slots = np.zeros(max(16, 2 ** (2 * n - 1).bit_length()), dtype=np.int32 if n < 2**31 else np.int64)
     first_mixed(start, FEW, mixed, slots, like)
     shared, told = np.zeros(n, dtype=bool), np.ones(1, dtype=bool)

@@ -48,14 +48,14 @@ class LaneSweep(RankSweep):
         return self._near.zeros(shape, dtype)
 
     def _given(self, array: NDArray[Any], shape: int | tuple[int, ...]) -> NDArray[Any]:
-        """Return rank 0's array, which has this shape, where all ranks see it once they have met."""
+        """Return rank 0's array of this shape in memory that all ranks see once they have met."""
         found = self._zeros(shape, array.dtype)
         if self.ranks.rank == 0:
             found[...] = array
         return found
 
     def _side_by_side(self, lanes: int, work: Callable[[int], None]) -> None:
-        """Do the work of this rank's lanes, while others do that of theirs."""
+        """Do the work of this rank's lanes, while other ranks do theirs."""
         before = sum(self._threads[: self.ranks.rank])
         mine = range(lanes)[before : before + self.task.threads]
         self._near.meet()  # tables may have been lengthened
@@ -64,7 +64,7 @@ class LaneSweep(RankSweep):
         self._near.meet()
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._advance(last, final)
 
     @together
@@ -117,7 +117,7 @@ class LaneLevelSweep(LaneSweep, LevelSweep):
     def __post_init__(self) -> None:
         super(LevelSweep, self).__post_init__()
         prepared = self.task.prepared
-        free_arcs(prepared)  # refused where free cycles are too large
+        free_arcs(prepared)  # raises an error if free cycles are too large
         self._begin()
         with self.ranks.at_once():
             self._threads = self.ranks.listed(self.task.threads)
@@ -126,7 +126,7 @@ class LaneLevelSweep(LaneSweep, LevelSweep):
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
-        """Return whether there are ranks, on one machine; where all values are kept, rank 0 sweeps alone."""
+        """Return whether there are ranks, on one machine; if all values are kept, rank 0 sweeps alone."""
         return _near(task) and not task.keep
 
     def _workspace(self) -> Workspace:
@@ -146,7 +146,7 @@ class LaneLevelSweep(LaneSweep, LevelSweep):
     def _lengthen_actions(self, last: int) -> None:
         """Make room for the actions of the levels before ``last``."""
         if (size := last * self._columns) > len(self._choice):
-            # Memory that is not written to is not taken, so the table may begin long.
+            # Memory is taken only when it is written to, so the table may begin long.
             enough = min(self.task.most + 1, max(AT_FIRST // self._columns, 1)) if self.task.aims.plan else 1
             longer = self._zeros(max(size, 2 * len(self._choice), enough * self._columns), self._choice.dtype)
             if self.ranks.rank == 0:

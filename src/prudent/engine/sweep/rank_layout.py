@@ -1,10 +1,10 @@
 """The places of a model split among ranks, for sweeping level by level.
 
 Every section of the places is cut into ranges of about the same work, one for each rank.  A rank's layout has its own
-places first, then those of others that it looks at, its *rim*: their values come by messages.
+places first, then the places of others that it looks at, its *rim*: their values come by messages.
 
-If all moves between ranks, but those to goals, cost at least ``c``, a level looks at levels of others ``c`` back or
-more.  So ranks settle ``c`` levels between two exchanges.  Where some such moves are free, they exchange values after
+If all moves between ranks, except those to goals, cost at least ``c``, a level looks at levels of others ``c`` back or
+more.  So ranks settle ``c`` levels between two exchanges.  If some such moves are free, they exchange values after
 every section of a level.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["Share", "Stretch", "share_of"]
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Places that a rank settles without asking others, and what it exchanges then; it numbers places by itself."""
+    """Places that a rank settles without data from others, and its exchange after that; it numbers places by itself."""
 
     turns: Turns | None  # None if there are none
     out: dict[int, IntArray]  # by rank: the places that it looks at

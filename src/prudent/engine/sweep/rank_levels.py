@@ -1,8 +1,8 @@
 """The backend that sweeps level by level on several ranks, each with its share of the states.
 
-:mod:`prudent.engine.sweep.rank_layout` says who has which, and when values are exchanged, by messages.  Sums are those
-of :mod:`prudent.engine.sweep.levels`, in the same order, so values have the same bits.  Checkpoints are those of one
-process, too: any number of ranks can go on from them.
+:mod:`prudent.engine.sweep.rank_layout` assigns states to ranks and schedules the exchange of values by messages.  Sums
+are those of :mod:`prudent.engine.sweep.levels`, in the same order, so values have the same bits.  Checkpoints are those
+of one process, too: any number of ranks can resume from them.
 """
 
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class RankLevelSweep(RankSweep, LevelSweep):
 
     def __post_init__(self) -> None:
         super(LevelSweep, self).__post_init__()
-        free_arcs(self.task.prepared)  # refused where free cycles are too large
+        free_arcs(self.task.prepared)  # raises an error if free cycles are too large
         self._begin()
         with self.ranks.at_once():
             self.share = share_of(self.task.prepared, self.ranks)
@@ -45,11 +45,11 @@ class RankLevelSweep(RankSweep, LevelSweep):
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
-        """Return whether there are ranks; where all values are kept, rank 0 sweeps alone."""
+        """Return whether there are ranks; if all values are kept, rank 0 sweeps alone."""
         return task.ranks is not None and not task.keep
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._advance(last)
 
     @together
@@ -123,7 +123,7 @@ class RankLevelSweep(RankSweep, LevelSweep):
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
-        alone = LevelSweep(self.task)  # it says whether they fit
+        alone = LevelSweep(self.task)  # it checks whether they fit
         alone.resume(kept)
         with self.ranks.at_once():
             self.ranks.tell(("_take_over",))

@@ -1,4 +1,4 @@
-"""What ranks do while rank 0 solves: their share of its sweeps."""
+"""The other ranks' share of a solve of rank 0: its sweeps."""
 
 import signal
 import threading
@@ -20,7 +20,7 @@ SWEEPS = {kind.__name__: kind for kind in KINDS}
 
 
 def follow(ranks: Ranks, threads: object) -> None:
-    """Do this rank's share of all sweeps of rank 0, until it ends; Ctrl-C is for rank 0 to hear."""
+    """Do this rank's share of all sweeps of rank 0, until it ends; Ctrl-C is left to rank 0."""
     own = threads if isinstance(threads, int) and threads > 0 else own_cores(ranks)
     sweep: Any = None
     ranks.threads = own

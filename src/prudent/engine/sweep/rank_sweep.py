@@ -1,6 +1,6 @@
-"""What sweeps over several ranks share: rank 0 calls their methods, and all others call them with it.
+"""The common part of sweeps over several ranks: rank 0 calls their methods, and all others call them with it.
 
-Rank 0 alone knows the user's model, finds the values without budget, keeps the clock and decides how far to sweep.  So
+Only rank 0 knows the user's model, finds the values without budget, keeps the clock and decides how far to sweep.  So
 all ranks sweep the same numbers, whatever their machines, and none can take another turn than the others.
 """
 
@@ -31,7 +31,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def together(method: Method) -> Method:
-    """Let all ranks call a method if rank 0 does; an error inside ends the job."""
+    """Let all ranks call a method when rank 0 does; an error inside ends the job."""
 
     @wraps(method)
     def called(self: "RankSweep", *arguments: Any) -> Any:
@@ -47,7 +47,7 @@ class RankSweep(Backend):
     """A sweep that ranks share: each has one, and their methods are called at the same time."""
 
     layouts: ClassVar[tuple[Callable[[Prepared], Any], ...]]  # the layouts of a model that it needs
-    _scratch: list[Any]  # what each lane works in
+    _scratch: list[Any]  # the arrays that each lane works in
 
     @property
     def ranks(self) -> Ranks:
@@ -56,7 +56,7 @@ class RankSweep(Backend):
         return self.task.ranks
 
     def _begin(self) -> None:
-        """Let the others begin the same sweep."""
+        """Make the others begin the same sweep."""
         if self.ranks.rank == 0:
             self.task = replace(self.task, threads=self.ranks.threads)
             for layout in self.layouts:  # while the others sleep
@@ -66,7 +66,7 @@ class RankSweep(Backend):
                 shared_task(type(self), self.ranks, self.task)
 
     def _new_known(self) -> Any:
-        """Return what is known before the sweep, as rank 0 finds it."""
+        """Return the values known before the sweep, as rank 0 finds them."""
         return shared(self.ranks, super()._new_known() if self.ranks.rank == 0 else None)  # type: ignore[misc]
 
     @property
@@ -109,7 +109,7 @@ def shared_task(kind: type[RankSweep], ranks: Ranks, task: Task | None = None) -
 
 
 def _shared_model(kind: type[RankSweep], ranks: Ranks, prepared: Prepared | None) -> Prepared:
-    """Return rank 0's prepared model, on all ranks: others get what a kind of sweep needs of it."""
+    """Return rank 0's prepared model, on all ranks: the others get the parts that a kind of sweep needs."""
     known = cast(list[tuple[type[RankSweep], Prepared]], ranks.known)
     number = ranks.told(next((i for i, each in enumerate(known) if each == (kind, prepared)), len(known)))
     if number == len(known):
@@ -121,10 +121,10 @@ def _shared_model(kind: type[RankSweep], ranks: Ranks, prepared: Prepared | None
 
 
 def _outline(prepared: Prepared, layouts: tuple[Callable[[Prepared], Any], ...]) -> Prepared:
-    """Return a copy that has what was found for sweeps; of the rows only what they need beside, of the user's nothing.
+    """Return a copy with the values found for sweeps, the rows that they need, and nothing of the user's model.
 
-    Layouts have rows of their own.  The model's own serve only free cycles; without any cycle, not even
-    what is known of actions.
+    Layouts have rows of their own.  The model's own rows serve only cycles at no cost; without any cycle, not even
+    the data of actions is needed.
     """
     arcs, none, nobody, error = free_arcs(prepared), np.empty(0, dtype=np.int64), cast(SSP, None), rounding(prepared)
     rows: dict[str, Any] = {"model_action": none, "plays": np.empty(0), "scale": replace(prepared.scale, luck=none)}

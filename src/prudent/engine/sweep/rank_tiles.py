@@ -1,9 +1,9 @@
 """The backend that sweeps in tiles on several ranks: models without cycles.
 
-Budgets are a pipeline.  A tile needs of the tile before only the levels that each node hands on.  So tiles go round
-among the ranks: while one settles some nodes of a tile, the rank before settles the next nodes of its tile.  After
-each *piece*, some nodes in their order, a rank sends on what they hand on.  Actions stay with the rank that found them,
-tile by tile, until rank 0 asks for them.
+Budgets are a pipeline.  From the previous tile, a tile needs only the levels that each node hands on.  So tiles go
+round among the ranks: while one rank settles some nodes of a tile, the previous rank settles the next nodes of its own
+tile.  After each *piece*, some nodes in their order, a rank sends the levels that they hand on.  Actions stay with the
+rank that found them, tile by tile, until rank 0 asks for them.
 
 Sums are those of :mod:`prudent.engine.sweep.tiles`, so values have the same bits.
 """
@@ -31,12 +31,12 @@ from prudent.runtime.team import side_by_side
 __all__ = ["RankTileSweep"]
 
 EACH, SMALLEST = 8, 2**18
-"""Pieces of a tile for each rank, as the last begins so many pieces late as there are others; and the fewest outcomes
-times levels in a piece: about as long as to send it takes."""
+"""Pieces of a tile for each rank, since the last rank begins as many pieces late as there are others; and the fewest
+outcomes times levels in a piece: about the time needed to send it."""
 
 
 class Piece(NamedTuple):
-    """Some nodes in their order, which are settled, and handed on, in one go."""
+    """Some nodes in their order, which are settled and handed on together."""
 
     parts: Parts
     node: IntArray
@@ -101,7 +101,7 @@ class RankTileSweep(RankSweep, TileSweep):
         return Piece(cut, node, back, int(tiling.weight[end] - tiling.weight[begin]))
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._advance(last, final)
 
     @together
@@ -159,25 +159,25 @@ class RankTileSweep(RankSweep, TileSweep):
         side_by_side(lanes, work)
 
     def _pass_on(self, piece: Piece, end: int, message: FloatArray, *, pack: bool) -> None:
-        """Copy what the nodes of a piece hand on after a tile to a message, or back."""
+        """Copy the levels that the nodes of a piece hand on after a tile to a message, or back."""
         window, levels = self._window, np.minimum(piece.back, self._window.kept)
         ring = window.kept, window.block, self.tiling.n_nodes * window.block
         for table, part in zip(window.before, message, strict=False):
             pass_on(table, ring, piece.node, levels, end, part, pack)
 
     def _message(self, piece: Piece) -> FloatArray:
-        """Return room for what the nodes of a piece hand on, of U and of M."""
+        """Return room for the levels that the nodes of a piece hand on, of U and of M."""
         size = int(np.minimum(piece.back, self._window.kept).sum())
         return np.zeros((2 if self.task.aims.plan else 1, size))
 
     def _hand_on(self, piece: Piece, end: int) -> None:
-        """Send to the next rank what the nodes of a piece hand on."""
+        """Send to the next rank the levels that the nodes of a piece hand on."""
         message = self._message(piece)
         self._pass_on(piece, end, message, pack=True)
         self.ranks.send(message, (self.ranks.rank + 1) % self.ranks.size)
 
     def _take(self, piece: Piece, begin: int) -> None:
-        """Take what the rank before has handed on of the nodes of a piece."""
+        """Receive the levels that the previous rank hands on for the nodes of a piece."""
         message = self._message(piece)
         self.ranks.receive(message, (self.ranks.rank - 1) % self.ranks.size)
         self._pass_on(piece, begin, message, pack=False)
@@ -217,7 +217,7 @@ class RankTileSweep(RankSweep, TileSweep):
 
     @together
     def _fetch(self) -> None:
-        """Let rank 0 have what is handed on."""
+        """Give rank 0 the levels that are handed on."""
         for table in self._window.saved if self._last > 0 else []:
             if self.ranks.rank == self._last:
                 self.ranks.send(table, 0)
@@ -233,7 +233,7 @@ class RankTileSweep(RankSweep, TileSweep):
 
     @together
     def _go_on(self, done: int, levels: int) -> None:
-        """Go on from a checkpoint that rank 0 has."""
+        """Resume from a checkpoint that rank 0 has."""
         self.done, self._last = done, 0
         if self.ranks.rank > 0:
             self._window.hold(levels)

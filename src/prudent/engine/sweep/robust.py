@@ -2,7 +2,7 @@
 
 :mod:`prudent.kernels.robust` settles states; here is how far it goes.  Without cycles levels are swept in long tiles,
 each state no further than a run can have left there.  With cycles a tile is as long as the least cost above 0, so that
-states look only at tiles before, or at states at no cost from them.
+states look only at earlier tiles, or at states at no cost from them.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ from prudent.runtime.team import in_parts, side_by_side
 __all__ = ["RobustSweep", "robust_sweep"]
 
 FURTHER = 1.3
-"""How far the first tables go, as a multiple of the levels that are surely needed."""
+"""The length of the first tables, as a multiple of the levels surely needed."""
 
 AT_ONCE = 16
-"""The fewest levels that a kernel is asked for at once."""
+"""The fewest levels that a kernel settles at once."""
 
 ENOUGH = 250_000
 """Outcomes times levels for each thread to be worth starting: about a millisecond."""
@@ -54,7 +54,7 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
     prepared, start, sure = model.prepared, model.prepared.start, float(worst.value[model.prepared.start])
     limits.check(
         _bytes(model, int(sure) + 2), "the tables of a robust plan",
-        "allow more (memory=, --memory), or give a larger step= (--step)",
+        "raise memory= (--memory), or give a larger step= (--step)",
     )  # fmt: skip
     tile = max(tile_of(model), AT_ONCE)
     advance = (_without_cycles if prepared.acyclic else _with_cycles)(model, worst, tile, limits)
@@ -105,7 +105,7 @@ def _without_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limit
 
 
 def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
-    """Return what runs from each node cost at most, whatever nature does, under the choices."""
+    """Return the largest cost of runs from each node, whatever nature does, under the choices."""
     sets, order, most = model.sets, model.order, np.empty(model.n_nodes, dtype=np.int64)
     rows = sets.action_start, choice, sets.outcome_start, sets.successor, sets.cost
     in_parts(worst_of, len(sets.cost), *order.backwards, *rows, most, most=order.width)
@@ -124,7 +124,7 @@ def _bytes(model: Uncertain, levels: int) -> int:
 
 
 def _tables(model: Uncertain, worst: WorstMean, levels: int, before: Tables | None = None) -> Tables:
-    """Return tables of so many levels, with what is known already."""
+    """Return tables of this many levels, with the values known so far."""
     size, kind = model.n_nodes * levels, choice_type(model.prepared)
     tables = Tables(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, kind), levels)
     columns = *worst.base, worst.choice - model.sets.action_start[:-1]

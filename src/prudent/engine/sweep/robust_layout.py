@@ -1,4 +1,4 @@
-"""How a model is laid out for sweeps against nature.
+"""The layout of a model for sweeps against nature.
 
 As in a sweep of one model, an outcome list that several actions share, intervals included, becomes a node of its own,
 to which they lead by one sure step: nature chooses for all of them at once.
@@ -21,11 +21,11 @@ LONGEST, BATCH = 1024, 2**26
 """The most levels of a tile, and its most outcomes times levels: some tenths of a second."""
 
 CYCLES = 1e-9
-"""What is added to the error where there are free cycles."""
+"""The addition to the error if there are free cycles."""
 
 
 def shared(model: Uncertain) -> Uncertain:
-    """Return the same with a node for each list that actions share, where there are no cycles."""
+    """Return the same with a node for each list that actions share, if there are no cycles."""
     prepared, sets = model.prepared, model.sets
     if not prepared.acyclic or prepared.scale.rounded or sets.loop_high.any():
         return model
@@ -49,7 +49,7 @@ def tile_of(model: Uncertain) -> int:
 
 
 def new_scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) -> Scratch:
-    """Return what one thread works in; threads share the orders, since an action is in one thread's hands at a time."""
+    """Return the arrays for one thread; threads share the orders, since only one thread at a time has an action."""
     most_actions = int(np.diff(model.sets.action_start).max(initial=1))
     most_outcomes = int(np.diff(model.sets.outcome_start).max(initial=1))
     sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
@@ -57,7 +57,7 @@ def new_scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) 
 
 
 def largest_block(model: Uncertain) -> int:
-    """Return how many states have free cycles among them at most."""
+    """Return the largest number of states with free cycles among them."""
     return 1 if model.prepared.acyclic else int(np.diff(model.prepared.free_blocks[0]).max(initial=1))
 
 

@@ -1,7 +1,7 @@
 """The task of a sweep, the interface of a backend, and the result of a sweep.
 
 A *backend* is one way to sweep: it settles rising budgets, keeps the values that are still looked back to, and can be
-saved in a checkpoint and resumed from it.  A checkpoint that does not fit the task is refused.
+saved in a checkpoint and resumed from it.  A checkpoint that does not fit the task is rejected.
 """
 
 from abc import ABC, abstractmethod
@@ -44,7 +44,7 @@ PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
 EXCESS = Terms(accrual=0.0, slope=1.0)
 
 TIE = 1e-11
-"""Relative difference within which actions, and budgets, count as equally good: more than rounding, far less than
+"""Relative difference within which actions, and budgets, count as equally good: more than rounding error, far less than
 anyone would notice."""
 
 HUGE = 1e100
@@ -56,7 +56,7 @@ SAMPLE = 10_000_000
 AT_FIRST = 2**30
 """States times levels that a table of actions may hold at first; beyond, it grows as needed."""
 
-MISFIT = "the checkpoint does not fit this solve; delete it, or name another file"
+MISFIT = "the checkpoint does not fit this solve; delete it, or give another file"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,8 @@ class Task:
     threads: int = 1
     tie: float = TIE
     levels: float = np.inf  # about how many levels will be swept at most
-    device: Device | None = None  # what to sweep on; None: the CPU
-    ranks: Ranks | None = None  # the processes that share the sweep; None: this one alone
+    device: Device | None = None  # the device to sweep on; None: the CPU
+    ranks: Ranks | None = None  # the processes that share the sweep; None: only this one
 
     @cached_property
     def first_choice(self) -> NDArray[Any]:
@@ -85,7 +85,7 @@ class Task:
 
     @property
     def sure(self) -> float:
-        """How far the lower bound on U without budget is below it, at most, as a factor; 1 unless both are swept."""
+        """The largest factor by which the lower bound on U without budget is below U; 1 unless both are swept."""
         if self.aims != BOTH:
             return 1.0
         return range_of(self.base.low, self.base.excess)[0]
@@ -122,7 +122,7 @@ class Swept:
 
     @property
     def measured(self) -> bool:
-        """Whether the sweep knows how far the policies' U is above the least."""
+        """Whether the sweep bounds how far the policies' U is above the least."""
         return not np.isnan(self.lost).any()
 
 
@@ -146,7 +146,7 @@ class Backend(ABC):
     @classmethod
     @abstractmethod
     def serves(cls, task: Task, levels: float) -> bool:
-        """Return whether this backend is to sweep a task, through about so many levels."""
+        """Return whether this backend should sweep a task of about this many levels."""
 
     @classmethod
     @abstractmethod
@@ -170,7 +170,7 @@ class Backend(ABC):
 
     @abstractmethod
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
 
     @property
     @abstractmethod
@@ -216,7 +216,7 @@ class Backend(ABC):
             self.found = wider
 
     def _check(self, kept: Arrays, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
-        """Refuse arrays that cannot come from a sweep of this task."""
+        """Reject arrays that cannot come from a sweep of this task."""
         prepared, done = self.task.prepared, kept_levels(kept)
         shape = (done if self.task.aims.plan else 1, prepared.n_states)
         wanted |= {"found": ((3, done), np.float64), "choice": (shape, choice_type(prepared))}
@@ -239,7 +239,7 @@ class Backend(ABC):
             raise PrudentError(MISFIT)
 
     def _chosen(self, kept: Arrays) -> IntArray:
-        """Return the kept action of each state; refuse actions of other states."""
+        """Return the kept action of each state; reject actions of other states."""
         prepared, chosen = self.task.prepared, kept["chosen"]
         first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
         if not ((chosen >= first) & (chosen < first + count)).all():

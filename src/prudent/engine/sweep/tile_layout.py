@@ -42,7 +42,7 @@ LEAST = 2**22
 """Outcomes times levels for each thread to be worth starting: about a millisecond."""
 
 SURE = 1e-11
-"""The most that rounding may take off a lower bound, relatively; else the sweep goes level by level."""
+"""The most that rounding may take off a lower bound, relatively; beyond it the sweep goes level by level."""
 
 MOST_SCRATCH = 2**27
 """The most bytes of scratch for the actions of one group."""
@@ -50,7 +50,7 @@ MOST_SCRATCH = 2**27
 
 @dataclass(frozen=True)
 class Rules:
-    """How long tiles are, and when they are worth it."""
+    """The lengths of tiles, and when tiles are worth it."""
 
     long: int = 512  # the tile of a model without cycles: a few such vectors fit into the fastest cache
     tiles: tuple[int, ...] = (128, 64, 32)  # tiles to try on a model with cycles
@@ -138,12 +138,12 @@ class Tiling:
 
 @once
 def tiling_of(prepared: Prepared) -> Tiling | None:
-    """Return a model laid out for tiles, or None where sweeping level by level is better."""
+    """Return a model laid out for tiles, or None if sweeping level by level is better."""
     return lay_out(prepared, Rules())
 
 
 def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
-    """Lay out a model for tiles; return None if by the rules that is not worth it."""
+    """Lay out a model for tiles; return None if the rules show that it is not worth it."""
     if prepared.acyclic:
         return _long(prepared, Nodes.sharing(prepared), rules)
     if _crowded(prepared, rules):
@@ -186,7 +186,7 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     since, row[goals] = np.unique(delay[goals], return_inverse=True)  # rows are by level
     leaving = sorted_by(last, starts(last, depth))
     rows = share_rows(nodes.action_start, layer, order, last, leaving, len(since), row)
-    # Longer tiles make up for handing on more levels; together they are to take no more room than rows of their own.
+    # Longer tiles compensate for handing on more levels; together they must take no more room than separate rows.
     fits = max(2 * rules.long, back // 2) * n // rows - back
     shares_rows = not back > rules.long > fits
     return Tiling(
@@ -280,7 +280,7 @@ def _groups(source: IntArray, target: IntArray, used: BoolArray, n: int) -> Bloc
 
 
 def _work(nodes: Nodes, group_start: IntArray, group_node: IntArray, cyclic: BoolArray, delay: IntArray) -> Work:
-    """Return the work without what cyclic groups need."""
+    """Return the work without the arrays that cyclic groups need."""
     none = np.empty(0, dtype=np.int64)
     return Work(
         group_start=group_start,
@@ -305,7 +305,7 @@ def _work(nodes: Nodes, group_start: IntArray, group_node: IntArray, cyclic: Boo
 
 
 def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:
-    """Return the work with what cyclic groups need; outcomes from ``ready`` on are known before a tile begins."""
+    """Return the work with the arrays that cyclic groups need; outcomes from ``ready`` on are known before a tile."""
     group_start, group_node, action_node = work.group_start, work.group_node, prepared.action_state
     actions = np.diff(work.action_start)[group_node]
     before = offsets(actions)  # a group numbers its rows of scratch from 0
@@ -359,7 +359,7 @@ def known_of(
 
 
 def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
-    """Set choices to the first action for budgets that no run has left if it begins with the largest one."""
+    """Set choices to the first action for budgets that no run has left if it begins with the largest budget."""
     tiling = tiling_of(prepared)
     if tiling is not None and not tiling.free:
         most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each

@@ -44,11 +44,11 @@ BUSY = 4
 """Parts of a layer for each thread that keep it busy."""
 
 BEHIND, LITTLE = 4, 0.125
-"""Where several tiles are in work at the same time: the fewest layers for each of them, as the last begins so many
+"""If several tiles are in work at the same time: the fewest layers for each of them, since the last begins as many
 layers late as there are others; and the most that they hand on, as a share of their length."""
 
 NEAR = 2**20
-"""Bytes of a table of a tile, of several in work at the same time, that stay in the cache of one core."""
+"""Bytes of a table of a tile that stay in the cache of one core, if several tiles are in work."""
 
 ROUND = 64
 """The most tiles of a stream that are settled in one call."""
@@ -97,9 +97,9 @@ class Window:
         return [(begin, min(begin + length, last)) for begin in range(first, last, length)]
 
     def tiles(self, first: int, last: int, *, final: bool) -> tuple[Tiles, Parts, int]:
-        """Make room for the levels ``first:last``, all before being settled, unless ``final`` also for handing them on.
+        """Make room for the levels ``first:last``, none of them settled; unless ``final`` also for handing them on.
 
-        Return the tiles, the parts that they are settled in, and how many threads are worth starting.
+        Return the tiles, the parts in which they are settled, and how many threads are worth starting.
         """
         tiling, levels = self.tiling, last - first
         tile = self._even(levels)
@@ -114,7 +114,7 @@ class Window:
         return Tiles(first, last, tile, strip, streams, *about, *found), parts, lanes
 
     def _even(self, levels: int) -> int:
-        """Return the length of tiles for so many levels: each stream has as many of them, all about as long."""
+        """Return the length of tiles for this many levels: each stream has as many of them, all about as long."""
         n = -(-levels // (self.tile * self.streams)) * self.streams
         return min(max(-(-levels // (n * LANES)) * LANES, min(SHORT, self.tile)), self.tile)
 
@@ -140,8 +140,8 @@ class Window:
     def hold(self, levels: int) -> None:
         """Make room for handing on so many levels.
 
-        At once for as many as may be needed, as what is not used is not taken.  Blocks of levels follow each other, so
-        nothing is rearranged.
+        Make it at once for as many as may be needed, since unused memory is not taken.  Blocks of levels follow each
+        other, so nothing is rearranged.
         """
         self.kept = levels
         size, most = self._handed(levels), self._handed(min(self.tiling.back, self.most))
@@ -243,7 +243,7 @@ def handed_on(tiling: Tiling, levels: int) -> int:
 def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) -> tuple[int, int, int]:
     """Return how many tiles are in work at once, how long they are, and the most levels that their tables will hold.
 
-    Several are in work where they hand on few levels, so that each thread reads only what it has itself settled.
+    Several are in work if they hand on few levels, so that each thread reads only what it has itself settled.
     """
     fits = TABLES // (16 * tiling.rows) - tiling.back
     if not tiling.shares_rows:
@@ -259,7 +259,7 @@ def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) ->
 
 
 def short_tile(tiling: Tiling, most: int, turns: int, levels: float) -> int:
-    """Return the length of tiles of which so many in turn, or a multiple of it, have all levels."""
+    """Return the length of tiles such that this many in turn, or a multiple of it, cover all levels."""
     tile = min(tiling.tile, max(TABLES // (16 * tiling.rows) - tiling.back, SHORTEST), most + 1)
     near = min(max(NEAR // (16 * tiling.rows) - tiling.back, SHORT), tile)
     levels = int(min(levels, most)) + 1
@@ -268,5 +268,5 @@ def short_tile(tiling: Tiling, most: int, turns: int, levels: float) -> int:
 
 
 def apart(width: int) -> int:
-    """Return a width for rows that is an odd number of cache lines: so rows begin in different sets of a cache."""
+    """Return a width for rows that is an odd number of cache lines, so that rows begin in different sets of a cache."""
     return width if width < 128 else (width + 15) // 16 * 16 + 8

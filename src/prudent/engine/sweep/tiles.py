@@ -1,6 +1,6 @@
 """The backend that sweeps in tiles of many levels at once: models laid out for it, on all threads.
 
-:mod:`prudent.engine.sweep.tile_layout` says which models these are and why the values are right,
+:mod:`prudent.engine.sweep.tile_layout` shows which models these are and why the values are right,
 :mod:`prudent.engine.sweep.tile_window` which values are kept.
 """
 
@@ -70,7 +70,7 @@ class TileSweep(Backend):
 
     @classmethod
     def trial_bytes(cls, prepared: Prepared, levels: int) -> int:
-        """Return what a trial takes beyond the tables of a sweep: its rows hold all its levels, and those before."""
+        """Return the memory of a trial beyond the tables of a sweep: its rows hold all its levels, and those before."""
         tiling = tiling_of(prepared)
         if tiling is None or not tiling.wide:
             return 0
@@ -86,7 +86,7 @@ class TileSweep(Backend):
         self._window = self._new_window()
         self._known = self._new_known()
         self._sure = task.sure
-        # Memory that is not written to is not taken, so the table may begin long.
+        # Memory is taken only when it is written to, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
         self._choice = self._zeros((rows, prepared.n_states), dtype=choice_type(prepared))
         self._choice[0] = task.first_choice[0]
@@ -101,7 +101,7 @@ class TileSweep(Backend):
         return Window(self.tiling, task.most, task.aims.plan, self._lanes, task.levels, self._zeros)
 
     def _new_known(self) -> Known:
-        """Return what is known before the sweep."""
+        """Return the values known before the sweep."""
         task = self.task
         first = task.base.excess if task.aims.plan else task.base.low
         return known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
@@ -123,7 +123,7 @@ class TileSweep(Backend):
         return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
     def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final`` says that no more will be asked for."""
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
         self._lengthen(last)
         for first, end in self._window.rounds(self.done, last):
@@ -145,7 +145,7 @@ class TileSweep(Backend):
         self._note(tiles)
 
     def _make_room(self, lanes: int) -> None:
-        """Make what each thread works in."""
+        """Make the arrays that each thread works in."""
         while len(self._scratch) < lanes:
             self._scratch.append(self._window.scratch())
             free = self._free[0]  # its workspace has places for each group, but one row and one matrix

@@ -1,4 +1,4 @@
-"""What following a policy is worth against nature, by state and level (:mod:`prudent.policies.at_worst`)."""
+"""The value of following a policy against nature, by state and level (:mod:`prudent.policies.at_worst`)."""
 
 from dataclasses import dataclass
 
@@ -18,12 +18,12 @@ EVALUATING = "evaluating the policy in the worst model"
 
 @dataclass(frozen=True)
 class Worth:
-    """What following a policy is worth at worst, by state and level."""
+    """The worst-case value of following a policy, by state and level."""
 
     table: FloatArray  # (n_states * stride,)
     stride: int
-    base: FloatArray  # (n_states,)  where the budget is gone
-    slope: float  # by which that falls with each level
+    base: FloatArray  # (n_states,)  once the budget is used up
+    slope: float  # the decrease of that value per level
     error: float  # relative error
     model: Uncertain
 
@@ -41,13 +41,13 @@ class Worth:
 def worth(
     model: Uncertain, choices: Choices, base: FloatArray, behind: int, top: int, limits: Limits, *, paid: bool
 ) -> Worth:
-    """Follow a policy against nature, at levels of which its budget is ``behind``; ``paid``: costs are added up.
+    """Follow a policy against nature, at levels that are ``behind`` its budget; ``paid``: whether costs are added up.
 
-    At level 0 and below, ``base`` less the level is the value; where costs are added up, ``base``.
+    At level 0 and below, the value is ``base`` less the level; if costs are added up, it is ``base``.
     """
     prepared, stride, slope = model.prepared, top + 1, 0.0 if paid else 1.0
     limits.check(
-        8 * prepared.n_states * stride, "the values of a policy in the worst model", "allow more (memory=, --memory)"
+        8 * prepared.n_states * stride, "the values of a policy in the worst model", "raise memory= (--memory)"
     )
     table, tile, goals = np.zeros(prepared.n_states * stride), tile_of(model), prepared.is_goal
     table.reshape(-1, stride)[goals] = np.maximum(base[goals][:, None] - slope * np.arange(stride), 0)

@@ -1,1 +1,1 @@
-"""What is known of every state of a prepared model: its least expected cost and its least worst case."""
+"""Values of every state of a prepared model: its least expected cost and its minimal worst-case cost."""

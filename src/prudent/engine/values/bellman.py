@@ -67,8 +67,8 @@ def bare_free_arcs(prepared: Prepared) -> Arcs:
     size = int(np.diff(prepared.free_blocks[0]).max())
     if size > LARGEST_FREE:
         raise TooLarge(
-            f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; "
-            f"at most {LARGEST_FREE:,} are supported"
+            f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; at most {LARGEST_FREE:,} "
+            "are supported; give some of these outcomes a cost"
         )
     return _arcs(prepared, prepared.free_blocks, prepared.free_stop)
 
@@ -106,8 +106,8 @@ def _with_workspace(arcs: Arcs, most: int) -> Arcs:
 def rounding(prepared: Prepared) -> FloatArray:
     """Return per action the relative rounding error of one weighted sum over its outcomes.
 
-    Counts a unit for each addition and product, and two per outcome for the probabilities, whose sum may be
-    that far from 1.  Outcomes count as the model has them, before equal ones were merged.
+    It counts one unit for each addition and product, and two per outcome for the probabilities, whose sum may be that
+    far from 1.  Outcomes count as in the model, before equal ones were merged.
     """
     given = prepared.model.outcome_start, prepared.model_action, len(prepared.model.initial_state)
     error = np.empty(prepared.n_actions)
@@ -125,7 +125,7 @@ def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
     """Return per block the relative error of evaluating a policy there by elimination.
 
     A value is a ratio of sums of products, each of at most as many probabilities as the block has states.  So their
-    relative errors count that often, whatever the loops; the elimination itself adds a small multiple of size^3.
+    relative errors count that often, whatever the cycles; the elimination itself adds a small multiple of size^3.
     """
     size = np.diff(arcs.block_start)
     return np.asarray(4.0 * size**3 * UNIT + 2 * size * largest_rounding(prepared))
@@ -150,7 +150,7 @@ def path_rounding(prepared: Prepared, steps: FloatArray) -> float:
 def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
     """Return per state a bound on the expected number of steps along free arcs, under any policy.
 
-    It is infinite where rounding errors are too large to prove one.
+    It is infinite if rounding errors are too large to prove a bound.
     """
     if (np.diff(arcs.block_start) == 1).all():
         return np.full(prepared.n_states, np.inf)  # no block uses it
@@ -178,8 +178,8 @@ def solve_bellman(
     """Solve Bellman's equations for action costs ``k``; return the values, and improve a proper ``choice`` in place.
 
     ``sense`` 1 minimises, -1 maximises.  Gains up to ``share`` of an action's own cost do not count.  ``large`` lists
-    the blocks that do not fit into the dense matrix; their residuals are brought down to ``finest``, relative to the
-    sums they come from.
+    the blocks that do not fit into the dense matrix; their residuals are reduced to ``finest``, relative to the sums
+    from which they come.
     """
     value, allowed = np.zeros(len(arcs.rank)), np.ones(len(k), dtype=bool)
     done = 0

@@ -1,12 +1,12 @@
-"""Least expected cost and least worst case on a device: models whose free moves have no cycles.
+"""Least expected cost and minimal worst-case cost on a device: models whose free moves have no cycles.
 
-*Expected cost.*  Passes of value iteration over all states at once; every few are followed by a shift of all values, by
-what they changed on average divided by the average chance to end: where a model is hardly ever left, that is what
-passes alone would take longest for.  Nothing rests on how values were found: the claim of
-:mod:`prudent.engine.values.expected_cost` is checked for every action, rounding included, and gives the bounds.  Where
-passes are slow, or bounds not close, the CPU's way is taken.
+*Expected cost.*  Passes of value iteration over all states at once.  Every few passes are followed by a shift of all
+values: their average change divided by the average probability of ending.  If a model is hardly ever left, passes alone
+would take longest to find this shift.  The bounds do not depend on how values were found: the claim of
+:mod:`prudent.engine.values.expected_cost` is checked for every action, rounding included, and gives the bounds.  If
+passes are slow, or bounds not close, the CPU's method is used.
 
-*Worst case.*  Whole numbers, lowered from infinity until none changes.
+*Worst-case cost.*  Whole numbers, lowered from infinity until none changes.
 """
 
 from typing import Any
@@ -25,30 +25,30 @@ LANES = 2
 """Threads for each state in a pass, as in the kernel."""
 
 THREADS = 2**12
-"""Threads that add up what changes in a pass."""
+"""Threads that add up the changes of a pass."""
 
 MANY = 2**18
 """The most threads that check the claim."""
 
 PASSES, EACH = 2000, 4
-"""The most passes, and how many of them between two looks at what changes."""
+"""The most passes, and the number of passes between two checks of the changes."""
 
 NOISE = 2.0**-50
-"""Changes in a pass, relative to the values, that are but rounding errors."""
+"""Changes in a pass, relative to the values, that are only rounding errors."""
 
 TRIES = 3
-"""How often more passes are tried where bounds are not close."""
+"""How often further passes are tried if bounds are not close."""
 
-WORKING = "finding the least expected cost"
+WORKING = "finding the lowest expected cost"
 
 
 def device_expected(
     device: Device, prepared: Prepared, claimed: tuple[Any, Any], close: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray] | None:
-    """Return least expected costs, bounds on them, and the actions, or None if that is better done on the CPU.
+    """Return least expected costs, bounds on them, and the actions, or None if the CPU should find them.
 
-    ``claimed`` has, on the device, the relative rounding error of each action's sums, and what to add to each state's
-    value for the cost before normalising; bounds are to be ``close``, relative to that.
+    ``claimed`` has, on the device, the relative rounding error of each action's sums, and the amount to add to each
+    state's value for the cost before normalising; bounds must be ``close``, relative to that.
     """
     rows = device_rows(device, prepared)
     if rows is None:
@@ -83,7 +83,7 @@ def _kernels(rows: DeviceRows, prepared: Prepared) -> Kernels:
 
 
 def _iterated(rows: DeviceRows, kernels: Kernels, leave: Any, x: Any, shifts: bool) -> Any | None:
-    """Return values after as many passes as change them by more than rounding errors, or None if those are too many."""
+    """Return values after passes that change them by more than rounding errors, or None if there are too many."""
     device, n = rows.device, rows.n_states
     threads = min(n, THREADS)
     new, gone, sums = device.new(n, np.float64), device.new(n, np.float64), device.new(4 * threads, np.float64)
@@ -113,7 +113,7 @@ def _iterated(rows: DeviceRows, kernels: Kernels, leave: Any, x: Any, shifts: bo
 
 
 def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, Any, DeviceRows] | None:
-    """Return the least worst case of each state, and after each action there by place; None if for the CPU."""
+    """Return the minimal worst-case cost of each state, and after each action there by place; None if for the CPU."""
     rows = device_rows(device, prepared)
     if rows is None:
         return None

@@ -3,16 +3,16 @@
     V(s) = min over a of  sum over outcomes of  p (c + V(s'))          V(goal) = 0
 
 Components are solved in order, successors first: a single state directly, a larger component by policy iteration.
-Each policy is evaluated by elimination or, in large components, as :mod:`prudent.engine.values.large_components`
-says.  A policy is changed only where that surely improves values, so no policy comes back, and the one returned is
-never worse than another one seen.
+Each policy is evaluated by elimination or, in large components, as described in
+:mod:`prudent.engine.values.large_components`.  A policy is changed only if that surely improves values, so no policy
+occurs twice, and the one returned is never worse than another one seen.
 
-Where a goal can be reached at no cost, V is 0; the graph tells where, and those states count as goals.  So all other
-values are above 0, and errors relative to them make sense.
+If a goal can be reached at no cost, V is 0; the graph shows from which states, and those states count as goals.  So all
+other values are above 0, and errors relative to them are meaningful.
 
-If a loop is hardly ever left, a float has too few digits for the value: rounding it once changes the apparent gain
-of a single step, and a run takes many steps.  Where that matters, values are refined into sums of two floats,
-until the residual of each equation is within the rounding error of its own terms.  Then the choices are judged again.
+If a cycle is hardly ever left, a float has too few digits for the value: rounding it once changes the apparent gain
+of a single step, and a run takes many steps.  If that matters, values are refined into sums of two floats, until the
+residual of each equation is within the rounding error of its own terms.  Then the choices are judged again.
 
 Bounds are found afterwards.  Let g(a) be the gap of an action, what it costs beyond V of its state s,
 
@@ -37,14 +37,14 @@ Two functions serve as Y:
 * the expected cost V itself, plus best luck (see :mod:`prudent.engine.prepare`), so that Y is the cost before
   normalising.  It falls by the expected cost of the action.  Nothing else need be computed, and bounds are relative
   to the cost: mostly 1e-13 apart;
-* where some actions are free or loops are hardly ever left, the largest expected total of errors, r(a) - g(a) / 4, of
+* if some actions are free or cycles are hardly ever left, the largest expected total of errors, r(a) - g(a) / 4, of
   any policy.  Again Bellman's equations, but only roughly: gains below a quarter of an action's own error do not
   count.  It is finite, because an end component has gaps as large as its costs on average, and those without costs
   are collapsed.
 
-The conditions are checked in floats, rounding included, so the bounds hold however the numbers were computed; bad
-numbers only make them wide.  In an acyclic model one pass (:mod:`prudent.kernels.backward_induction`) finds values,
-refined ones, and adds up both errors instead, rounding up at every step.
+The conditions are checked in floats, rounding included, so the bounds hold however the numbers were computed;
+inaccurate numbers only make them wide.  In an acyclic model one pass (:mod:`prudent.kernels.backward_induction`) finds
+values, refined ones, and adds up both errors instead, rounding up at every step.
 """
 
 from dataclasses import dataclass, replace
@@ -101,7 +101,7 @@ CLOSE = 4e-13
 """Bounds relative to the cost are taken if they are this close; otherwise values are refined."""
 
 LEAST = 2.0**-96
-"""The least error of a gap, relative to the value, where none is known: two floats hardly have more digits."""
+"""The least error of a gap, relative to the value, if none is known: two floats hardly have more digits."""
 
 QUARTER = 0.25
 """Gains below this share of an action's own error do not count in totals of errors."""
@@ -163,7 +163,7 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
     free = _free_choice(prepared)
     if free is None:
         return _Equations(prepared).least(first)
-    costly = (free < 0)[prepared.action_state]  # elsewhere the value is 0: as if at a goal
+    costly = (free < 0)[prepared.action_state]  # elsewhere the value is 0, as at a goal
     found, kept = _Equations(restrict_to(prepared, costly)).least(), np.flatnonzero(costly)
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
     choice[acting] = kept[found.choice[acting]]
@@ -171,7 +171,7 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
 
 
 def _on_device(prepared: Prepared) -> Expected | None:
-    """Return the least expected cost as the device in force finds it, or None if there is none, or that is no use."""
+    """Return the least expected cost as the device in force finds it, or None if there is no device or it fails."""
     device = device_in_force()
     if device is None or device_rows(device, prepared) is None:
         return None
@@ -180,7 +180,7 @@ def _on_device(prepared: Prepared) -> Expected | None:
 
 
 def claim_terms_on(device: Device, prepared: Prepared) -> tuple[Any, Any]:
-    """Return what the claim needs of a model, on a device by place: rounding errors, and what is above values."""
+    """Return the arrays for the claim, on a device by place: rounding errors, and the amounts to add to values."""
     rows = device_rows(device, prepared)
     assert rows is not None, "only models that are on the device are claimed there"
 
@@ -232,7 +232,7 @@ def _free_choice(prepared: Prepared) -> IntArray | None:
 
 @once
 def surely_expected(prepared: Prepared) -> FloatArray:
-    """Return a lower bound on the least expected cost that allows for costs off the lattice, too."""
+    """Return a lower bound on the least expected cost that also covers costs off the lattice."""
     if prepared.scale.slip == 0:
         return least_expected_cost(prepared).lower
     lowered = replace(prepared, fine=prepared.scale.surely(prepared.fine))
@@ -240,7 +240,7 @@ def surely_expected(prepared: Prepared) -> FloatArray:
 
 
 def share_expected(prepared: Prepared, other: Prepared) -> None:
-    """Let a model know the least expected cost of the same one with levels of another size, unless they differ."""
+    """Copy the least expected cost to the same model with levels of another size, unless they differ."""
     if other.known or other.scale.lattice is not prepared.scale.lattice:
         return
     ratio = prepared.scale.stride / other.scale.stride
@@ -315,7 +315,7 @@ class _Equations:
         return now
 
     def _corrected(self, now: _Refined, choice: IntArray) -> _Refined:
-        """Add to the values what the residuals of a policy add up to, as long as that makes these smaller."""
+        """Add to the values the totals of a policy's residuals, as long as that makes the residuals smaller."""
         played, before = choice[self.acting], np.inf
         for _ in range(REFINEMENTS):
             lack = np.abs(now.gap[played])
@@ -341,7 +341,7 @@ class _Equations:
         error[less] = refined.error[less] + np.abs(refined.gap[less])
         total = self._largest(error, choice)
         factor = self._factor(refined, choice, total.high, total.low)
-        if factor == np.inf:  # totals have errors, too, which matter where values have none
+        if factor == np.inf:  # totals have errors, too, which matter if values have none
             own = 8 * MARGIN / self.unit * total.error + LEAST * refined.high[self.prepared.action_state]
             total = self._largest(error + own, choice)
             factor = self._factor(refined, choice, total.high, total.low)
@@ -384,7 +384,7 @@ def _rounded_up(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _bounds(high: FloatArray, low: FloatArray, above: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds, as floats, of values, sums of two floats, that are too high or too low by so much at most."""
+    """Return bounds, as floats, on values that are sums of two floats, with at most this error."""
     lower, upper = np.empty((2, len(high)))
     in_parts(enclose, len(high), high, low, above, below, lower, upper)
     return lower, upper

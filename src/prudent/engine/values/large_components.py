@@ -5,18 +5,18 @@ policy, each divided by its diagonal, are solved in one of two ways:
 
 * *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen
   products suffice if the component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
-  methods handle), or if the policy mostly moves towards the goal.  Where all states are near to it, passes go through a
-  few phases, whose states are side by side: hardly less is seen anew.  Where they are not, such passes would carry
-  values no farther than a few states, so there each state comes after the one before;
+  methods handle), or if the policy mostly moves towards the goal.  If all states are near a goal, passes go through a
+  few phases of states in parallel: almost as much is updated.  Otherwise such passes would carry values no farther
+  than a few states, so states are updated one after the other;
 * *directly*, for components that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are
-  factorised: with states by distance to a goal, or in Cuthill-McKee order, the factors fit into a band, and the arcs
+  factorised.  With states by distance to a goal, or in Cuthill-McKee order, the factors fit into a band, and the arcs
   of a few states that most others lead to into a border.  If both are thin, they are solved by elimination without
   subtractions, accurate in every entry whatever the probabilities, even if the way out leads through higher values.
   Wider ones are solved by SuperLU, with less memory and work.
 
-Iteration comes first, with bounded effort, unless the direct way is as quick.  If neither succeeds, GMRES runs for
+Iteration comes first, with bounded effort, unless the direct method is as fast.  If neither succeeds, GMRES runs for
 longer, and its result is used as it is.  Each result is judged by its residual, which is summed from differences of
-values, and refined until the residual is as small as asked for.  Callers that need a bound check it themselves.
+values, and refined until the residual is as small as required.  Callers that need a bound check it themselves.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,44 +58,44 @@ UNIT = float(np.finfo(float).eps) / 2
 """Half a unit in the last place of 1: the relative error of one operation."""
 
 ROUGH, FINER, CLOSE, FINE = 2.0**-4, 2.0**-3, 2.0**-20, 2.0**-46
-"""The residual to reach at first, relative to its sums; what it is reduced by from policy to policy, while many choices
-change and when few do; and in the end."""
+"""The residual to reach at first, relative to its sums; the factors that reduce it from policy to policy, while many
+choices change and when few do; and the final residual."""
 
 GOOD = 1e-9
-"""The residual below which no other way of solving is tried."""
+"""The residual below which no other method is tried."""
 
 PASSES, FEW = 20, 0.01
-"""Passes of value iteration between two evaluations: at most so many, while changes fall and are not few yet."""
+"""Passes of value iteration between two evaluations: at most this many, while changes fall and are not yet few."""
 
 FIRST, EACH, QUIET = 60, 3, 2
-"""Passes before the first evaluation: at most so many, with choices made anew in each third of them, until that has
-changed none for two times."""
+"""Passes before the first evaluation: at most this many, with new choices in each third of them, until these change
+nothing twice."""
 
 PRODUCTS = 60
 """Steps of BiCGSTAB (two products each) before a factorisation is considered."""
 
 SHALLOW, MANY = 32, 200_000
-"""The most actions to a way out, and the fewest arcs, of a component whose states are renewed in phases."""
+"""The most actions to an exit, and the fewest arcs, of a component whose states are updated in phases."""
 
 PHASES, PARTS = 8, 32
 """How many phases there are, and parts of each."""
 
 ARCS = 10**7
-"""The most arcs in the steps of BiCGSTAB between two looks at the clock: a tenth of a second or two."""
+"""The most arcs in the steps of BiCGSTAB between two checks of the clock: a tenth of a second or two."""
 
 KRYLOV, RESTARTS, LONG = 40, 50, 1e9
 """The products, and vectors kept, between two restarts of GMRES; the most restarts, and the most arcs in them."""
 
 THIN = 5e6
-"""The most operations inside the band for which factorising is as quick, and comes first."""
+"""The most operations inside the band for which factorising is as fast, and comes first."""
 
 ENTRIES, WORK, BANDED = 1e8, 1e11, 2e9
 """The most entries and operations of a factorisation inside its band; the most operations of our own elimination."""
 
 PER_SECOND = 1e9
-"""The operations of a factorisation in a second, rather too few than too many: it cannot be stopped."""
+"""The operations of a factorisation in a second, too few rather than too many: it cannot be stopped."""
 
-WORKING = "finding the least expected cost"
+WORKING = "finding the lowest expected cost"
 
 
 Step = Callable[[FloatArray, float], FloatArray]
@@ -105,7 +105,7 @@ Step = Callable[[FloatArray, float], FloatArray]
 class LargeBlock:
     """One large block; keeps the policy that it evaluated last, and its factorisation.
 
-    ``depth`` is the most actions that its states are farther from a goal than the nearest of them.
+    ``depth`` is the largest extra number of actions of a state to a goal, compared with the nearest state.
     """
 
     def __init__(self, arcs: Arcs, block: int, depth: int) -> None:
@@ -162,8 +162,8 @@ class LargeBlock:
     ) -> None:
         """Improve a proper ``choice`` in place by policy iteration, and fill in its values.
 
-        Ends when no gain exceeds the accuracy of the evaluation, or when values no longer improve: the policy returned
-        is never worse than one seen before, as far as their evaluations tell.
+        Ends when no gain exceeds the accuracy of the evaluation, or when values no longer improve.  The policy returned
+        is never worse than an earlier one, as far as their evaluations show.
         """
         with Progress(WORKING, unit="passes") as self.progress:
             self._solve(k, sense, share, choice, value, finest)
@@ -217,7 +217,7 @@ class LargeBlock:
         return int(changes.sum())
 
     def _relaxed(self, constant: FloatArray, chosen: IntArray, x: FloatArray) -> bool:
-        """Replace the policy, in place, by what value iteration finds in a few passes, if that is proper."""
+        """Replace the policy, in place, by the result of a few passes of value iteration, if that is proper."""
         found, value, new = chosen.copy(), np.zeros(len(x)), np.empty(len(x))
         sums = np.zeros((FIRST, 4, self.cut.parts))
         done, still, few = 0, QUIET, float(len(x))
@@ -265,7 +265,7 @@ class LargeBlock:
             for turn in range(8):
                 if excess <= tolerance:
                     break
-                anew = turn == 0 and step is self.factor  # elimination gives each value its digits, if begun from 0
+                anew = turn == 0 and step is self.factor  # from 0, elimination gives each value its full accuracy
                 new = step(rhs, 0.0) if anew else x + step(lack, max(1e-9, 0.1 * tolerance / excess))
                 if step is self.factor and not np.isfinite(new).all():  # beyond floats, or never left
                     x[:] = np.inf
@@ -281,13 +281,13 @@ class LargeBlock:
         return float(largest)
 
     def _pause(self) -> None:
-        """Look at the clock, and show progress."""
+        """Check the clock, and show progress."""
         go_on(limits_in_force(), WORKING)
         self.passes += 1
         self.progress.at(self.passes)
 
     def _ways(self) -> Iterator[Step]:
-        """Yield the ways to solve the equations, in the order in which to try them."""
+        """Yield the methods to solve the equations, in the order in which to try them."""
         if self.cut.parts > 1:
             yield self._relax
         limits = limits_in_force()
@@ -333,7 +333,7 @@ class LargeBlock:
         return np.asarray(scale * x)
 
     def _swept(self, rhs: FloatArray) -> FloatArray:
-        """Return what a pass of Gauss-Seidel makes of right-hand sides."""
+        """Return the result of a Gauss-Seidel pass for right-hand sides."""
         x = np.empty(len(rhs))
         self._together(sweep_rows, self.rows, rhs, x)
         return x
@@ -362,7 +362,7 @@ class LargeBlock:
     def _factorised(self, most: float, *, ordered: bool = False) -> Step | None:
         """Factorise the equations if that takes at most ``most`` operations; else return None.
 
-        With ``ordered``, states stay in the order in which they are.
+        With ``ordered``, states keep their present order.
         """
         if self.factor is None:
             self.factor = _factor(self.rows, most, ordered)

@@ -2,11 +2,11 @@
 
     V(s) = min over a of  max over p of  sum over outcomes of  p (c + V(s'))          V(goal) = 0
 
-Without cycles one backward pass finds it.  With cycles nature's choices are improved in rounds: against fixed ones
+Without cycles one backward pass finds it.  With cycles nature's choices are improved in rounds: for fixed choices
 :mod:`prudent.engine.values.expected_cost` finds the least expected cost, a lower bound on V; then nature chooses the
-worst for these values, which can only raise them.
+worst probabilities for these values, which can only raise them.
 
-*Upper bound.*  Let e be the most by which one more backup, of the chosen actions and with the worst of nature, raises a
+*Upper bound.*  Let e be the most by which one more backup, of the chosen actions and nature's worst choices, raises a
 value, and N >= 1 + max over p of  sum p N(s')  a bound on the number of actions under these choices.  Then V + e N is
 at least its own backup, so it is at least the cost of the choices against any nature.
 """
@@ -30,7 +30,7 @@ ROUNDS, CLOSE = 200, 1e-12
 """The most rounds of improving nature's choices, and the relative gain at which they end."""
 
 COUNTED, MORE = 0.05, 1.1
-"""How exactly actions are counted, and what the count is multiplied by to be a bound."""
+"""The accuracy with which actions are counted, and the factor that turns the count into a bound."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,6 @@ def _most_actions(model: Uncertain, choice: IntArray) -> FloatArray:
         if (worst[choice[acting]] <= count[acting] + COUNTED).all():
             return np.asarray(MORE * count)
     raise PrudentError(
-        f"uncertainty: runs of {prepared.model.name} may take too many actions to count them: narrow the intervals, or "
-        "end runs after so many actions (horizon=) with prudent.amend, or --horizon"
+        f"uncertainty: runs of {prepared.model.name} may take too many actions to bound; narrow the intervals, or "
+        "limit the number of actions with horizon= in prudent.amend, or --horizon"
     )

@@ -1,9 +1,9 @@
-"""Least worst case: the least cost that some policy never exceeds, infinite where no policy bounds it.
+"""Minimal worst-case cost: the least cost that some policy never exceeds, infinite if no policy bounds the cost.
 
     V_worst(s) = min over a of  max over outcomes of  c + V_worst(s')          V_worst(goal) = 0
 
 This is the least solution, in whole numbers, so nothing is rounded.  It is an essential supremum: outcomes of
-probability 0 do not count, and a free loop that is left with probability 1 is harmless.
+probability 0 do not count, and a free cycle that is left with probability 1 is harmless.
 """
 
 from collections.abc import Callable
@@ -26,24 +26,24 @@ __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_wo
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The least worst case from every prepared state, in levels; UNREACHED stands for infinite."""
+    """The minimal worst-case cost from every prepared state, in levels; UNREACHED stands for infinite."""
 
     value: IntArray  # (n_states,)
     after: IntArray | Callable[[], IntArray]  # (n_actions,)  that after each action, or what returns it
 
     @cached_property
     def action_value(self) -> IntArray:
-        """The least worst case after each action, (n_actions,)."""
+        """The minimal worst-case cost after each action, (n_actions,)."""
         return self.after() if callable(self.after) else self.after
 
     def at(self, state: int) -> float:
-        """Return the least worst case from a state as a float, infinite where no policy bounds it."""
+        """Return the minimal worst-case cost from a state as a float, infinite if no policy bounds it."""
         return float("inf") if self.value[state] == UNREACHED else float(self.value[state])
 
 
 @once
 def least_worst_case(prepared: Prepared) -> WorstCase:
-    """Return the least worst case from every state."""
+    """Return the minimal worst-case cost from every state."""
     value = np.empty(prepared.n_states, dtype=np.int64)
     if prepared.acyclic:
         action_value = np.empty(prepared.n_actions, dtype=np.int64)
@@ -72,24 +72,24 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
 
 
 def _after(prepared: Prepared, value: IntArray) -> IntArray:
-    """Return the least worst case after each action, given that of each state."""
+    """Return the minimal worst-case cost after each action, given that of each state."""
     total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
     return np.asarray(np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 
 
 def _on_device(device: Device, prepared: Prepared) -> WorstCase | None:
-    """Return the least worst case as a device finds it, or None if it does not."""
+    """Return the minimal worst-case cost as a device finds it, or None if it does not."""
     found = device_worst_case(device, prepared)
     if found is None:
         return None
     value, after, rows = found
     worst = WorstCase(value, lambda: _after(prepared, value))
-    rows.known.append((worst, after))  # so a sweep there need not ask for it; nor does it keep the device's memory
+    rows.known.append((worst, after))  # so a sweep there reuses it; nor does it keep the device's memory
     return worst
 
 
 def _never_bounded(prepared: Prepared) -> bool:
-    """Return whether no state's costs are bounded because no action can be the last one of a bounded run."""
+    """Return whether all costs are unbounded because no action can be the last one of a bounded run."""
     block_start, _, block_of = prepared.free_blocks
     several = (np.diff(block_start) > 1)[block_of]
     rows, ends = (prepared.outcome_start, prepared.successor, prepared.cost), np.zeros(1, dtype=bool)
@@ -110,7 +110,7 @@ def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
 
 
 def most_levels(prepared: Prepared) -> int:
-    """Return the most levels that any run can use, whatever is played, in a model without cycles."""
+    """Return the most levels that any run can use, whatever the policy, in a model without cycles."""
     least = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.arc_start, prepared.successor, prepared.cost
     in_parts(luck_ahead, len(prepared.cost), *prepared.order.backwards, *rows, -1, least, most=prepared.order.width)
@@ -118,10 +118,10 @@ def most_levels(prepared: Prepared) -> int:
 
 
 def true_worst_case(prepared: Prepared) -> float:
-    """Return the least worst case from the start, in levels, for the costs before rounding."""
+    """Return the minimal worst-case cost from the start, in levels, for the costs before rounding."""
     if not prepared.scale.rounded:
         return least_worst_case(prepared).at(prepared.start)
-    # A worst case is the cost of a path that visits no state twice; drop low bits where it might overflow an integer.
+    # A worst-case cost is that of a path that visits no state twice; drop low bits if it might overflow an integer.
     bits = max(int(prepared.fine.max(initial=0)).bit_length() + prepared.n_states.bit_length() - 61, 0)
     whole = -(-prepared.fine // 2**bits)
     return least_worst_case(replace(prepared, cost=whole)).at(prepared.start) * float(2**bits / prepared.scale.stride)

@@ -1,4 +1,4 @@
-"""Plans that act in Gymnasium environments: one at a time, or many at once."""
+"""Agents that play plans in Gymnasium environments, one at a time or many at once."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -64,10 +64,10 @@ class _ByNumber:
 
 
 class EnvAgent:
-    """Carries a plan through runs in one environment, one after the other.
+    """Plays a plan in one environment, run after run.
 
-    Call :meth:`start` with the observation of ``reset``; then play :attr:`action` and pass to :meth:`observe` what
-    ``step`` returned, until :attr:`done`.  :func:`prudent.gymnasium_agent` makes one.
+    Call :meth:`start` with the observation that ``reset`` returned.  Then play :attr:`action` and pass the result of
+    ``step`` to :meth:`observe`, until :attr:`done`.  :func:`prudent.gymnasium_agent` returns such an agent.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class EnvAgent:
         self._truncated = False
 
     def start(self, observation: Any) -> None:
-        """Begin a run where ``reset`` says.
+        """Begin a run in the state that ``reset`` returned.
 
         Examples
         --------
@@ -118,9 +118,9 @@ class EnvAgent:
         *,
         measured: bool = False,
     ) -> None:
-        """Take in what ``step`` returned; refuse what the plan's model does not list.
+        """Record what ``step`` returned; an outcome that the plan's model does not list raises PrudentError.
 
-        The arguments are what ``step`` returns; ``info`` is ignored.  With ``measured`` any cost is accepted, see
+        The arguments are what ``step`` returns; ``info`` is ignored.  With ``measured=True`` any cost is accepted; see
         :meth:`prudent.policies.agent.Agent.observe`.
 
         Examples
@@ -136,10 +136,12 @@ class EnvAgent:
         """
         agent, step, taken = self._run, (observation, reward, bool(terminated)), self._taken + 1
         if self.done:
-            raise PrudentError("the run is over; start() begins another")
+            raise PrudentError("the run is over; call start() to begin another")
         agent.observe(*self._reading.outcome(self._observation, self.action, step, taken), measured=measured)
         if terminated and not agent.done:
-            raise PrudentError(f"the environment ended the run in state {agent.state!r}, which is no goal of the model")
+            raise PrudentError(
+                f"the environment ended the run in state {agent.state!r}, which is not a goal of the model"
+            )
         self._observation, self._taken, self._truncated = observation, taken, bool(truncated)
 
     @property
@@ -150,22 +152,22 @@ class EnvAgent:
 
     @property
     def action(self) -> Any:
-        """What to play now, as the environment takes it; None once the run is done."""
+        """The action to play now, as the environment takes it; None once the run is done."""
         return None if self.done else self._reading.action(self._run.action)
 
     @property
     def done(self) -> bool:
-        """Whether the run has reached a goal or was cut short by the environment."""
+        """Whether the run has reached a goal or was truncated by the environment."""
         return self._run.done or self._truncated
 
     @property
     def spent(self) -> float:
-        """What the run has cost so far."""
+        """The cost so far."""
         return self._run.spent
 
     @property
     def budget(self) -> float | None:
-        """What may still be spent before the total exceeds the budget; None if the plan has none."""
+        """The remaining budget; None if the plan has none."""
         return self._run.budget
 
     def __repr__(self) -> str:
@@ -177,18 +179,18 @@ class EnvAgent:
 
 
 class VectorAgent:
-    """Carries a plan through runs in the environments of a vector, which reset themselves.
+    """Plays a plan in the environments of a vector, which reset themselves.
 
-    Call :meth:`start` with the observations of ``reset``; then play :attr:`actions` and pass to :meth:`observe` what
-    ``step`` returned.
+    Call :meth:`start` with the observations that ``reset`` returned.  Then play :attr:`actions` and pass the result of
+    ``step`` to :meth:`observe`.
 
     Attributes
     ----------
     agents : list of EnvAgent
         The agent of each environment.
     totals : list of list of float
-        For each environment, the costs of its finished runs: at a goal, or truncated.  The cost of a truncated run is
-        the cost so far, not that of the whole run.
+        For each environment, the costs of its finished runs, which reached a goal or were truncated.  The cost of a
+        truncated run is the cost so far, not that of a whole run.
 
     Examples
     --------
@@ -210,7 +212,7 @@ class VectorAgent:
         self._last: list[Any] = [None] * len(agents)
 
     def start(self, observations: Any, mask: Any = None) -> None:
-        """Begin runs where ``reset`` says: in every environment, or in those of the reset mask.
+        """Begin runs in the states that ``reset`` returned: in every environment, or in those of the reset mask.
 
         Examples
         --------
@@ -228,7 +230,7 @@ class VectorAgent:
 
     @property
     def actions(self) -> Any:
-        """What to play now, as the environments take it; where a run is done, its last action, without effect."""
+        """The actions to play now, as the environments take them; if a run is done, its last action, without effect."""
         for i, agent in enumerate(self.agents):
             if not agent.done:
                 self._last[i] = agent.action
@@ -244,7 +246,7 @@ class VectorAgent:
         *,
         measured: bool = False,
     ) -> None:
-        """Take in what ``step`` returned; with ``measured``, costs that the model does not list, too.
+        """Record what ``step`` returned; ``measured=True`` also accepts costs that the model does not list.
 
         Examples
         --------
@@ -269,8 +271,8 @@ class VectorAgent:
                 self.totals[i].append(agent.spent)
                 if not ended:
                     raise PrudentError(
-                        f"the plan's run in environment {i} is over, but the environment goes on; make it with the "
-                        "plan's horizon as max_episode_steps="
+                        f"the plan's run in environment {i} is over, but the environment continues; make it with "
+                        "the plan's horizon as max_episode_steps="
                     )
             if again:
                 agent.start(observations[i])
@@ -286,11 +288,12 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
     env : gymnasium.Env or gymnasium.vector.VectorEnv
         The environment that the plan's model was read from with :func:`prudent.from_gymnasium`, or one that plays the
         model (:func:`prudent.to_gymnasium`, ``prudent/BettingGame-v0`` and so on); or one whose observations and
-        actions are names of the model.  Vectors may reset themselves in the next step, in the same step, or not.
+        actions are names of the model.  A vector may reset its environments in the next step, in the same step, or not
+        at all.
     cost : str or callable, optional
-        How rewards become costs, see :func:`prudent.from_gymnasium`; only for models that do not say so themselves.
+        How rewards become costs, see :func:`prudent.from_gymnasium`; only for models that do not define this.
     seed : int
-        Only policies that draw (``randomise=True``) need one.
+        The seed of policies that draw at random (``randomise=True``).
 
     Examples
     --------
@@ -328,7 +331,9 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
         return EnvAgent(policy, reading, [seed])
     mode = metadata.get("autoreset_mode")
     if mode is None:
-        raise PrudentError("env is a vector that does not say in its metadata when its environments reset themselves")
+        raise PrudentError(
+            "env is a vector whose metadata has no autoreset_mode; set it to when its environments reset themselves"
+        )
     agents = [EnvAgent(policy, reading, [seed, i]) for i in range(env.num_envs)]
     return VectorAgent(agents, str(getattr(mode, "value", mode)))
 
@@ -342,10 +347,10 @@ def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName |
     elif isinstance(model, GymnasiumModel):
         own, why = model.rule, f"the plan's model was made with {model.rule!r}"
     elif played is not None:
-        raise PrudentError(f"env plays another model than {model!r}, which the plan is for; solve that one")
+        raise PrudentError(f"env plays another model than {model!r}, the model of the plan; solve the model of env")
     elif rule is None:
         raise PrudentError(
-            f"{model!r} does not say how rewards become costs; make it with prudent.from_gymnasium, or give cost="
+            f"{model!r} does not define how rewards become costs; make it with prudent.from_gymnasium, or give cost="
         )
     else:
         own, why = rule, ""

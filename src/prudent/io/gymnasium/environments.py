@@ -38,7 +38,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         over = model.initial_state[model.is_goal[model.initial_state]]
         if len(over):
             raise PrudentError(
-                f"a run may start in {model.state(over[0])!r}, a goal; an environment cannot start there"
+                f"a run may start in {model.state(over[0])!r}, a goal; an environment cannot start in a goal"
             )
         self.model, self.unavailable, self.render_mode = model, unavailable, None
         self.actions = action_names(model)
@@ -75,7 +75,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         if played is None:
             if self.unavailable == "error" or not known:
                 names = ", ".join(f"{self._number[a]} ({model.action(a)!r})" for a in own)
-                what = "its actions are" if known else "actions are numbers, its own are"
+                what = "its actions are" if known else "give the number of an action:"
                 raise PrudentError(f"state {model.state(state)!r} has no action {action!r}; {what} {names}")
             return state, 0.0, False, False, {"action_mask": self.action_masks(), "unavailable": True}
         first, last = int(model.outcome_start[played]), int(model.outcome_start[played + 1])
@@ -99,7 +99,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
 
     @cached_property
     def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
-        """The transitions as toy-text environments list them, with those of unavailable actions if these stay."""
+        """The transitions as toy-text environments list them, including unavailable actions if these stay."""
         model, table = self.model, {}
         start, ends = model.outcome_start.tolist(), self._ends.tolist()
         chance, after, price = model.probability.tolist(), model.successor.tolist(), model.cost.tolist()
@@ -126,7 +126,7 @@ def domain_env(domain: str, *, render_mode: str | None = None, unavailable: str 
 
 
 def register_domains() -> None:
-    """Let ``gymnasium.make`` know the paper's domains."""
+    """Register the paper's domains with ``gymnasium.make``."""
     for name, domain in ENVIRONMENTS.items():
         if name not in gymnasium.registry:  # else doing it twice would warn
             gymnasium.register(name, entry_point=f"{__name__}:domain_env", kwargs={"domain": domain})

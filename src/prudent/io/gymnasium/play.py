@@ -10,17 +10,18 @@ __all__ = ["to_gymnasium"]
 def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:
     """Return a Gymnasium environment that plays a model; rewards are minus costs.
 
-    Observations are the states' numbers (``model.state(observation)`` is the name), actions number
-    ``env.unwrapped.actions``, the names of all actions of the model.  ``info["action_mask"]`` says which of them the
-    state has.  :func:`prudent.gymnasium_agent` knows such environments.
+    Observations are the numbers of states (``model.state(observation)`` is the name).  Actions are positions in
+    ``env.unwrapped.actions``, the names of all actions of the model.  ``info["action_mask"]`` shows which of them the
+    state has.  :func:`prudent.gymnasium_agent` recognises such environments.
 
     Parameters
     ----------
     model : SSP
         The problem.
     unavailable : {"stay", "error"}
-        What happens if the state does not have an action: the run stays there at no cost and ``info["unavailable"]``
-        is True (the optimum is that of the model), or an error names the actions it has.
+        What happens on an action that the state does not have.  ``"stay"``: the run stays in the state at no cost, and
+        ``info["unavailable"]`` is True; the optimum is that of the model.  ``"error"``: an error names the actions that
+        the state has.
 
     Examples
     --------

@@ -29,7 +29,7 @@ TRANSPARENT = (
 """Wrappers of Gymnasium that change neither observations nor actions nor rewards."""
 
 TERMINATED = "terminated"
-"""Marks the goal that is added for a state where some runs end and others go on."""
+"""Marks the goal that is added for a state where some runs end and others continue."""
 
 Table = dict[Hashable, dict[Hashable, list[tuple[float, Hashable, Any, bool]]]]
 
@@ -45,7 +45,7 @@ class GymnasiumModel(SSP):
     horizon: int | None = None
     horizon_cost: float = 0.0
     late: Hashable = None  # the goal of runs that the horizon ended
-    both: frozenset[Hashable] = frozenset()  # observations where some runs end and others go on
+    both: frozenset[Hashable] = frozenset()  # observations where some runs end and others continue
 
     def state_at(self, observation: Hashable, terminated: bool, taken: int) -> Hashable:
         """Return the name of the state of an observation after ``taken`` actions."""
@@ -83,34 +83,34 @@ def from_gymnasium(
     """Return the model of a Gymnasium environment that has a table ``P``, as FrozenLake, CliffWalking and Taxi do.
 
     ``P[state][action]`` lists ``(probability, next state, reward, terminated)``.  A transition that terminates leads
-    to a goal, and what the table says of the states after it is not read.  Goal and hole of FrozenLake are goals
-    alike; it is the cost that tells them apart.  States from which no run ends are named by :func:`prudent.check`,
-    and by :func:`prudent.solve` where they cannot be avoided.
+    to a goal, and what the table lists after it is not read.  The goal and the holes of FrozenLake are all
+    goals of the model; only the cost distinguishes them.  :func:`prudent.check` names the states from which no run
+    ends; so does :func:`prudent.solve` if they cannot be avoided.
 
     Parameters
     ----------
     env : gymnasium.Env
-        The environment.  Wrappers that change neither observations nor actions nor rewards are looked through.
+        The environment.  Wrappers that change neither observations nor actions nor rewards are ignored.
     cost : str or callable
         How a reward becomes a cost: ``"negative reward"``, so that the total cost is minus the return; ``"steps"``,
-        1 for every action (holes of FrozenLake are then as good an end as its goal); ``"as given"``, for tables of
-        costs; or a function ``(state, action, reward, next_state) -> cost``.
+        1 for every action (a hole of FrozenLake is then as good as its goal); ``"as given"``, for tables of costs;
+        or a function ``(state, action, reward, next_state) -> cost``.
     initial : state or mapping, optional
         The first state, or ``{state: probability}``; by default the environment's ``initial_state_distrib``.
     horizon : bool or int, optional
         The number of actions after which a run ends; True: as many as the environment's TimeLimit allows.  States
-        become ``(state, actions taken)``.  By default runs go on until they terminate, whatever the TimeLimit.
+        become ``(state, actions taken)``.  By default runs continue until they terminate, whatever the TimeLimit.
     horizon_cost : float
-        What a run pays if the horizon ends it.
+        The cost that is added to a run if the horizon ends it.
     name : str, optional
-        What messages call the model; by default the environment's id.
+        The name of the model in messages; by default the environment's id.
 
     Examples
     --------
     >>> import gymnasium, prudent
     >>> env = gymnasium.make("FrozenLake-v1", max_episode_steps=-1)
     >>> plan = prudent.solve(prudent.from_gymnasium(env), alpha=0.5)
-    >>> round(-plan.expected, 4)                        # the best chance to reach the goal, without a time limit
+    >>> round(-plan.expected, 4)                        # the highest probability of the goal, without a time limit
     0.8235
     >>> agent = prudent.gymnasium_agent(plan, env)
     >>> agent.start(env.reset(seed=1)[0])
@@ -125,7 +125,9 @@ def from_gymnasium(
     first = _initial(inner, title) if initial is None else _given(initial)
     table, ends = _reached(inner.P, list(first), title)
     if not ends:
-        raise PrudentError(f"no transition of {title} that a run can take terminates; a model needs an end to its runs")
+        raise PrudentError(
+            f"no transition of {title} that a run can take terminates; at least one must, so that runs can end"
+        )
     both = frozenset(ends & table.keys())
 
     def led_to(target: Hashable, done: bool) -> Hashable:
@@ -146,7 +148,7 @@ def from_gymnasium(
     elif horizon is False:
         horizon = None
     if horizon is None and horizon_cost != 0:
-        raise PrudentError("horizon_cost is the price for not finishing in time; give horizon= with it")
+        raise PrudentError("horizon_cost is the cost of a run that the horizon ends; give horizon= with it")
     if horizon is not None:
         before = {model.state(int(s)) for s in np.flatnonzero(model.is_goal)}
         model = amend(model, horizon=horizon, horizon_cost=horizon_cost)
@@ -166,8 +168,8 @@ def _looked_through(env: Any) -> tuple[Any, int | None]:
         kind = type(env)
         if kind.__name__ not in TRANSPARENT or not kind.__module__.startswith("gymnasium."):
             raise PrudentError(
-                f"env is wrapped in {kind.__name__}, which may change what its table says; pass env.unwrapped if the "
-                "table holds all the same"
+                f"env is wrapped in {kind.__name__}, so its table P may be wrong; pass env.unwrapped if the table "
+                "still holds"
             )
         if kind.__name__ == "TimeLimit":
             allowed = int(env._max_episode_steps)
@@ -175,11 +177,13 @@ def _looked_through(env: Any) -> tuple[Any, int | None]:
         env = env.env
     if not hasattr(env, "P"):
         raise PrudentError(
-            f"env is {env!r}, which has no table P of its transitions; only such environments can be read, others are "
-            "modelled with prudent.build"
+            f"env is {env!r}, which has no table P of its transitions; only environments with one can be read: model "
+            "others with prudent.build"
         )
     if getattr(env, "fickle_passenger", False):
-        raise PrudentError("env is Taxi with fickle_passenger=True, which its table P says nothing of; make it without")
+        raise PrudentError(
+            "env is Taxi with fickle_passenger=True, which its table P does not include; make it without"
+        )
     return env, limit
 
 
@@ -187,7 +191,7 @@ def _initial(env: Any, title: str) -> dict[Hashable, float]:
     chance = getattr(env, "initial_state_distrib", None)
     if chance is None:
         raise PrudentError(
-            f"{title} does not say where its runs start (it has no initial_state_distrib); give initial=, the state or "
+            f"{title} has no initial_state_distrib, so its initial state is unknown; give initial=, the state or "
             "{state: probability}"
         )
     try:
@@ -196,7 +200,7 @@ def _initial(env: Any, title: str) -> dict[Hashable, float]:
         given = np.zeros(())
     if given.ndim != 1 or given.dtype.kind not in "biuf":
         raise PrudentError(
-            f"initial_state_distrib of {title} is {chance!r}; it must list the probability of each state, or give "
+            f"initial_state_distrib of {title} is {chance!r}; it must list the probability of each state; else give "
             "initial=, the state or {state: probability}"
         )
     return {state: p for state, p in enumerate(given.astype(np.float64).tolist()) if p != 0}
@@ -222,7 +226,7 @@ def _reached(table: Any, first: list[Hashable], title: str) -> tuple[Table, set[
             row = table[state]
             options = list(row.items() if isinstance(row, Mapping) else enumerate(row))
         except (KeyError, IndexError, TypeError):
-            raise PrudentError(f"the table P of {title} has no state {state!r}, which a run can be in") from None
+            raise PrudentError(f"the table P of {title} has no state {state!r}, which a run can reach") from None
         for action, outcomes in options:
             kept = found[state][plain(action)] = []
             for entry in outcomes if isinstance(outcomes, list | tuple) else [outcomes]:
@@ -246,7 +250,7 @@ def _reached(table: Any, first: list[Hashable], title: str) -> tuple[Table, set[
                         queue.append(target)
         if not found[state]:
             raise PrudentError(
-                f"state {state!r} of {title} has no actions in P, and no run ends there; a transition that ends a run "
-                "must be marked as terminated"
+                f"state {state!r} of {title} has no actions in P, and no run ends there; mark transitions that end a "
+                "run as terminated"
             )
     return found, ends

@@ -50,7 +50,9 @@ def document(text: str, count_fields: Callable[[Any], int] | None = None) -> Any
     except PrudentError:
         raise
     except ValueError:  # what is left is Python's limit on the digits of a whole number
-        raise PrudentError("has a whole number of thousands of digits; none can be so large") from None
+        raise PrudentError(
+            "has a whole number with thousands of digits; a model cannot have numbers that large"
+        ) from None
 
 
 def checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:
@@ -62,7 +64,7 @@ def checked(value: Any, kind: type, at: str, wanted: str | None = None) -> Any:
         try:
             return float(value)
         except OverflowError:
-            raise PrudentError(f"{at} is too large for a number") from None
+            raise PrudentError(f"{at} is too large for a floating-point number") from None
     return value
 
 
@@ -79,4 +81,4 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(text: str) -> NoReturn:
-    raise PrudentError(f"{text} is not a number that a model can have")
+    raise PrudentError(f"{text} is not allowed; numbers must be finite")

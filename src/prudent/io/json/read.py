@@ -3,14 +3,14 @@
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
 
-An outcome may have a ``count``, how often it was seen, and bounds on its probability, ``low`` and ``high``.  All
-outcomes of a file have counts, or none; those without bounds are certain.
+An outcome may have a ``count``, how often it was seen, and bounds on its probability, ``low`` and ``high``.  Either
+all outcomes of a file have counts or none has.  Without bounds, a probability is taken as exact.
 
-``initial`` may be an object of probabilities; ``states`` may list all states, to say in which order they are
-numbered.  Names are strings: others are written with ``str``, and stay strings when read.  Numbers keep all
-their digits both ways.
+``initial`` may be an object of probabilities; ``states`` may list all states, to fix the order of their numbers.
+Names are strings: other names are written with ``str``, and are strings when read back.  Numbers keep all their
+digits when written and read.
 
-A file may come from anybody.  Reading it takes time in proportion to its size, and memory of at most 64 times its size
+Files are not trusted.  Reading one takes time in proportion to its size, and memory of at most 64 times its size
 plus 1 MiB.  For a gzipped file that is the size of its text, at most 200 times the file plus 16 MiB.
 
 Rows are checked a column at a time, in a third of the time that row by row would take.  Only if a column is wrong does
@@ -97,7 +97,7 @@ class _Problems:
 
     def refuse(self) -> None:
         """Raise the problems kept, and the number of others, if there are any."""
-        more = [f"{self.count - LISTED:,} problems more, which are not listed; mend these first"]
+        more = [f"{self.count - LISTED:,} more problems are not listed; fix these first"]
         if self.count:
             raise ModelError([*self.found, *(more if self.count > LISTED else [])])
 
@@ -179,7 +179,7 @@ def _names(content: Any, acting: dict[str, None], goals: list[Any], problems: _P
             with problems.noted():
                 if checked(goal, str, f"goals[{i}]") in acting:
                     raise PrudentError(
-                        f"goals[{i}]: goal {goal!r} has transitions; a goal absorbs: remove one or the other"
+                        f"goals[{i}]: goal {goal!r} has transitions; runs end at goals: remove one or the other"
                     )
         goals = [goal for goal in goals if isinstance(goal, str) and goal not in acting]
     names = [*acting, *dict.fromkeys(goals)]
@@ -275,7 +275,9 @@ def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _State
             transitions["outcomes"][a] = stands_in
     if problems.count == 0:
         with problems.noted():
-            raise PrudentError("some outcomes have a count and some have none; give all of them one, or none")
+            raise PrudentError(
+                "some outcomes have a count and others have none; give a count to all of them, or to none"
+            )
 
 
 def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
@@ -298,7 +300,7 @@ def _check_extras(outcome: Any, at: str, who: str) -> None:
         raise PrudentError(f"{at}: {who} has an outcome with only one of low and high; give both, or neither")
     low, high = (checked(outcome.get(name, 0), float, f"{at}.{name}") for name in ("low", "high"))
     if not 0 <= low <= high <= 1 + SUM_TOLERANCE:
-        raise PrudentError(f"{at}: {who} has an outcome of low {low}, high {high}; they must rise within 0 and 1")
+        raise PrudentError(f"{at}: {who} has an outcome of low {low}, high {high}; 0 <= low <= high <= 1 must hold")
 
 
 def _initial(initial: Any, states: _States) -> dict[int, float]:

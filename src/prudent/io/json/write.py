@@ -1,4 +1,4 @@
-"""Models as JSON, plain or gzipped; :mod:`prudent.io.json.read` says what it looks like."""
+"""Models as JSON, plain or gzipped; :mod:`prudent.io.json.read` describes the format."""
 
 import gzip
 import json
@@ -44,7 +44,7 @@ def text_of(model: SSP) -> str:
 
 
 def extras_of(model: SSP) -> dict[str, FloatArray]:
-    """Return what else a file says of each outcome: counts, and bounds on probabilities, if the model has them."""
+    """Return what else a file holds for each outcome: counts, and bounds on probabilities, if the model has them."""
     found = {} if model.count is None else {"count": model.count}
     return found if model.intervals is None else found | {"low": model.intervals.low, "high": model.intervals.high}
 

@@ -1,4 +1,4 @@
-"""What plado makes of a domain's and a problem's files, and what it says is wrong with them."""
+"""The files of a domain and a problem as plado parses them; its errors become PrudentError."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from prudent.runtime.atomic_files import read_bytes
 __all__ = ["line_of_action", "parsed", "read"]
 
 NAMED = re.compile(r"\([^()]+\)|'[^']+'|\?[\w-]+")
-"""What a complaint may name: an atom, a name in quotes, a variable."""
+"""What an error of plado may name: an atom, a name in quotes, a variable."""
 
 Answer = TypeVar("Answer")
 
@@ -33,7 +33,7 @@ def parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
             if _nested(action.effect):
                 raise PrudentError(
                     f"line {line_of_action(text, action.name)}: action {action.name} has a probabilistic effect within "
-                    "another; make them one, and multiply their probabilities"
+                    "another; merge them into one, and multiply their probabilities"
                 )
     content = read_bytes(problem)
     with naming(problem):
@@ -42,16 +42,16 @@ def parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
         if asked.goal_reward is not None:
             raise PrudentError(
                 f"line {line_of(more, ':goal-reward')}: :goal-reward is not a cost, and every run ends in a goal; "
-                "leave it out, and state costs as what actions add to (total-cost)"
+                "leave it out, and let actions add their costs to (total-cost)"
             )
     for action in found.actions:
-        if action.precondition is None:  # it can always be done; plado expects it to be said
+        if action.precondition is None:  # it always applies; plado expects that to be stated
             action.precondition = Truth()
         action.effect = _numbers_apart(action.effect)
 
     def check() -> None:
         said = StringIO()
-        with redirect_stdout(said), redirect_stderr(said):  # some complaints go there, whatever the file given
+        with redirect_stdout(said), redirect_stderr(said):  # some errors go there, whatever the file given
             make_checks(found, asked, said)
         if said.getvalue():
             raise ValueError(said.getvalue().splitlines()[0].removeprefix("[!] "))
@@ -64,9 +64,9 @@ def parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
 
 
 def read(work: Callable[[], Answer], files: Sequence[tuple[Path, str]] = ()) -> Answer:
-    """Return what plado makes of files; whatever it cannot read is theirs.
+    """Return plado's result; raise PrudentError for whatever it cannot read.
 
-    Given their texts, a complaint that names something gets the line where it stands.
+    Given the texts of files, an error that names something gets the line where it stands.
     """
     try:
         return work()
@@ -80,9 +80,9 @@ def read(work: Callable[[], Answer], files: Sequence[tuple[Path, str]] = ()) -> 
         for name in NAMED.findall(what):
             for path, text in files:
                 if line := line_of(text, rf"(?<![\w-]){re.escape(name.strip(chr(39)))}(?![\w-])"):
-                    raise PrudentError(f"{what}, in line {line} of {path.name}; define it, or correct it") from None
+                    raise PrudentError(f"{what}, in line {line} of {path.name}; define it, or fix the name") from None
         what = what or type(error).__name__
-        raise PrudentError(f"plado does not read it: {what}; correct that, or leave it out") from None
+        raise PrudentError(f"plado cannot read it: {what}; fix that part, or leave it out") from None
 
 
 def line_of(text: str, pattern: str) -> int:
@@ -105,9 +105,10 @@ def _nested(effect: Any, inside: bool = False) -> bool:
 
 
 def _numbers_apart(effect: Any) -> Any:
-    """Return an effect whose changes of numbers, where they are sure, happen with probability 1.
+    """Return an effect in which each unconditional change of a number is an effect of probability 1.
 
-    What is sure plado copies into every probabilistic effect beside it.  Facts may be set twice; numbers may not.
+    Plado copies unconditional effects into every probabilistic effect beside them.  Facts may be set twice;
+    numbers may not.
     """
     from plado.pddl import ActionEffectTransformer, NumericConstant, NumericEffect
     from plado.pddl import ProbabilisticEffect as Probabilistic
@@ -128,4 +129,4 @@ def _text(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise PrudentError("is not a text") from None
+        raise PrudentError("is not UTF-8 text") from None

@@ -1,7 +1,7 @@
 """A domain and a problem in PPDDL make one model.
 
 A state is the list of its facts.  Costs are what actions add to ``total-cost``, where the domain has it, or 1 for each
-action.  Runs end in states where the problem's goal holds; a state without actions that is none is a dead end.
+action.  Runs end in states where the problem's goal holds; any other state without actions is a dead end.
 """
 
 from fractions import Fraction
@@ -29,7 +29,7 @@ def model_of(raw: bytes, path: Path, *, problem: str | PathLike[str] | None = No
 
 
 class Problem:
-    """A problem that can be explored: where runs start, what actions do, and a lower bound on what is ahead."""
+    """A problem that can be explored: where runs start, what actions do, and a lower bound on the remaining cost."""
 
     def __init__(self, raw: bytes, path: Path, problem: str | PathLike[str] | None) -> None:
         needed("plado", "pddl")
@@ -39,7 +39,7 @@ class Problem:
         from plado.semantics.task import Task
 
         if problem is None:
-            raise PrudentError(f"{path}: is the domain; give its problem, too: problem= (--problem)")
+            raise PrudentError(f"{path}: is a domain; give the file of its problem, too, with problem= (--problem)")
         domain, asked = parsed(raw, path, Path(problem))
         self.name = Path(problem).stem
         _check_asked(asked, domain, problem)
@@ -80,14 +80,14 @@ class Problem:
                     after, paid = self._after(state, effects)
                     if paid < 0:
                         self._refuse(
-                            number, ground, f"lowers total-cost, by {-paid:g}; costs of actions are at least 0"
+                            number, ground, f"lowers total-cost by {-paid:g}; the cost of an action must be at least 0"
                         )
                     outcomes.append((float(chance), self._named(after), paid))
                 options[self.task.dump_action(number, ground)] = outcomes
         return options or {"wait": [(1.0, name, 0.0)]}  # a dead end
 
     def _outcomes(self, state: Any, number: int, ground: tuple[int, ...]) -> list[tuple[Fraction, list[Any]]]:
-        """Return what an action may bring about: sets of effects, with their probabilities."""
+        """Return the possible sets of effects of an action, with their probabilities."""
         facts, objects, found = self._facts(state), range(len(self.task.objects)), [(Fraction(1), list[Any]())]
         for effect in self.task.actions[number].effect.effects:
             for some in product(objects, repeat=len(effect.parameters)):
@@ -104,7 +104,9 @@ class Problem:
                     self._refuse(number, ground, f"has the probability {float(least):g}; it must lie between 0 and 1")
                 rest = 1 - sum(chance for chance, _ in options)
                 if rest < 0:
-                    self._refuse(number, ground, "has probabilities above 1 in all; they must add up to at most 1")
+                    self._refuse(
+                        number, ground, "has probabilities that sum to more than 1; they must sum to at most 1"
+                    )
                 if any(effects for _, effects in options):
                     options.append((rest, []))
                     found = [(p * q, [*a, *b]) for p, a in found for q, b in options if q > 0]
@@ -118,7 +120,7 @@ class Problem:
         return whole
 
     def _after(self, state: Any, effects: list[Any]) -> tuple[Any, float]:
-        """Return the state after effects, and what they cost; it begins to count from 0 again."""
+        """Return the state after effects, and their cost; in that state total-cost is as at the start again."""
         after, numbers = state.duplicate(), [each for each in effects if hasattr(each, "fluent")]
         for each in sorted((each for each in effects if not hasattr(each, "fluent")), key=_adds):
             each.apply(after)
@@ -154,11 +156,11 @@ def _check_asked(asked: Any, domain: Any, problem: str | PathLike[str]) -> None:
     if asked.metric is None:
         return
     if asked.metric.direction == asked.metric.MAXIMIZE:
-        raise PrudentError(f"{problem}: maximises its metric; costs are minimised: state them as total-cost")
+        raise PrudentError(f"{problem}: maximises its metric; it must minimise (total-cost)")
     if getattr(asked.metric.expression, "name", None) != "total-cost":
         found = asked.metric.expression.dump(0)
         raise PrudentError(
-            f"{problem}: minimises {found}; costs are what actions add to (total-cost): state them as that"
+            f"{problem}: minimises {found}; it must minimise (total-cost), to which actions add their costs"
         )
 
 

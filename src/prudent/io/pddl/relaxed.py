@@ -1,8 +1,8 @@
 """The lower bound for a search: h-max.
 
-Every outcome of an action counts as an action of its own, and facts stay true once they are.  Then the least cost of
-the dearest fact of the goal, if each fact is had on its own, is at most the cost of a run under the best luck, hence at
-most the expected cost.
+Every outcome of an action counts as an action of its own, and facts stay true once they are.  Each fact of the goal
+then has a least cost at which it can be made true on its own.  The largest of these costs is at most the cost of the
+cheapest run, hence at most the expected cost.
 """
 
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ class Relaxed:
                             yield from self._operator(cost, needs, each, ground)
 
     def _operator(self, cost: float, needs: tuple[Fact, ...], each: Any, ground: tuple[int, ...]) -> Iterator[Operator]:
-        """Yield an effect that adds a fact; one for all objects adds it whatever else holds."""
+        """Yield an effect that adds a fact; an effect on all objects adds it whatever else holds."""
         atom = each.effect.atom
         if not each.parameters and all(variable < len(ground) for variable, _ in atom.variables):
             also = tuple((a.predicate, a.instantiate(ground).args) for a in each.condition.atoms)

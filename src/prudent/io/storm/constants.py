@@ -1,4 +1,4 @@
-"""Values for the constants that a PRISM or JANI file leaves open: those that what is asked for depends on."""
+"""Values for the undefined constants of a PRISM or JANI file, as far as the property depends on them."""
 
 import json
 import re
@@ -27,7 +27,7 @@ PARTS = re.compile(
     r'|^label "(?P<label>[^"]*)" = (?P<states>[^\n]*);$',
     re.MULTILINE | re.DOTALL,
 )
-"""What Storm prints of a PRISM program that only counts where it is named; it prints each on lines of its own."""
+"""Parts of a PRISM program, as Storm prints them, that count only where they are named; each has its own lines."""
 
 WORD = re.compile(r"[^\W\d]\w*")
 """A name in an expression."""
@@ -46,18 +46,18 @@ def define(
     """Return a model and a property of it with values for all constants; refuse missing and superfluous ones.
 
     Constants on which neither the model's behaviour nor the property nor its reward depends may be left out; Storm
-    wants a value all the same, and any will do.
+    still requires a value for each, and any value is enough.
     """
     place = str(path)
     known = {each.name: each for each in described.constants}
     undefined = [name for name, each in known.items() if not each.defined]
     for name in constants:
         if name not in known:
-            left = f"leaves open {', '.join(undefined)}" if undefined else "leaves none open"
-            raise PrudentError(f"{place}: constant {name} is given, but there is none of that name; the file {left}")
+            left = f"leaves {', '.join(undefined)} undefined" if undefined else "has no undefined constants"
+            raise PrudentError(f"{place}: constants has {name}, but there is no such constant; the file {left}")
         if name not in undefined:
             raise PrudentError(
-                f"{place}: constant {name} is given, but the file says {known[name].definition}; leave it out"
+                f"{place}: constants has {name}, but the file defines it as {known[name].definition}; leave it out"
             )
     if not undefined:
         return described, asked
@@ -66,7 +66,7 @@ def define(
     if missing := [name for name in missing if name in used]:
         shown = ", ".join(f'"{name}": ...' for name in missing)
         options = " ".join(f"--const {name}=..." for name in missing)
-        raise PrudentError(f"{place}: leaves {', '.join(missing)} open; give constants={{{shown}}} ({options})")
+        raise PrudentError(f"{place}: leaves {', '.join(missing)} undefined; give constants={{{shown}}} ({options})")
     chosen = {name: "true" if known[name].type.is_boolean else 1 for name in undefined} | dict(constants)
     values = {name: _value(stormpy, known[name].type, name, value, place) for name, value in chosen.items()}
     defined, instantiated = stormpy.instantiate_constants(described, values, [asked])
@@ -157,7 +157,7 @@ def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
     if number.denominator != 1:
         raise PrudentError(f"{at} a whole number")
     if not -(2**63) <= number < 2**63:
-        raise PrudentError(f"{at} a whole number from -2^63 to 2^63 - 1, which is as far as Storm counts")
+        raise PrudentError(f"{at} a whole number from -2^63 to 2^63 - 1, the range of Storm")
     return int(number)
 
 

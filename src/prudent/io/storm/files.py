@@ -1,9 +1,9 @@
-"""Models in PRISM's language and in JANI, built by Storm, and models that Storm holds already.
+"""Models in PRISM's language and in JANI, built by Storm, and models that stormpy has built.
 
-A property says what is meant: ``R{"cost"}min=? [F "goal"]`` makes the states that satisfy ``"goal"`` goals and the
+A property selects goals and costs: ``R{"cost"}min=? [F "goal"]`` makes the states that satisfy ``"goal"`` goals and the
 reward structure ``"cost"`` costs; ``Tmin=? [F "goal"]`` counts steps.  As in Storm, a state's reward is paid on leaving
-it, and nothing is paid from a goal on.  Where Storm would take the mean of what the outcomes of an action cost, the
-model is refused: the mean would be right, the risk would not.
+it, and nothing is paid from a goal on.  A model is refused if Storm would replace the costs of an action's outcomes by
+their mean: the expected cost would be right, the risk would not.
 """
 
 import re
@@ -71,9 +71,9 @@ def read(
         model = stormpy.build_model(described, options=options)
         if OUTSIDE in model.labeling.get_labels():
             options.set_add_out_of_bounds_state(False)
-            options.set_exploration_checks()  # they name the place; exact, since they want sums of exactly 1
+            options.set_exploration_checks()  # they name the place; exact, since they require sums of exactly 1
             stormpy.build_model[stormpy.Rational](described, options=options)
-            raise PrudentError(f"{place}: a variable leaves its bounds; mend the update, or widen the bounds")
+            raise PrudentError(f"{place}: a variable leaves its bounds; fix the update, or widen the bounds")
         return convert(model, question, place, path.name.split(".")[0], transient_names(described), initial)
 
 
@@ -99,15 +99,15 @@ def from_storm(model: Any, property: Any = None, *, initial: Initial | None = No
     Parameters
     ----------
     model : sparse model of stormpy
-        A DTMC or an MDP.  State valuations become names of states, choice labels become names of actions; exact
-        numbers become the nearest floating-point ones.
+        A DTMC or an MDP.  State valuations become names of states, and choice labels become names of actions.  Exact
+        numbers become the nearest floating-point numbers.
     property : str or property of stormpy, optional
         ``R{"cost"}min=? [F "goal"]``: which states are goals, and which rewards (of states, actions and transitions)
-        are costs.  Left out: the label ``"goal"``, and the reward structure ``"cost"`` or the only one.
+        are costs.  By default the label ``"goal"``, and the reward structure ``"cost"`` or the only one.
     initial : state or {state: probability}, optional
-        Where runs start; by default in the model's initial states, if there are several with equal chances.
+        The state where runs start; by default the model's initial state, or one of several, all equally likely.
     name : str
-        What messages and reports call the model.
+        The name of the model in messages and reports.
 
     Examples
     --------
@@ -155,13 +155,15 @@ def _program(stormpy: Any, path: Path) -> Any:
         for found in SET.finditer(text):
             if found[1] not in declared:
                 line = text.count("\n", 0, found.start()) + 1
-                remedy = "no variable has that name; declare it, or mend the name"
-                raise PrudentError(f"{path}: line {line} sets {printable(found[1])}, and {remedy}") from None
+                remedy = "declare it, or fix the name"
+                raise PrudentError(
+                    f"{path}: line {line} sets {printable(found[1])}, a variable that is not declared; {remedy}"
+                ) from None
         raise
 
 
 def _untyped(stormpy: Any, path: Path, error: RuntimeError) -> Any:
-    """Return the program of a file that does not say what kind of model it has: an MDP, as for PRISM."""
+    """Return the program of a file without a model type: an MDP, as in PRISM."""
     with _copied(b"mdp " + read_bytes(path), path.name) as typed:
         try:
             return stormpy.parse_prism_program(typed)

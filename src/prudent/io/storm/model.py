@@ -40,21 +40,21 @@ NAMELESS = "default"
 SILENT = "std::exception"
 """Storm's message where only its log gives the reason."""
 
-ONLY = "only discrete-time models, fully observed, of one player are read: DTMC, MDP"
+ONLY = "only fully observed, discrete-time models of one player can be read: DTMC, MDP"
 """The message for other kinds of models."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What of a Storm model becomes a goal, and what a cost."""
+    """Which states of a Storm model become goals, and which rewards become costs."""
 
     goal: Any  # a state formula of Storm's
     reward: str | None  # the reward structure, "" for one without a name; None: each step costs 1
     of_states: bool = True  # whether its state rewards count
     of_actions: bool = True  # whether its action and transition rewards count
     most: bool = False  # whether they are maximised
-    over: str = ""  # how the values of several initial states become one, if not by their mean
-    text: str = ""  # the property, as messages have it
+    over: str = ""  # how the values of several initial states are combined, if not by their mean
+    text: str = ""  # the property, as messages show it
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def listening(place: str) -> Iterator[Any]:
     except (RuntimeError, ValueError, IndexError, stormpy.exceptions.StormError) as error:
         raise PrudentError(f"{place}: Storm: {_said(error)}") from None
     except MemoryError:  # a number of states in a file may be any number
-        raise PrudentError(f"{place}: Storm: is too large for the memory there is; give a smaller model") from None
+        raise PrudentError(f"{place}: Storm: the model does not fit into memory; give a smaller one") from None
     finally:
         developer.set_log_level(before)
 
@@ -82,12 +82,12 @@ def _said(error: Exception) -> str:
     kind, colon, rest = str(error).partition(": ")
     text = rest if colon and kind.isalnum() and kind.endswith("Exception") else str(error)
     if text == SILENT:
-        return "gives no reason; mostly it is a name that nothing declares"
+        return "gives no reason; often a name is not declared"
     if found := re.match(r"The input model is a CTMC|Expected other \w+ model type", text):
         return f"{found[0]}; {ONLY}"
     lines = [" ".join(line.split()) for line in text.splitlines()]
     if "ransition rewards" in text:  # which Storm only reads from explicit files
-        lines.append("Let what an outcome costs be paid in the state it leads to, as that state's own reward.")
+        lines.append("Move the cost of an outcome to the state it leads to, as that state's reward.")
     return " ".join(line for line in lines if line not in ("", "^"))
 
 
@@ -112,8 +112,8 @@ def convert(
     if len(first) > 1 and initial is None and question.over:
         raise PrudentError(
             f"{place}: property {printable(question.text)} asks for the {question.over} over {len(first):,} initial "
-            "states, and plans are for one, or for one that is drawn: choose it with initial= (--initial), or leave "
-            "the filter out"
+            "states; a plan is for one initial state, fixed or drawn: choose it with initial= (--initial), or leave "
+            "out the filter"
         )
     start, notes = drawn(first, initial)
     arrays = _arrays(model, hidden)
@@ -122,7 +122,7 @@ def convert(
     stuck = np.flatnonzero(graph.is_goal & ~is_goal)
     if len(stuck):
         where = stuck[0] if names is None else names[stuck[0]]
-        raise PrudentError(f"{place}: state {where!r} has no actions and is no goal; a dead end leads to itself")
+        raise PrudentError(f"{place}: state {where!r} has no actions and is not a goal; a dead end must lead to itself")
     of_state, of_action, of_outcome = _costs(question, arrays, graph)
     _refuse_means(model, is_goal, of_action, names, place)
     cost = of_state[graph.outcome_state] + of_action[graph.outcome_action] + of_outcome
@@ -136,7 +136,7 @@ def convert(
 
 
 def _endless(model: Any, found: SSP, stuck: IntArray, question: Question, place: str) -> str:
-    """Return why the most until a goal is not defined if runs can get stuck, and which goal would mend it."""
+    """Return why a maximal reward until a goal is undefined if runs can get stuck, and which goal would fix it."""
     missed, goals = set(stuck.tolist()), set(np.flatnonzero(found.is_goal).tolist())
     labels = {label: set(model.labeling.get_states(label)) for label in sorted(model.labeling.get_labels())}
     fitting = [f'"{label}"' for label, states in labels.items() if missed <= states <= missed | goals]
@@ -144,9 +144,8 @@ def _endless(model: Any, found: SSP, stuck: IntArray, question: Question, place:
         fitting.append(f"({str(found.state(stuck[0])).replace(', ', ' & ')})")
     offer = f"[F {question.goal} | {fitting[0]}]" if fitting else "give such states a label, and name it after F"
     return (
-        f"{place}: property {printable(question.text)} asks for the most until a goal, which is without end for "
-        f"runs that never reach one, as from state {found.state(stuck[0])!r}; where runs end there, make that a goal, "
-        f"too: {offer}"
+        f"{place}: property {printable(question.text)} asks for the maximal reward until a goal, which is undefined: "
+        f"from state {found.state(stuck[0])!r} runs never reach one; if runs end there, make that a goal, too: {offer}"
     )
 
 
@@ -209,7 +208,7 @@ def _costs(question: Question, arrays: Arrays, graph: Graph) -> tuple[FloatArray
 
 
 def _refuse_means(model: Any, is_goal: BoolArray, of_action: FloatArray, names: list[str] | None, place: str) -> None:
-    """Refuse a chain in which Storm draws one of several commands at their mean reward, which changes the risk."""
+    """Refuse a chain in which Storm draws one of several commands and pays their mean reward: that changes the risk."""
     if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
         return
     mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a property asks of a model that Storm reads: which goals, which costs, the least or the most."""
+"""What a property asks of a model that Storm reads: which goals, which costs, whether to minimise or maximise."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,22 +33,22 @@ FILTER = re.compile(r"Obtain (?:the )?(.*?) of the '(.*)'-states with values des
 
 MEAN = ("values", "average")
 ONE_VALUE = (*MEAN, "minumum", "minimum", "maximum", "sum")
-"""Filters that are all the same for one state, the first also for one that is drawn; one is misspelt, as in Storm."""
+"""Filters that are the same for one initial state, the first two also for a drawn one; Storm misspells one."""
 
 COUNTED = re.compile(r"F \[([a-z, ]*)\]")
-"""How Storm writes which rewards a property of JANI counts, where these are not all; [] where the file does not say."""
+"""How Storm writes which rewards a property of JANI counts, if not all; [] if the file does not state it."""
 
 BUDGET = re.compile(r'P(?:max)?=\? \[true U(?:rew\{"[^"]*"\})?<=(\S+) ')
-"""How Storm writes the question for the greatest chance of a goal within a budget."""
+"""How Storm writes the question for the maximal probability of a goal within a budget."""
 
 UNNAMED = re.compile(r'(?<![\w"])R(?=\s*(?:min|max)?\s*=\s*\?)')
 """The operator of a property that names no reward structure."""
 
 
 def means_are_harmless(question: Question, names: Names, described: Any, place: str) -> bool:
-    """Return whether Storm may take means over the outcomes of an action: if these do not count, or are all alike.
+    """Return whether Storm may take the mean over an action's outcomes: if these do not count, or all cost the same.
 
-    It does so for every reward of JANI that is an expression.
+    Storm takes the mean for every reward in JANI that is an expression.
     """
     if question.reward is None or not question.of_actions:
         return True
@@ -58,7 +58,7 @@ def means_are_harmless(question: Question, names: Names, described: Any, place: 
         return True
     raise PrudentError(
         f"{place}: property {printable(question.text)}: its reward is an expression, and Storm would take the mean "
-        "over the outcomes of an action; let a transient variable have that value, and name it"
+        "over the outcomes of an action; assign the expression to a transient variable, and name that variable"
     )
 
 
@@ -117,7 +117,7 @@ def _parsed(stormpy: Any, text: Any, names: Names, place: str, described: Any = 
 
 
 def named_question(asked: Any, names: Names, place: str) -> Question:
-    """Return what a property asks for; refuse unknown names and list the known ones, as Storm would not."""
+    """Return what a property asks for; refuse unknown names and list the known ones, which Storm does not."""
     question, text = question_of(asked, names, place), str(asked.get_raw_formula())
     for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
         what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
@@ -136,30 +136,30 @@ def question_of(asked: Any, names: Names, place: str) -> Question:
     if found := BUDGET.match(str(formula)):
         budget = found[1] if found[1].isdecimal() else "BUDGET"
         raise PrudentError(
-            f"{at} asks for the chance to stay within a budget: read the model with a property for its costs, then "
-            f"prudent.chances answers for every budget, and objective=prudent.Exceedance({budget}) "
-            f"(--objective exceed:{budget}) plans for this one; {offer}"
+            f"{at} asks for the probability of staying within a budget; read the model with a property for its costs, "
+            f"then use prudent.chances for every budget, or objective=prudent.Exceedance({budget}) "
+            f"(--objective exceed:{budget}) to plan for this one; {offer}"
         )
     if kind not in ("RewardOperatorFormula", "TimeOperatorFormula") or type(path).__name__ != "EventuallyFormula":
-        raise PrudentError(f"{at} cannot be planned for; {offer}")
+        raise PrudentError(f"{at} does not ask for a total cost until a goal; {offer}")
     filtered = FILTER.match(str(asked).removeprefix(f"({asked.get_name()}): "))
     if filtered and not (filtered[1] in ONE_VALUE and filtered[2] == '"init"'):
         what = f"{filtered[1]} of {printable(filtered[2])}"
-        raise PrudentError(f"{at} has a filter, {what}; plans are for the initial state: leave the filter out; {offer}")
+        raise PrudentError(f"{at} has a filter, {what}; plans are for the initial state: leave out the filter; {offer}")
     if formula.has_bound:
-        raise PrudentError(f"{at} asks whether a bound holds; ask for the least value, with =? in its place; {offer}")
+        raise PrudentError(f"{at} asks whether a bound holds; ask for the value, with =? instead of the bound; {offer}")
     found = COUNTED.match(str(path))
     allowed = {"steps"} if kind == "TimeOperatorFormula" else {"steps", "exit"}
     counted = set(re.findall(r"\w+", found[1])) if found else allowed
     if not counted:
         wanted = ", ".join(f'"{each}"' for each in sorted(allowed, reverse=True))
         raise PrudentError(
-            f"{at}, called {printable(asked.get_name())}, accumulates nothing on the way to its goal; write "
-            f'"accumulate": [{wanted}] into it'
+            f"{at}, called {printable(asked.get_name())}, accumulates nothing on the way to its goal; add "
+            f'"accumulate": [{wanted}] to it'
         )
     if not counted <= allowed:
         wanted = " and ".join(sorted(allowed))
-        raise PrudentError(f"{at} accumulates over {' and '.join(sorted(counted))}; it must over {wanted}")
+        raise PrudentError(f"{at} accumulates over {' and '.join(sorted(counted))}; it must accumulate over {wanted}")
     reward = None
     if kind == "RewardOperatorFormula":
         if formula.has_reward_model_name():
@@ -167,7 +167,7 @@ def question_of(asked: Any, names: Names, place: str) -> Question:
         elif len(names.rewards) == 1 or "" in names.rewards:
             reward = "" if "" in names.rewards else names.rewards[0]
         else:
-            raise PrudentError(f'{at} names no reward structure, as R{{"name"}} does; {offer}')
+            raise PrudentError(f'{at} names no reward structure; write R{{"name"}}; {offer}')
     return Question(
         path.subformula,
         reward,
@@ -180,9 +180,9 @@ def question_of(asked: Any, names: Names, place: str) -> Question:
 
 
 def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
-    """Return the properties that can be planned for: of the least, if there are any, else of the most.
+    """Return the properties that can be planned for: those that minimise, if there are any, else those that maximise.
 
-    If there are none, refuse one that only fails to accumulate.
+    If there are none, refuse one that only lacks what to accumulate.
     """
     least, most = list[Any](), list[Any]()
     for each in properties:
@@ -201,15 +201,13 @@ def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
     if GOAL in names.labels and (COST in rewards or "" in rewards or len(rewards) == 1):
         return f'R{{"{COST}"}}min=? [F "{GOAL}"]' if COST in rewards else f'Rmin=? [F "{GOAL}"]'
     if fitting:
-        shown = ", ".join(f"{printable(each.get_name())} for {printable(each.get_raw_formula())}" for each in fitting)
-        found = f"several of its properties fit; give the name of one: {shown}"
+        shown = ", ".join(f"{printable(each.get_name())} ({printable(each.get_raw_formula())})" for each in fitting)
+        found = f"several of its properties fit, so one must be named: {shown}"
     elif GOAL in names.labels:
         found = f'no reward structure is called "{COST}"'
     else:
         found = f'there is no label "{GOAL}"'
-    raise PrudentError(
-        f"{place}: say which goals and costs are meant, with property= (--property): {found}; {names.offer()}"
-    )
+    raise PrudentError(f"{place}: {found}; choose goals and costs with property= (--property); {names.offer()}")
 
 
 def names_of(model: Any) -> Names:

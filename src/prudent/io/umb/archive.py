@@ -38,13 +38,13 @@ def unpacked(raw: bytes) -> dict[str, memoryview]:
             raise PrudentError(f"is not a tar file, or is damaged at byte {at:,}; {WANTED}") from None
         shown, at = printable(name, LONGEST), at + BLOCK
         if not 0 <= size <= len(content) - at:
-            raise PrudentError(f"{shown}: has {size} bytes by its header, and {len(content) - at:,} are left")
+            raise PrudentError(f"{shown}: its header declares {size} bytes, but only {len(content) - at:,} are left")
         if header.type in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
             extended = _extended(bytes(view[at : at + size]), header.type)
         elif header.type in tarfile.REGULAR_TYPES and header.type != tarfile.GNUTYPE_SPARSE:
             name, extended = _safe(name), {}
             if name in found:
-                raise PrudentError(f"{shown}: is there twice")
+                raise PrudentError(f"{shown}: appears twice")
             found[name] = view[at : at + size]
         elif header.type == tarfile.DIRTYPE:
             extended = {}
@@ -52,9 +52,9 @@ def unpacked(raw: bytes) -> dict[str, memoryview]:
             raise PrudentError(f"{shown}: is neither a plain file nor a folder (tar type {header.type!r})")
         at += -(-size // BLOCK) * BLOCK
     if len(block) < BLOCK:
-        raise PrudentError(f"has lost its end, or is not a tar file; {WANTED}")
+        raise PrudentError(f"is cut short, or is not a tar file; {WANTED}")
     if content[at:].strip(b"\0"):  # a header that was wiped out looks like the end
-        raise PrudentError(f"goes on after its end, or is damaged at byte {at:,}; {WANTED}")
+        raise PrudentError(f"has data after its end, or is damaged at byte {at:,}; {WANTED}")
     return found
 
 
@@ -90,7 +90,7 @@ def _inflated(raw: bytes) -> bytes:
         raise PrudentError(f"cannot be unpacked: {error}") from None
     refuse_bomb(len(content), len(raw), "unpack it first and give the tar file, as .umb")
     if not machine.eof or machine.unused_data.strip(b"\0"):
-        raise PrudentError(f"cannot be unpacked: it {'goes on after its' if machine.eof else 'has lost its'} end")
+        raise PrudentError(f"cannot be unpacked: it {'has data after its end' if machine.eof else 'is cut short'}")
     return content
 
 
@@ -103,7 +103,7 @@ def _safe(name: str) -> str:
 
 
 def _extended(content: bytes, kind: bytes) -> dict[str, str]:
-    """Return what an extended header says of the next one: a long name, or fields, each with its length in front."""
+    """Return what an extended header sets for the next one: a long name, or fields, each with its length in front."""
     if kind == tarfile.GNUTYPE_LONGNAME:
         return {"path": content.rstrip(b"\0").decode("utf-8", "surrogateescape")}
     fields, at = {}, 0

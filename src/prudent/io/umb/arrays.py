@@ -52,10 +52,12 @@ class Arrays:
         start = self._plain(name, n + 1, "<u8")
         if start is None:
             if n != last:
-                raise PrudentError(f"{name}: is left out, which means one each; but there are {n:,} and {last:,}")
+                raise PrudentError(
+                    f"{name}: is missing, so each of {n:,} rows has one entry; but there are {last:,} entries"
+                )
             return np.arange(n + 1)
         if start[0] != 0 or start[-1] != last or (start[1:] < start[:-1]).any():
-            raise PrudentError(f"{name}: must rise from 0 to {last:,} and never fall")
+            raise PrudentError(f"{name}: must start with 0, never decrease, and end with {last:,}")
         return start.astype(np.int64)
 
     def numbers_below(self, name: str, n: int, most: int, dtype: str = "<u8") -> IntArray:
@@ -75,7 +77,7 @@ class Arrays:
             return np.zeros(n, dtype=bool)
         every = np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
         if every[n:].any():
-            raise PrudentError(f"{name}: has bits beyond the last of {n:,}")
+            raise PrudentError(f"{name}: has bits set after the first {n:,}")
         return every[:n]
 
     def numbers(self, name: str, n: int, kind: Any, at: str) -> FloatArray | None:
@@ -133,14 +135,14 @@ class Arrays:
         for key, about in checked(groups.get(group, {}), dict, at).items():
             alias = checked(checked(about, dict, f"{at}.{printable(key, 60)}").get("alias", key), str, f"{at}: alias")
             if alias in known:
-                raise PrudentError(f"{at}: {alias!r} is the name of two; names must differ")
+                raise PrudentError(f"{at}: two entries are called {alias!r}; names must differ")
             known[alias] = key
         name = wanted if wanted is not None or default in known or len(known) != 1 else next(iter(known))
         name = default if name is None else name
         if name not in known:
             there = ", ".join(repr(each) for each in list(known)[:20]) or "none"
             raise PrudentError(
-                f'{at}: there is no {name!r} among {there}; name one: property=\'R{{"..."}}min=? [F "..."]\''
+                f'{at}: there is no {name!r}; the names are {there}: choose by property=\'R{{"..."}}min=? [F "..."]\''
             )
         return f"annotations/{group}/{known[name]}", groups[group][known[name]]
 
@@ -149,7 +151,7 @@ class Arrays:
             return None
         member, size = self.members[name], np.dtype(dtype).itemsize
         if len(member) != n * size:
-            raise PrudentError(f"{printable(name, 100)}: has {len(member):,} bytes; {n} entries of {size} are wanted")
+            raise PrudentError(f"{printable(name, 100)}: has {len(member):,} bytes; it must have {n} entries of {size}")
         return np.frombuffer(member, dtype=dtype)
 
 
@@ -166,7 +168,7 @@ def _quotients(words: NDArray[np.uint64], name: str) -> FloatArray:
         try:
             value[i] = numerator / int.from_bytes(words[i, half:].tobytes(), "little")
         except OverflowError:
-            raise PrudentError(f"{name}: entry {i:,} is too large for a number") from None
+            raise PrudentError(f"{name}: entry {i:,} is too large for a floating-point number") from None
     return value
 
 

@@ -25,7 +25,7 @@ NAMES = "names/states"
 
 FOLDER = "valuations/states"
 BITS, PADDING = 4096, 2**31
-"""The most bits of a variable, and of padding: beyond, values would be numbers of thousands of digits."""
+"""The most bits of a variable, and of padding: beyond it, values would have thousands of digits."""
 
 
 def state_names(arrays: Arrays, n_named: int, n_states: int) -> list[str] | None:
@@ -94,7 +94,7 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     counts = np.bincount(kind, minlength=len(classes)).tolist()
     wanted = sum(count * (width // 8) for count, width in zip(counts, widths, strict=True))
     if len(raw) != wanted:
-        raise PrudentError(f"{FOLDER}/valuations.bin: has {len(raw):,} bytes; the index says {wanted}")
+        raise PrudentError(f"{FOLDER}/valuations.bin: has {len(raw):,} bytes; by the index it must have {wanted}")
     data = np.frombuffer(raw, dtype=np.uint8)
     size = np.array([width // 8 if count else 0 for width, count in zip(widths, counts, strict=True)], dtype=np.int64)
     last = np.cumsum(size[kind])
@@ -108,7 +108,7 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
             room -= sum(sum(map(len, column)) + 2 * len(column) for column in columns)
             if room < 0:
                 raise PrudentError(
-                    f"{FOLDER}: names of states would be far longer than the file; shorten the variables'"
+                    f"{FOLDER}: the names of states would be far longer than the file; shorten the names of variables"
                 )
             for s, parts in zip(states.tolist(), zip(*columns, strict=True), strict=False):
                 texts[s] = ", ".join(parts)
@@ -129,7 +129,7 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
         else:
             name = checked(field.get("name"), str, f"{here}.name")
             if any("\ud800" <= letter <= "\udfff" for letter in name):
-                raise PrudentError(f"{here}.name is {shown(name)}, which is not Unicode text; mend the name")
+                raise PrudentError(f"{here}.name is {shown(name)}, which is not Unicode text; fix the name")
             about_type = checked(field.get("type"), dict, f"{here}.type")
             kind = checked(about_type.get("type"), str, f"{here}.type.type")
             if kind not in SIZES:
@@ -140,9 +140,9 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
         fixed = size != 64 if kind in ("double", "string") else size % 2 != 0 if kind == "rational" else False
         most = PADDING if name is None else BITS
         if size <= 0 or fixed or size > most:
-            raise PrudentError(f"{here}: a {kind} cannot have {shown(size)} bits; {most:,} are the most")
+            raise PrudentError(f"{here}: a {kind} cannot have {shown(size)} bits; the most is {most:,}")
         if abs(offset) >= 1 << BITS:
-            raise PrudentError(f"{here}.offset is {shown(offset)}; its size must be below 2^{BITS}")
+            raise PrudentError(f"{here}.offset is {shown(offset)}; its absolute value must be below 2^{BITS}")
         yield name, kind, size, optional, offset, bit
         bit += size + optional
 
@@ -173,7 +173,7 @@ def _text(bits: int, kind: str, size: int, optional: bool, offset: int, strings:
         return repr(struct.unpack("<d", bits.to_bytes(8, "little"))[0])
     if kind == "string":
         if strings is None or bits >= len(strings):
-            raise PrudentError(f"{FOLDER}/valuations.bin: there is no string {bits:,}")
+            raise PrudentError(f"{FOLDER}/valuations.bin: refers to string {bits:,}, which does not exist")
         return strings[bits]
     if kind == "rational":
         half = size // 2

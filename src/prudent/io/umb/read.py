@@ -1,18 +1,18 @@
 """Models in Unified Markov Binary, which PRISM, Storm and Modest share: ``parse``; :mod:`prudent.io.umb.write` writes.
 
 It reads a discrete-time Markov chain or decision process, plain, gzipped or packed with xz.  The goals are the states
-with the label "goal", the costs are the reward "cost", or the only reward there is; others are named by a property like
-``R{"time"}min=? [F "done"]``.  Rewards of states, choices and branches add up; a run ends at a goal, and what
-would follow there is left out.  Fractions become the nearest doubles.  Where probabilities are intervals, these are the
-model's own, for ``uncertainty="own"``; the model itself takes, in each choice, the same share of the way from every
-lower end to the upper one.
+with the label "goal", and the costs are the reward "cost" or the only reward; a property like
+``R{"time"}min=? [F "done"]`` names others.  Rewards of states, choices and branches add up.  A run ends at a goal, and
+transitions from a goal are left out.  Fractions become the nearest doubles.  Intervals of probabilities become the
+model's own set, for ``uncertainty="own"``; in each choice, the nominal probabilities then lie at the same fraction of
+the way from their lower to their upper bounds.
 
-A model that is written is read again as the same, to the last bit.  Goals get a free loop, as Storm requires.  Costs
+A model that is written and read again is the same to the last bit.  Goals get a free loop, as Storm requires.  Costs
 belong to choices if all outcomes of each action cost the same, so that Storm can bound them, else to branches.  Storm
-merges two branches of a choice to one state, and allows one initial state: where a model needs more, auxiliary states,
-labelled so, pass the run on.  A model with one action in each state is written as a Markov chain.
+merges branches of a choice that lead to one state, and allows one initial state.  Where a model needs more, states
+labelled as auxiliary pass the run on.  A model with one action in each state is written as a Markov chain.
 
-A file may come from anybody.  Reading it takes time and memory in proportion to its size; for a packed file that is the
+Files are not trusted.  Reading one takes time and memory in proportion to its size; for a packed file that is the
 size of its content, at most 200 times the file plus 16 MiB.
 """
 
@@ -41,8 +41,8 @@ VERSIONS = (0, 1)
 """Versions of the format that are read; 0 is what one library writes for 1."""
 
 BETWEEN = (
-    "its probabilities are intervals: uncertainty='own' (--uncertainty own) plans for all of them; else each action's "
-    "are the same share of the way from the lower to the upper ends"
+    "the file has intervals of probabilities; set uncertainty='own' (--uncertainty own) to plan for all of them; "
+    "otherwise the probabilities of each action lie at the same fraction of the way from their lower to upper bounds"
 )
 """The note on a model whose probabilities are intervals."""
 
@@ -91,13 +91,15 @@ class Graph(Rows):
         """Return probabilities within intervals: in each choice, the same share of the way from low to high."""
         if not ((low >= 0) & (low <= high) & (high <= 1)).all():
             o = int(np.argmin((low >= 0) & (low <= high) & (high <= 1)))
-            raise PrudentError(f"{member}: entry {o:,} is from {low[o]:g} to {high[o]:g}; it must rise within 0 and 1")
+            raise PrudentError(
+                f"{member}: entry {o:,} is from {low[o]:g} to {high[o]:g}; 0 <= low <= high <= 1 must hold"
+            )
         choice = self.outcome_action
         least, most = (np.bincount(choice, ends, self.n_actions) for ends in (low, high))
         if not ((least <= 1 + SUM_TOLERANCE) & (most >= 1 - SUM_TOLERANCE)).all():
             c = int(np.argmin((least <= 1 + SUM_TOLERANCE) & (most >= 1 - SUM_TOLERANCE)))
             ends = f"from {least[c]:g} to {most[c]:g}"
-            raise PrudentError(f"{member}: the intervals of choice {c:,} allow sums {ends}; 1 must be among them")
+            raise PrudentError(f"{member}: the intervals of choice {c:,} allow sums {ends}; they must allow 1")
         width = most - least
         share = np.divide(1 - least, width, out=np.zeros_like(width), where=width > 0).clip(0, 1)
         return np.asarray(low + share[choice] * (high - low))
@@ -141,7 +143,9 @@ def _model(
     n_choices = np.diff(graph.action_start)
     if graph.system["#players"] == 0 and (n_choices > 1).any():
         s = int(n_choices.argmax())
-        raise PrudentError(f"state-to-choices.bin: state {s} has {n_choices[s]} choices; #players is 0")
+        raise PrudentError(
+            f"state-to-choices.bin: state {s} has {n_choices[s]} choices; it must have one, since #players is 0"
+        )
     goal, cost = _labelled(arrays, label, n_states), _costs(arrays, reward, graph)
     start, notes = drawn(_initial(arrays, graph.system, n_states), initial)
     if graph.bounds is not None:
@@ -154,14 +158,14 @@ def _model(
         start, graph.successor = _passed_on(auxiliary, n_real, start, graph)
     acting = ~goal[:n_real]
     for s in np.flatnonzero(acting & (n_choices[:n_real] == 0))[:1]:
-        raise PrudentError(f"state-to-choices.bin: state {s} has no choices, and not the label {label!r} of a goal")
+        raise PrudentError(f"state-to-choices.bin: state {s} has no choices, and lacks the label {label!r} of goals")
     if most:
         cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
     model = started(graph.model(acting, cost, start, state_names(arrays, n_real, n_states), name, notes), initial)
     for s in traps(model)[:1] if most else ():
         raise PrudentError(
-            f"the most until a goal is without end for runs that never reach one, as from state {model.state(s)!r}; "
-            f"where they end there, give such states the label {label!r}, too"
+            f"the maximal total reward is undefined: from state {model.state(s)!r} runs never reach a goal; if runs "
+            f"end there, give such states the label {label!r}, too"
         )
     return model
 
@@ -172,7 +176,7 @@ def _check_system(arrays: Arrays) -> None:
         found = shown(arrays.index["format-version"])
         raise PrudentError(f"index.json: format-version is {found}; this release reads {VERSIONS[-1]}")
     system = checked(arrays.index.get("transition-system"), dict, "index.json: transition-system")
-    wrong = "only Markov chains and decision processes in discrete time, fully observed, can be read"
+    wrong = "only fully observed, discrete-time Markov chains and decision processes can be read"
     if system.get("time") != "discrete":
         raise PrudentError(f"index.json: time is {shown(system.get('time'))}; {wrong}")
     for name, most in (("#players", 1), ("#observations", 0)):
@@ -194,7 +198,7 @@ def _costs(arrays: Arrays, reward: str | None, graph: Graph) -> FloatArray:
     """Return the cost of every branch: the sum of what its state, its choice and the branch itself cost."""
     folder, about = arrays.annotation("rewards", reward, COST)
     if "probability-type" in about:
-        raise PrudentError(f"{folder}: is random by itself; costs must be plain numbers")
+        raise PrudentError(f"{folder}: is a random reward; costs must be plain numbers")
     where: dict[str, tuple[int, Any]] = {
         "states": (graph.n_states, lambda value: value[graph.outcome_state]),
         "choices": (graph.n_actions, lambda value: value[graph.outcome_action]),
@@ -205,7 +209,7 @@ def _costs(arrays: Arrays, reward: str | None, graph: Graph) -> FloatArray:
         raise PrudentError(f"{folder}: applies to nothing, so there are no costs; it must apply to {', '.join(where)}")
     for each in dict.fromkeys(map(str, applies)):
         if each not in where:
-            raise PrudentError(f"{folder}: applies to {each[:60]!r}; costs are those of {', '.join(where)}")
+            raise PrudentError(f"{folder}: applies to {each[:60]!r}; it must apply to {', '.join(where)}")
         n, spread = where[each]
         value = arrays.numbers(f"{folder}/{each}/values.bin", n, about.get("type"), f"{folder}: type")
         if value is not None:
@@ -218,9 +222,9 @@ def _initial(arrays: Arrays, system: dict[str, Any], n_states: int) -> IntArray:
     initial = np.flatnonzero(arrays.bits("state-is-initial.bin", n_states))
     declared = arrays.count(system, "#initial-states")
     if len(initial) != declared or declared == 0:
-        wanted = "these must be the same, and at least 1"
+        wanted = "the two must be equal, and at least 1"
         raise PrudentError(
-            f"state-is-initial.bin: {len(initial):,} states are initial, and #initial-states is {declared}; {wanted}"
+            f"state-is-initial.bin: {len(initial):,} states are initial, but #initial-states is {declared}; {wanted}"
         )
     return initial
 
@@ -249,6 +253,6 @@ def _passed_on(auxiliary: BoolArray, n_real: int, start: Start, graph: Graph) ->
 def _strange(auxiliary: BoolArray) -> PrudentError:
     some = ", ".join(map(str, np.flatnonzero(auxiliary)[:SHOWN]))
     return PrudentError(
-        f"annotations/aps/{AUXILIARY}: states with this label ({some}) come last and pass on, at no cost, to one state "
-        "that is not; the initial one to several. Is the file changed by hand?"
+        f"annotations/aps/{AUXILIARY}: states with this label ({some}) must come last and lead, at no cost, to one "
+        "state without it (the initial one: to several); was the file changed by hand?"
     )

@@ -43,8 +43,8 @@ def members_of(model: SSP) -> dict[str, bytes]:
     """Return the members by name, the index first; refuse what UMB or Storm would misread."""
     for o in np.flatnonzero(model.probability == 0)[:1]:
         raise PrudentError(
-            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would take "
-            "for a possible one; leave it out of the model, or write .json"
+            f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would treat "
+            "as possible; remove it from the model, or write .json"
         )
     bits = model.cost.view(np.int64)  # costs count as the same only if they are to the last bit
     per_choice = bool((bits == bits[model.outcome_start[:-1]][model.outcome_action]).all())

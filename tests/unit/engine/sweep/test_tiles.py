@@ -246,11 +246,17 @@ def test_states_that_no_run_reaches_so_cheaply_are_refused():
     model = prudent.build("s", {"s": {"go": [(0.5, "t", 5), (0.5, "g", 1)]}, "t": risky})
     plan = prudent.solve(model, 0.1)
     assert plan.policy("t", 5) == "b"
-    with pytest.raises(prudent.PrudentError, match="no run can be in state 't' having spent 3; the least is 5"):
+    with pytest.raises(
+        prudent.PrudentError, match="no run can be in state 't' having spent 3; the lowest cost so far is 5"
+    ):
         plan.policy("t", 3)
-    with pytest.raises(prudent.PrudentError, match="no run can be in state 't' having spent 3; the least is 5"):
+    with pytest.raises(
+        prudent.PrudentError, match="no run can be in state 't' having spent 3; the lowest cost so far is 5"
+    ):
         plan.explain("t", 3)
-    with pytest.raises(prudent.PrudentError, match="no run can be in state 't' having spent 0; the least is 5"):
+    with pytest.raises(
+        prudent.PrudentError, match="no run can be in state 't' having spent 0; the lowest cost so far is 5"
+    ):
         plan.policy("t")
 
 
@@ -261,7 +267,9 @@ def test_amounts_that_no_run_has_spent_are_refused():
     )
     policy = prudent.solve(model, 0.1).policy
     assert policy("t", 3) == policy("t", 7) == "on"
-    with pytest.raises(prudent.PrudentError, match="'t' having spent 5; the least is 3, and more goes in steps of 4"):
+    with pytest.raises(
+        prudent.PrudentError, match="'t' having spent 5; the lowest cost so far is 3, and higher ones go in steps of 4"
+    ):
         policy("t", 5)
 
 

@@ -156,7 +156,9 @@ def test_time_limits(cliff):
     envs = vector("CliffWalkingSlippery-v1", "NextStep", 2)
     agents = prudent.gymnasium_agent(plan, envs)
     agents.start(envs.reset(seed=0)[0])
-    with pytest.raises(PrudentError, match=r"is over, but the environment goes on; make it with .* max_episode_steps="):
+    with pytest.raises(
+        PrudentError, match=r"is over, but the environment continues; make it with .* max_episode_steps="
+    ):
         for _ in range(6):
             agents.observe(*envs.step(agents.actions))
 
@@ -214,9 +216,9 @@ def test_what_is_refused(plan, cliff):
         agent.observe(BETTING.index("end"), -3.0, True)
     with pytest.raises(PrudentError, match=r"env plays another model than <SSP betting-game"):
         prudent.gymnasium_agent(plan, gymnasium.make("prudent/BettingGame-v0", stages=5))
-    with pytest.raises(PrudentError, match=r"does not say how rewards become costs; .*, or give cost="):
+    with pytest.raises(PrudentError, match=r"does not define how rewards become costs; .*, or give cost="):
         prudent.gymnasium_agent(plan, gymnasium.make("Taxi-v4"))
-    with pytest.raises(PrudentError, match=r"cost is 'banana'; it must name how rewards become costs"):
+    with pytest.raises(PrudentError, match=r"cost is 'banana'; it must be one of 'negative reward' "):
         prudent.gymnasium_agent(plan, env, cost="banana")
     with pytest.raises(PrudentError, match=r"cost is 'steps', but env plays the plan's model, .*; leave it out"):
         prudent.gymnasium_agent(plan, env, cost="steps")
@@ -230,7 +232,7 @@ def test_what_is_refused(plan, cliff):
     taxi = gymnasium.make("CliffWalkingSlippery-v1")
     with pytest.raises(PrudentError, match=r"cost is 'steps', but the plan's model was made with 'negative reward'"):
         prudent.gymnasium_agent(cliff, taxi, cost="steps")
-    with pytest.raises(PrudentError, match=r"cost is 'banana'; it must name how rewards become costs"):
+    with pytest.raises(PrudentError, match=r"cost is 'banana'; it must be one of 'negative reward' "):
         prudent.gymnasium_agent(cliff, taxi, cost="banana")
     with pytest.raises(PrudentError, match=r"state 3 is not an initial state of CliffWalkingSlippery-v1"):
         prudent.gymnasium_agent(cliff, taxi).start(3)
@@ -254,5 +256,5 @@ def test_a_model_of_ones_own_for_an_environment():
     ends = prudent.solve(prudent.build(36, {36: {0: [(1.0, 24, 1)]}, 24: {0: [(1.0, 47, 1)]}}), alpha=0.5)
     early = prudent.gymnasium_agent(ends, env, cost="negative reward")
     early.start(36)
-    with pytest.raises(PrudentError, match=r"ended the run in state 24, which is no goal of the model"):
+    with pytest.raises(PrudentError, match=r"ended the run in state 24, which is not a goal of the model"):
         early.observe(24, -1.0, True)

@@ -101,7 +101,7 @@ def test_unavailable_actions():
         strict.step(1)
     assert list(strict.P[0]) == [0]
     for nonsense in (2, "toss", 0.5, ((0, 1), 0), None):
-        with pytest.raises(PrudentError, match=r"actions are numbers, its own are 0 \('toss'\)"):
+        with pytest.raises(PrudentError, match=r"give the number of an action: 0 \('toss'\)"):
             env.step(nonsense)
 
 

@@ -59,7 +59,7 @@ def test_costs_follow_the_rule_that_is_named():
     assert model.cost.tolist() == [7, 100, 100, 7, 100]
     assert (0, 1, -9, 2) in seen
     for bad in ("rewards", None, 3):
-        with pytest.raises(PrudentError, match=r"cost is .*'negative reward': .*'as given': .*'steps': "):
+        with pytest.raises(PrudentError, match=r"cost is .*'negative reward' \(.*'as given' \(.*'steps' \("):
             prudent.from_gymnasium(env, cost=bad)
     with pytest.raises(PrudentError, match=r"cost at state 0, action 0 is the text 'much'; it must be a number"):
         prudent.from_gymnasium(env, cost=lambda *_: "much")
@@ -86,10 +86,13 @@ TRAP = {
 
 def test_traps_are_reported():
     model = prudent.from_gymnasium(Table(TRAP, [1, 0, 0]))
-    assert "1 states can be reached, but no plan goes there: a run could get stuck: 2" in prudent.check(model).notes
+    assert (
+        "1 of the states can be reached, but no plan goes there because a run could get stuck: 2"
+        in prudent.check(model).notes
+    )
     assert prudent.solve(model, alpha=0.1).policy(0) == "walk"
     sure = {**TRAP, 0: {"go": TRAP[0]["go"]}}
-    with pytest.raises(PrudentError, match=r"every one may end in state 2, from which no goal can be reached"):
+    with pytest.raises(PrudentError, match=r"every policy may end in state 2, from which no goal can be reached"):
         prudent.solve(prudent.from_gymnasium(Table(sure, [1, 0, 0])), alpha=0.1)
     priced = prudent.amend(prudent.from_gymnasium(Table(sure, [1, 0, 0])), dead_end_cost=50)
     assert prudent.solve(priced, alpha=1).expected == 26
@@ -98,15 +101,15 @@ def test_traps_are_reported():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({0: {0: [(1.0, 1, 0, False)]}}, r"has no state 1, which a run can be in"),
+        ({0: {0: [(1.0, 1, 0, False)]}}, r"has no state 1, which a run can reach"),
         ({0: {0: [(1.0, 0, 0, False)]}}, r"no transition of Table that a run can take terminates"),
         ({0: {0: [(1.0, 0, 0)]}}, r"P\[0\]\[0\] of Table holds \(1.0, 0, 0\); it must hold \(probability, next state"),
         ({0: {0: [(1.0, 0, "much", True)]}}, r"holds \(1.0, 0, 'much', True\)"),
         ({0: {0: [(1.0, 0, np.array([1.0, 2.0]), True)]}}, r"holds \(1.0, 0, array\(\[1., 2.\]\), True\); it must"),
         ({0: {0: [("1", 0, 0, True)]}}, r"holds \('1', 0, 0, True\)"),
         ({0: {0: 5}}, r"P\[0\]\[0\] of Table holds 5; it must hold"),
-        ({0: 5}, r"has no state 0, which a run can be in"),
-        ([[[(1.0, -1, 0, False)]]], r"has no state -1, which a run can be in"),
+        ({0: 5}, r"has no state 0, which a run can reach"),
+        ([[[(1.0, -1, 0, False)]]], r"has no state -1, which a run can reach"),
         ({0: {0: [(1.0, {}, 0, True)]}}, r"holds \(1.0, {}, 0, True\)"),
         ({0: {0: [(0.7, 1, 0, True)]}}, r"probabilities of state 0, action 0 sum to 0.7; they must sum to 1"),
         ({0: {0: [(1, 1, 0, False)]}, 1: {}}, r"state 1 of Table has no actions in P, and no run ends there"),
@@ -123,7 +126,7 @@ def test_environments_that_are_refused():
         prudent.from_gymnasium(object())
     with pytest.raises(PrudentError, match=r"pass the environment, gymnasium.make\('Taxi-v4'\)"):
         prudent.from_gymnasium("Taxi-v4")
-    with pytest.raises(PrudentError, match=r"does not say where its runs start .*; give initial="):
+    with pytest.raises(PrudentError, match=r"has no initial_state_distrib, .*; give initial="):
         prudent.from_gymnasium(Table(WALK))
     with pytest.raises(PrudentError, match=r"initial is \{1\}; it must be a state"):
         prudent.from_gymnasium(Table(WALK), initial={1})
@@ -142,7 +145,7 @@ def test_horizons():
     with pytest.raises(PrudentError, match=r"horizon is 0; it must be a whole number of actions, at least 1"):
         prudent.from_gymnasium(env, horizon=0)
     assert prudent.from_gymnasium(env, horizon=False).horizon is None
-    with pytest.raises(PrudentError, match=r"horizon_cost is the price .*; give horizon= with it"):
+    with pytest.raises(PrudentError, match=r"horizon_cost is the cost .*; give horizon= with it"):
         prudent.from_gymnasium(env, horizon_cost=3)
     model = prudent.from_gymnasium(env, horizon=1, horizon_cost=0.5)
     assert set(model.state_names) == {2, "late", (1, 0)}
@@ -157,7 +160,7 @@ def test_wrappers():
     shorter = gymnasium.wrappers.TimeLimit(gymnasium.wrappers.RecordEpisodeStatistics(env), 20)
     assert prudent.from_gymnasium(shorter, horizon=True).horizon == 20
     doubled = gymnasium.wrappers.TransformReward(env, lambda reward: 2 * reward)
-    with pytest.raises(PrudentError, match=r"wrapped in TransformReward, which may change what its table says; pass"):
+    with pytest.raises(PrudentError, match=r"wrapped in TransformReward, so its table P may be wrong; pass"):
         prudent.from_gymnasium(doubled)
     assert prudent.from_gymnasium(doubled.unwrapped).name == "FrozenLake-v1"
     with pytest.raises(PrudentError, match=r"Taxi with fickle_passenger=True"):

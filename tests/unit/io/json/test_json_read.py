@@ -90,7 +90,7 @@ BAD = [
     (outcome(p=0.9), "probabilities of state 's', action 'a' sum to 0.9"),
     (outcome(to="h"), "transitions[0].outcomes[0].to: state 'h' has no transitions and is not a goal"),
     (outcome(cost=None), "transitions[0].outcomes[0].cost is null; it must be a number"),
-    (json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": Infinity'), "Infinity is not a number"),
+    (json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": Infinity'), "Infinity is not allowed"),
     (
         json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": 1e999'),
         "outcomes[0]: state 's', action 'a' has an outcome of cost inf",
@@ -98,7 +98,10 @@ BAD = [
     (outcome(cost=10**400), "cost is too large"),
     (outcome(p=1.5), "has an outcome of probability 1.5; probabilities lie between 0 and 1"),
     (outcome(p=-0.5), "has an outcome of probability -0.5; probabilities lie between 0 and 1"),
-    (json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": 1' + "0" * 5000), "whole number of thousands of digits"),
+    (
+        json.dumps(outcome(cost=0)).replace('"cost": 0', '"cost": 1' + "0" * 5000),
+        "whole number with thousands of digits",
+    ),
     (changed(format=["x"]), "format is a list; it must be"),
     (json.dumps(changed(format=0)).replace('"format": 0', '"format": ' + "[" * 900 + "]" * 900), "format is a list"),
     (changed(version=True), "version is true; it must be a whole number"),
@@ -208,7 +211,7 @@ def test_the_first_hundred_problems_are_listed_and_the_others_counted(tmp_path):
     assert len(error.problems) == 101
     assert error.problems[99].endswith("transitions[99] is 0; it must be an object")
     # beside those, the start is no state, and the model is made of its one goal
-    assert error.problems[100].endswith("4,901 problems more, which are not listed; mend these first")
+    assert error.problems[100].endswith("4,901 more problems are not listed; fix these first")
 
 
 def rows(n, state="s{}", action="a", outcome='{"p": 1, "to": "g", "cost": 1}', count=1):
@@ -333,10 +336,10 @@ def test_counts_and_bounds_come_back(tmp_path):
     [
         ({"count": -1}, "an outcome of count -1.0; counts are finite numbers, at least 0"),
         ({"count": "many"}, "count"),
-        ({"count": None}, "some outcomes have a count and some have none"),
-        ({"low": 0.7}, r"an outcome of low 0.7, high 0.6; they must rise within 0 and 1"),
+        ({"count": None}, "some outcomes have a count and others have none"),
+        ({"low": 0.7}, r"an outcome of low 0.7, high 0.6; 0 <= low <= high <= 1 must hold"),
         ({"high": None}, "only one of low and high"),
-        ({"high": 1.5}, "they must rise within 0 and 1"),
+        ({"high": 1.5}, "0 <= low <= high <= 1 must hold"),
         ({"wide": 1}, "wide"),
     ],
 )

@@ -11,26 +11,29 @@ pytest.importorskip("plado")
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (("(:action go", "(:acton go"), "plado does not read it: Cannot parse token :acton at line 7 .*; correct that"),
-        ((":effect (and (lies", ":effect (and (("), r"'\(' in line 13, column 22.*; correct that, or leave it out"),
+        (("(:action go", "(:acton go"), "plado cannot read it: Cannot parse token :acton at line 7 .*; fix that part"),
+        ((":effect (and (lies", ":effect (and (("), r"'\(' in line 13, column 22.*; fix that part, or leave it out"),
         ((":typing", ":timed"), "Cannot parse token :timed at line 3"),
         (("(increase (total-cost) 1)", "(wetter)"), "'wetter' .* not defined, in line 11 of delivery.pddl; define it"),
         (
             ("(at ?y)", "(at ?z)"),
             r"Argument \?z of atom effect .* is not defined, in line 8 of delivery.pddl; define it",
         ),
-        (("(at ?y)", "(at ?y ?x)"), r"mismatch in \(at \?y \?x\).*, in line 8 of delivery.pddl; .* correct it"),
+        (("(at ?y)", "(at ?y ?x)"), r"mismatch in \(at \?y \?x\).*, in line 8 of delivery.pddl; .* fix the name"),
         (("?x - place) :pre", "?x - plaice) :pre"), "Type 'plaice' is not defined, in line 10 of delivery.pddl"),
-        (("(increase (total-cost) 1)", "(decrease (total-cost) 1)"), r"line 10: \(take p b\) lowers total-cost, by 1"),
-        (("probabilistic 0.9", "probabilistic 1.9"), r"line 10: \(take p b\) has probabilities above 1 in all"),
+        (("(increase (total-cost) 1)", "(decrease (total-cost) 1)"), r"line 10: \(take p b\) lowers total-cost by 1;"),
+        (
+            ("probabilistic 0.9", "probabilistic 1.9"),
+            r"line 10: \(take p b\) has probabilities that sum to more than 1",
+        ),
         (("probabilistic 0.9", "probabilistic -0.9"), r"line 10: \(take p b\) has the probability -0.9; it must lie"),
         (
             ("(held ?p) (not", "(held ?p) (probabilistic 0.5 (wet)) (not"),
-            "line 10: action take has a probabilistic effect within another; make them one",
+            "line 10: action take has a probabilistic effect within another; merge them into one",
         ),
         (
             ("0.25 (wet)", "0.25 (when (wet) (probabilistic 0.5 (wet)))"),
-            "line 7: action go has a probabilistic effect within another; make them one",
+            "line 7: action go has a probabilistic effect within another; merge them into one",
         ),
         (("(define (domain delivery)", ""), "':requirements' in line 3"),
         (("(wet))", "(wet)"), "':functions' in line 6"),

@@ -95,15 +95,17 @@ def test_the_commands_take_a_domain_and_its_problem(tmp_path):
 
 def test_what_is_missing_is_named(tmp_path):
     domain, problem = delivery(tmp_path, "ab", "p")
-    with pytest.raises(prudent.PrudentError, match=r"delivery.pddl: is the domain; give its problem, too: problem="):
+    with pytest.raises(
+        prudent.PrudentError, match=r"delivery.pddl: is a domain; give the file of its problem, too, with problem="
+    ):
         prudent.load(domain)
     with pytest.raises(prudent.PrudentError, match=r"^[^:]*nowhere.pddl: no such file"):
         prudent.load(domain, problem=tmp_path / "nowhere.pddl")
     problem.write_text(problem.read_text().replace("minimize", "maximize"))
-    with pytest.raises(prudent.PrudentError, match="maximises its metric; costs are minimised"):
+    with pytest.raises(prudent.PrudentError, match="maximises its metric; it must minimise \\(total-cost\\)"):
         prudent.load(domain, problem=problem)
     prudent.save(prudent.domains.figure_2(), tmp_path / "model.json")
-    with pytest.raises(prudent.PrudentError, match=r"a .json file is a whole model; leave out problem="):
+    with pytest.raises(prudent.PrudentError, match=r"a .json file is a complete model; leave out problem="):
         prudent.load(tmp_path / "model.json", problem=problem)
 
 
@@ -111,11 +113,11 @@ def test_what_is_missing_is_named(tmp_path):
     ("domain", "metric", "told"),
     [
         ("other", "(total-cost)", "problem.pddl: belongs to the domain 'other'; the domain given is 'd'"),
-        ("d", "(fuel)", r"problem.pddl: minimises \(fuel\); costs are what actions add to \(total-cost\)"),
+        ("d", "(fuel)", r"problem.pddl: minimises \(fuel\); it must minimise \(total-cost\), to which actions add"),
         (
             "d",
             "(+ (fuel) (total-cost))",
-            r"problem.pddl: minimises \(\+ .*; costs are what actions add to \(total-cost\)",
+            r"problem.pddl: minimises \(\+ .*; it must minimise \(total-cost\), to which actions add",
         ),
     ],
 )

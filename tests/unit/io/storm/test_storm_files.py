@@ -105,18 +105,18 @@ def test_constants_are_exact_and_of_their_type(file):
 OPEN = WALK.format(n="")
 CLOSED = WALK.format(n=" = 3")
 REFUSED = {
-    "undefined": (OPEN, {}, r'leaves N open; give constants=\{"N": ...\} \(--const N=...\)'),
+    "undefined": (OPEN, {}, r'leaves N undefined; give constants=\{"N": ...\} \(--const N=...\)'),
     "not whole": (OPEN, {"constants": {"N": 2.5}}, "constant N is 2.5; it must be a whole number"),
     "not in range": (OPEN, {"constants": {"N": "9" * 20}}, r"constant N is '9{20}'; it must be a .* to 2\^63 - 1"),
     "far out of range": (OPEN, {"constants": {"N": "1e400"}}, "constant N is '1e400'; it must be a whole number from"),
-    "unknown": (OPEN, {"constants": {"M": 2}}, "constant M is given, but there is none of that name; .* open N"),
-    "a variable": (CLOSED, {"constants": {"x": 2}}, "constant x is given, but there is none .*leaves none open"),
-    "defined": (CLOSED, {"constants": {"N": 2}}, "constant N is given, but the file says 3; leave it out"),
+    "unknown": (OPEN, {"constants": {"M": 2}}, "constants has M, but there is no such constant; .* leaves N undefined"),
+    "a variable": (CLOSED, {"constants": {"x": 2}}, "constants has x, but there is no such constant; .* no undefined"),
+    "defined": (CLOSED, {"constants": {"N": 2}}, "constants has N, but the file defines it as 3; leave it out"),
     "no mapping": (OPEN, {"constants": ["N"]}, r"constants is \['N'\]; it must be \{name: value\}"),
     "max": (
         DTMC.format(STEP.replace("(s'=2); [] s=2", "true; [] s=2"), "s=0 : 1;"),
         {"property": 'R{"cost"}max=? [F "goal"]'},
-        r"asks for the most until a goal, .* as from state 's=1'; where runs end there, make that a goal, too: "
+        r"asks for the maximal reward .* from state 's=1' runs never reach one; .* make that a goal, too: "
         r"\[F \"goal\" \| \(s=1\)\]$",
     ),
     "max, a label": (
@@ -128,19 +128,27 @@ REFUSED = {
     "chance": (
         CLOSED,
         {"property": 'Pmin=? [F "goal"]'},
-        "cannot be planned for; labels",
+        "does not ask for a total cost until a goal; labels",
     ),
     "within a budget": (
         CLOSED,
         {"property": 'Pmax=? [F{"steps"}<=10 "goal"]'},
-        r"then prudent\.chances answers for every budget, and objective=prudent\.Exceedance\(10\) "
-        r'\(--objective exceed:10\) plans for this one; .* give property=\'R\{"steps"\}min=\? \[F "goal"\]\'',
+        r"then use prudent\.chances for every budget, or objective=prudent\.Exceedance\(10\) "
+        r'\(--objective exceed:10\) to plan for this one; .* give property=\'R\{"steps"\}min=\? \[F "goal"\]\'',
     ),
-    "within some budget": (CLOSED, {"property": "Pmax=? [F<=2*N x=2]"}, r"exceed:BUDGET\) plans"),
-    "beyond a budget": (CLOSED, {"property": 'Pmax=? [F{"steps"}>10 "goal"]'}, "cannot be planned for"),
-    "the least chance": (CLOSED, {"property": 'Pmin=? [F{"steps"}<=10 "goal"]'}, "cannot be planned for"),
-    "total": (CLOSED, {"property": 'R{"cost"}min=? [C]'}, "cannot be planned for"),
-    "steps": (CLOSED, {"property": 'R{"cost"}min=? [F<=5 "goal"]'}, "cannot be planned for"),
+    "within some budget": (CLOSED, {"property": "Pmax=? [F<=2*N x=2]"}, r"exceed:BUDGET\) to plan"),
+    "beyond a budget": (
+        CLOSED,
+        {"property": 'Pmax=? [F{"steps"}>10 "goal"]'},
+        "does not ask for a total cost until a goal",
+    ),
+    "the least chance": (
+        CLOSED,
+        {"property": 'Pmin=? [F{"steps"}<=10 "goal"]'},
+        "does not ask for a total cost until a goal",
+    ),
+    "total": (CLOSED, {"property": 'R{"cost"}min=? [C]'}, "does not ask for a total cost until a goal"),
+    "steps": (CLOSED, {"property": 'R{"cost"}min=? [F<=5 "goal"]'}, "does not ask for a total cost until a goal"),
     "several": (CLOSED, {"property": 'Tmin=? [F "goal"]; Tmin=? [F x=2]'}, "holds 2 properties"),
     "empty": (CLOSED, {"property": ""}, "holds 0 properties"),
     "own constant": (CLOSED, {"property": "const int K; Tmin=? [F x=K]"}, "leaves a constant undefined"),
@@ -170,12 +178,12 @@ REFUSED = {
     "set but not declared": (
         CLOSED.replace("(x'=0);", "(y'=0); // y : bool").replace("late :", "// z'=0\n late :"),
         {},
-        "model.prism: line 11 sets y, and no variable has that name; declare it, or mend the name$",
+        "model.prism: line 11 sets y, a variable that is not declared; declare it, or fix the name$",
     ),
     "nothing usual": (
         CLOSED.replace('"goal"', '"end"'),
         {},
-        r'which goals and costs are meant, with property= \(--property\): there is no label "goal"',
+        r'there is no label "goal"; choose goals and costs with property= \(--property\)',
     ),
     "outside": (
         DTMC.format(STEP.replace("(s'=1)", "(s'=3)"), "s=0 : 1;"),
@@ -195,7 +203,7 @@ REFUSED = {
     "transition rewards": (
         DTMC.format(STEP, "[] s=0 -> s=1 : 4;"),
         {},
-        "Storm: Unable to treat transition rewards. Let what",
+        "Storm: Unable to treat transition rewards. Move the cost",
     ),
     "no start": (
         CLOSED.replace(" init 0", "").replace(" init false", "") + "init false endinit",
@@ -205,22 +213,22 @@ REFUSED = {
     "no such start": (
         CLOSED,
         {"initial": "x=0, late=false"},
-        r"initial= \(--initial\): .*did you mean 'late=false, x=0'\?; the file starts in 'late=false, x=0'$",
+        r"initial= \(--initial\): .*did you mean 'late=false, x=0'\?; the initial states .* are 'late=false, x=0'$",
     ),
     "worst start": (
         CLOSED.replace(" init 0", "").replace(" init false", "") + "init true endinit",
         {"property": 'filter(max, R{"cost"}min=? [F "goal"], "init")'},
-        r"asks for the maximum over 8 initial states, .* choose it with initial= \(--initial\), or leave the filter",
+        r"asks for the maximum over 8 initial states; .* choose it with initial= \(--initial\), or leave out",
     ),
     "continuous": (
         'ctmc module m s : [0..1]; [] s=0 -> 2 : (s\'=1); endmodule rewards s=0 : 1; endrewards label "goal" = s=1;',
         {},
-        "Storm: The input model is a CTMC; only discrete-time models, .* are read: DTMC, MDP$",
+        "Storm: The input model is a CTMC; only fully observed, .* can be read: DTMC, MDP$",
     ),
     "timed": (
         "pta module m s : [0..1]; x : clock; [] s=0 -> (s'=1); endmodule",
         {"property": "Tmin=? [F s=1]"},
-        "Storm: Expected other PRISM model type; only discrete-time models",
+        "Storm: Expected other PRISM model type; only fully observed, discrete-time models",
     ),
     "infinite": (DTMC.format(STEP, "s=0 : 1/(s-s);"), {}, "'s=0', action '#0' has an outcome of cost inf"),
 }
@@ -240,9 +248,7 @@ def test_storm_gives_no_reason(file, monkeypatch):
         raise RuntimeError("std::exception")
 
     monkeypatch.setattr(stormpy, "parse_prism_program", silent)
-    with pytest.raises(
-        PrudentError, match=r"model.prism: Storm: gives no reason; mostly it is a name that nothing decl"
-    ):
+    with pytest.raises(PrudentError, match=r"model.prism: Storm: gives no reason; often a name is not declared"):
         prudent.load(file(CLOSED))
 
 
@@ -329,7 +335,7 @@ def test_several_initial_states_are_drawn_with_equal_chances(file, suffix):
         path.write_bytes(gzip.compress(other.read_bytes()))
     plan = prudent.solve(prudent.load(path), 0.5, method="expected")
     assert plan.expected == pytest.approx(sum(values) / 6, rel=1e-12)
-    assert "6 initial states and no chances, so each is drawn with 1/6" in plan.notes[0]
+    assert "6 initial states without probabilities, so each has probability 1/6" in plan.notes[0]
     name = plan.model.state(int(plan.model.initial_state[-1]))
     alone = prudent.solve(prudent.load(path, initial=name), 0.5, method="expected")
     assert (alone.expected, alone.notes) == (pytest.approx(values[-1], rel=1e-12), ())
@@ -381,7 +387,7 @@ def test_gains_without_end_are_refused_where_they_are_planned_for(file):
     loop = DTMC.format(STEP.replace("(s'=1)", "(s'=0)"), "s=0 : 1;")
     model = prudent.load(file(loop), property='R{"cost"}max=? [F "goal"]')
     with pytest.raises(
-        PrudentError, match=r"the cycle .* or --horizon; the property asks for the most, so costs are neg"
+        PrudentError, match=r"the cycle .* or --horizon; the property maximises rewards, so costs are neg"
     ):
         prudent.solve(model, 0.5)
     assert prudent.solve(prudent.amend(model, horizon=4, horizon_cost=0), 0.5).status == "optimal"
@@ -418,7 +424,7 @@ def test_constants_are_needed_where_they_are_used(file, asked, needed):
         prudent.load(path, property=asked, constants=value).fingerprint
     )
     for name in needed:
-        with pytest.raises(PrudentError, match=rf"leaves {name} open; give constants"):
+        with pytest.raises(PrudentError, match=rf"leaves {name} undefined; give constants"):
             prudent.load(path, property=asked, constants={each: given[each] for each in needed if each != name})
 
 
@@ -439,14 +445,18 @@ def test_a_property_by_its_name_in_a_file(file):
     assert found.fingerprint == plain.fingerprint
     assert prudent.load(path, property=f"{props}:steps", constants={"N": 3, "k": 4}).n_states == 3
     for asked, constants, words in (
-        (":cost", {"N": 3}, r"walk.props: property cost leaves k open; give constants"),
+        (":cost", {"N": 3}, r"walk.props: property cost leaves k undefined; give constants"),
         (":cost", {"N": 3, "k": 0.5}, r"model.prism: constant k is 0.5; it must be a whole number"),
-        (":coast", {"N": 3}, r"walk.props: there is no property 'coast'; its properties are chance for Pmax"),
-        (":chance", {"N": 3, "k": 2}, r"model.prism: property P.* cannot be planned for|asks for the chance"),
+        (":coast", {"N": 3}, r"walk.props: there is no property 'coast'; its properties are chance \(Pmax"),
+        (
+            ":chance",
+            {"N": 3, "k": 2},
+            r"model.prism: property P.* does not ask for a total cost|asks for the probability",
+        ),
         (
             "",
             {"N": 3, "k": 2},
-            r"walk.props: several of its properties ask for .*; its properties are cost for .*steps for",
+            r"walk.props: several of its properties ask for .*; its properties are cost \(.*steps \(",
         ),
     ):
         with pytest.raises(PrudentError, match=words):

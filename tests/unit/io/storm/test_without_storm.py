@@ -31,11 +31,13 @@ def test_models_of_storm():
 
 def test_other_files_take_no_property_and_no_constants(tmp_path):
     prudent.save(prudent.domains.figure_2(), tmp_path / "model.json")
-    with pytest.raises(PrudentError, match=r"model.json: a .json file itself says what .* property= \(--property\)"):
+    with pytest.raises(
+        PrudentError, match=r"model.json: a .json file defines its own costs and goals; .* property= \(--property\)"
+    ):
         prudent.load(tmp_path / "model.json", property='R{"cost"}min=? [F "goal"]')
-    with pytest.raises(PrudentError, match=r"model.json: a .json file leaves no constants open; leave out"):
+    with pytest.raises(PrudentError, match=r"model.json: a .json file has no undefined constants; leave out"):
         prudent.load(tmp_path / "model.json", constants={"N": 3})
-    with pytest.raises(PrudentError, match=r"model.drn: a .drn file leaves no constants open"):
+    with pytest.raises(PrudentError, match=r"model.drn: a .drn file has no undefined constants"):
         prudent.load(tmp_path / "model.drn", constants={})
 
 

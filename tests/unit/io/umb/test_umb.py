@@ -134,17 +134,17 @@ def test_properties_choose_costs_and_goals(tmp_path):
     assert model.cost.tolist() == [1 / 3, 1 / 3, float(Fraction(-(2**90), 3**50))]
     assert model.is_goal.tolist() == [False, True, True]
     assert load(tmp_path, index, members, property='R{"time"}=?[F "goal"]').cost.tolist() == [11.5, 11.25, 21, 32]
-    with pytest.raises(prudent.PrudentError, match=r"no 'cost' among 'time', 'energy'; name one"):
+    with pytest.raises(prudent.PrudentError, match=r"no 'cost'; the names are 'time', 'energy': choose by property="):
         load(tmp_path, index, members)
-    with pytest.raises(prudent.PrudentError, match=r"no 'end' among 'goal', 'x', 'at t'"):
+    with pytest.raises(prudent.PrudentError, match=r"no 'end'; the names are 'goal', 'x', 'at t'"):
         load(tmp_path, index, members, property='Rmin=? [F "end"]')
-    with pytest.raises(prudent.PrudentError, match="itself says"):
+    with pytest.raises(prudent.PrudentError, match="defines its own costs and goals"):
         prudent.load(tmp_path / "m.json", property='Rmin=? [F "goal"]')
 
 
 @pytest.mark.parametrize("text", ["", 'Pmin=? [F "goal"]', 'R{"a"}min=? [F x=1]', "Rmin=? [C<=3]", None, 7])
 def test_properties_of_another_shape_are_refused(text):
-    with pytest.raises(prudent.PrudentError, match="it must have the shape"):
+    with pytest.raises(prudent.PrudentError, match="it must have the form"):
         reward_property(text)
 
 
@@ -155,18 +155,22 @@ def test_several_initial_states_are_drawn_with_equal_chances_or_one_is_chosen(tm
     model = load(tmp_path, index, members)
     assert (model.initial_state.tolist(), model.initial_probability.tolist()) == ([0, 1], [0.5, 0.5])
     assert model.notes == prudent.solve(model, 0.5).notes == prudent.check(model).notes
-    assert "2 initial states and no chances, so each is drawn with 1/2; initial= (--initial) chooses" in model.notes[0]
+    assert (
+        "2 initial states without probabilities, so each has probability 1/2; choose one with initial="
+        in model.notes[0]
+    )
     for asked, start in ((0, [0]), (1, [1]), ("1", [1]), ({1: 0.25, 0: 0.75}, [1, 0])):
         chosen = load(tmp_path, index, members, initial=asked)
         assert (chosen.initial_state.tolist(), chosen.notes) == (start, ())
     for asked in (5, "x", [0], {2: 0.5, 9: 0.5}):
         with pytest.raises(
-            prudent.PrudentError, match=r"initial= \(--initial\): state .* is not a state .*starts in 0, 1$"
+            prudent.PrudentError,
+            match=r"initial= \(--initial\): state .* is not a state .*; the initial states of the file are 0, 1$",
         ):
             load(tmp_path, index, members, initial=asked)
     with pytest.raises(prudent.PrudentError, match=r"\.umb: initial probabilities sum to 0.5"):
         load(tmp_path, index, members, initial={0: 0.5})
-    with pytest.raises(prudent.PrudentError, match=r"m.json: a .json file itself says where runs start"):
+    with pytest.raises(prudent.PrudentError, match=r"m.json: a .json file defines where runs start"):
         prudent.load(tmp_path / "m.json", initial="s")
 
 
@@ -175,11 +179,11 @@ def test_the_most_is_asked_of_negated_costs(tmp_path):
     least, most = (load(tmp_path, index, members, property=f'R{op}=? [F "goal"]') for op in ("min", "max"))
     assert most.cost.tolist() == (0.0 - least.cost).tolist()
     assert most.notes == (
-        "the property asks for the most, so costs are negated rewards: a cost of -5 is a reward of 5",
+        "the property maximises rewards, so costs are negated rewards: a cost of -5 is a reward of 5",
     )
     assert prudent.solve(most, 1.0).expected < -prudent.solve(least, 1.0).expected  # which takes the other way
     members["branch-to-target.bin"] = whole(1, 2, 2, 1, 1)  # where nothing leads out of t
-    with pytest.raises(prudent.PrudentError, match=r"never reach one, as from state 1; .* the label 'goal', too"):
+    with pytest.raises(prudent.PrudentError, match=r"from state 1 runs never reach a goal; .* the label 'goal', too"):
         load(tmp_path, index, members, property='Rmax=? [F "goal"]')
 
 
@@ -189,7 +193,7 @@ def test_a_property_may_be_in_a_file_of_properties(tmp_path):
     plain = load(tmp_path, index, members, property='R{"time"}min=? [F "goal"]')
     for name in ("", ":r"):
         assert load(tmp_path, index, members, property=f"{tmp_path}/m.props{name}").fingerprint == plain.fingerprint
-    with pytest.raises(prudent.PrudentError, match="it must have the shape"):
+    with pytest.raises(prudent.PrudentError, match="it must have the form"):
         load(tmp_path, index, members, property=f"{tmp_path}/m.props:p")
 
 
@@ -287,7 +291,7 @@ def test_probabilities_that_are_intervals_are_the_models_own(tmp_path, kind):
     assert model.intervals.low.tolist() == [0.125, 0.5, 1, 1]
     assert model.intervals.high.tolist() == [0.5, 0.75, 1, 1]
     assert model.probability.tolist() == pytest.approx([0.35, 0.65, 1, 1])  # three fifths of the way in both
-    assert any("its probabilities are intervals" in note for note in model.notes)
+    assert any("the file has intervals of probabilities" in note for note in model.notes)
     plan = prudent.solve(model, 1.0, uncertainty="own")
     assert plan.upper >= prudent.solve(model, 1.0).upper
     assert plan.nominal.expected <= plan.expected

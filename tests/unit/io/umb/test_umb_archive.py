@@ -27,7 +27,7 @@ GREEDY = [{"id": lzma.FILTER_LZMA2, "dict_size": 2**28}]
 
 
 HARM = [
-    (b"", "has lost its end, or is not a tar file"),
+    (b"", "is cut short, or is not a tar file"),
     (b"nothing of the kind", "is not a tar file, or is damaged at byte 0"),
     (tar(member("/etc/passwd")), "'/etc/passwd': is not the name of a member"),
     (tar(member("a/../b")), "not the name of a member"),
@@ -36,10 +36,10 @@ HARM = [
     (tar(member("a", kind=tarfile.LNKTYPE, linkname="b")), "neither a plain file"),
     (tar(member("a", kind=tarfile.FIFOTYPE)), "neither a plain file"),
     (tar(member("a", kind=tarfile.GNUTYPE_SPARSE)), "neither a plain file"),
-    (tar(member("a"), member("./a")), "a: is there twice"),
-    (tar(member("a", size=10**11), form=tarfile.GNU_FORMAT), "a: has 100000000000 bytes by its header, and 1,024"),
-    (tar(member("a", size=-1), form=tarfile.GNU_FORMAT), "a: has -1 bytes"),
-    (tar(member("a"))[:512], "has lost its end"),
+    (tar(member("a"), member("./a")), "a: appears twice"),
+    (tar(member("a", size=10**11), form=tarfile.GNU_FORMAT), "its header declares 100000000000 bytes, but only 1,024"),
+    (tar(member("a", size=-1), form=tarfile.GNU_FORMAT), "a: its header declares -1 bytes"),
+    (tar(member("a"))[:512], "is cut short"),
     (tar(member("a"))[:512] + b"x" * 512, "damaged at byte 512"),
     (tar(member("p", size=5, kind=tarfile.XHDTYPE), content=b"9 a=b"), "extended header"),
     (tar(member("p", size=5, kind=tarfile.XHDTYPE), content=b"0 a=\n"), "extended header"),
@@ -64,5 +64,5 @@ def test_archives_that_do_harm_are_refused(raw, problem):
 def test_a_header_that_was_wiped_out_is_not_the_end():
     raw = bytearray(tar(member("a"), member("b"), member("c")))
     raw[512:1024] = bytes(512)  # between two others
-    with pytest.raises(prudent.PrudentError, match="goes on after its end, or is damaged at byte 512"):
+    with pytest.raises(prudent.PrudentError, match="has data after its end, or is damaged at byte 512"):
         unpacked(bytes(raw))

@@ -6,7 +6,7 @@ import { known, methodNamed, setNamed, state } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 
-const FIELDS = [["CVaR", "cvar", "big"], ["VaR", "var", ""], ["mean", "expected", ""], ["optimal CVaR ≥", "lower", ""], ["optimal CVaR ≤", "upper", ""]];
+const FIELDS = [["CVaR", "cvar", "big"], ["VaR", "var", ""], ["expected cost", "expected", ""], ["optimal CVaR ≥", "lower", ""], ["optimal CVaR ≤", "upper", ""]];
 
 export function card({ name, title: called, what: looksFor }) {
   const made = document.createElement("article");
@@ -52,10 +52,10 @@ export function emptyCard(method) {
   place.querySelector(".badge").className = "badge";
   place.querySelector(".against").textContent = "";
   place.querySelector(".wait").textContent = "";
-  waiting(place.querySelector(".chart"), methodNamed(method).slow ? "computed in the background…" : "…");
+  waiting(place.querySelector(".chart"), methodNamed(method).slow ? "Computing in the background…" : "Solving…");
 }
 
-// What went wrong stands where the picture would be; nothing is waited for any more.
+// The message stands where the picture would be; nothing waits any more.
 export function failedCard(method, message) {
   emptyCard(method);
   const place = $(`plan-${method}`);
@@ -73,37 +73,37 @@ export function showNumbers(method, answers) {
     value.title = value.dataset.value;
   }
   place.dataset.alpha = plan.alpha;
-  const worst = plan.nominal ? { CVaR: "CVaR at worst", VaR: "budget", mean: "mean at worst", "optimal CVaR ≥": "least CVaR at worst ≥", "optimal CVaR ≤": "least CVaR at worst ≤" } : {};
+  const worst = plan.nominal ? { CVaR: "worst-case CVaR", VaR: "budget", "expected cost": "worst-case expected cost", "optimal CVaR ≥": "optimal worst-case CVaR ≥", "optimal CVaR ≤": "optimal worst-case CVaR ≤" } : {};
   place.querySelectorAll("dt").forEach((term, i) => { term.textContent = worst[FIELDS[i][0]] ?? FIELDS[i][0]; });
   const badge = place.querySelector(".badge");
   badge.textContent = answer.refining ? "refining…" : plan.status.replaceAll("_", " ");
   badge.className = `badge ${answer.refining ? "refining" : plan.status}`;
-  badge.title = answer.refining ? "the best plan so far; finer steps are on their way" : answer.message;
+  badge.title = answer.refining ? "the best plan so far; the solve continues with finer cost steps" : answer.message;
   const wait = place.querySelector(".wait");
   wait.textContent = plan.notes.join("; ");
   const exact = answers[known.yardstick]?.plan;
   for (const each of method === known.yardstick ? Object.keys(answers) : [method]) {
     const other = answers[each]?.plan;
-    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === known.yardstick ? yardstick(exact) : exact.nominal ? "for the model itself" : against(other, exact);
+    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === known.yardstick ? yardstick(exact) : exact.nominal ? "planned for the model itself" : against(other, exact);
   }
   if (method === known.yardstick) showPrecision(answer);
   showHeadline(answers);
   showDigits(answers);
 }
 
-// What is known by now: how far apart the bounds are, and at which step.
+// The gap between the bounds so far, and the cost step.
 function showPrecision({ plan, rounded, refining, refines }) {
   if (refines) $("precision").hidden = false; // and it stays while alpha changes
   $("have").classList.remove("stale");
   const apart = plan.upper === null ? null : (plan.upper - plan.lower) / Math.max(Math.abs(plan.lower), Math.abs(plan.upper));
-  const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap between the bounds" : `bounds ${Number((100 * apart).toPrecision(2))} % apart`;
+  const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap between the bounds" : `bounds ${Number((100 * apart).toPrecision(2))}% apart`;
   $("have").textContent = `${refining ? "refining, so far" : plan.status.replaceAll("_", " ")}: ${gap}, costs ${rounded ? "rounded to" : "in"} steps of ${Number(plan.step.toPrecision(6))}`;
 }
 
 function yardstick({ nominal }) {
-  if (!nominal) return "the yardstick for the others";
+  if (!nominal) return "the reference for the others";
   const short = (value) => (value === null ? "unknown" : Number(value.toPrecision(6)));
-  return `in the model itself: CVaR ${short(nominal.cvar)}, mean ${short(nominal.expected)}`;
+  return `in the model itself: CVaR ${short(nominal.cvar)}, expected cost ${short(nominal.expected)}`;
 }
 
 function against(plan, exact) {
@@ -114,24 +114,24 @@ function against(plan, exact) {
     if (Math.abs(d) <= 1e-9 * Math.max(1, Math.abs(b))) return `${name} the same`;
     return `${name} ${d > 0 ? "+" : "−"}${Number(Math.abs(d).toPrecision(3))}`;
   };
-  return `${part("CVaR", plan.cvar, exact.cvar)}, ${part("mean", plan.expected, exact.expected)}`;
+  return `${part("CVaR", plan.cvar, exact.cvar)}, ${part("expected cost", plan.expected, exact.expected)}`;
 }
 
 function showHeadline(answers) {
   const exact = answers[known.yardstick], mean = answers[known.mean];
   if (!exact) return;
   const strong = (text) => { const made = document.createElement("strong"); made.textContent = text; return made; };
-  const short = (value) => (value === null ? "without bound" : Number(value.toPrecision(5)).toLocaleString("en", { maximumFractionDigits: 3 }));
+  const short = (value) => (value === null ? "unbounded" : Number(value.toPrecision(5)).toLocaleString("en", { maximumFractionDigits: 3 }));
   const tail = ({ plan, shown }) => (plan.cvar === null && plan.upper !== null ? `at most ${short(plan.upper)}` : `${shown.cvar.startsWith("≥") ? "at least " : ""}${short(plan.cvar)}`);
-  const part = `${Number((100 * exact.plan.alpha).toPrecision(3))} %`;
-  const parts = exact.plan.alpha === 1 ? ["Over all runs the plan costs ", strong(tail(exact)), " on average: at 100 % the tail is everything, and prudence is the mean."]
-    : ["In the worst ", strong(part), " of runs, the prudent plan costs ", strong(tail(exact)), exact.plan.status === "optimal" ? " on average; no plan does better. " : ` on average; no plan gets below ${short(exact.plan.lower)}. `];
+  const part = `${Number((100 * exact.plan.alpha).toPrecision(3))}%`;
+  const parts = exact.plan.alpha === 1 ? ["With this plan the mean cost of all runs is ", strong(tail(exact)), ": at 100% CVaR is the expected cost."]
+    : ["With this plan the mean cost of the worst ", strong(part), " of runs is ", strong(tail(exact)), exact.plan.status === "optimal" ? "; no plan has a lower one. " : `; no plan has one below ${short(exact.plan.lower)}. `];
   if (exact.plan.nominal) {
-    parts.push("That holds for ", strong(setNamed(state.uncertainty)), `; in the model itself it is ${short(exact.plan.nominal.cvar)}.`);
+    parts.push("This holds for ", strong(setNamed(state.uncertainty)), `; in the model itself it is ${short(exact.plan.nominal.cvar)}.`);
   } else if (mean && mean.plan.alpha === exact.plan.alpha && exact.plan.alpha < 1) {
     const same = exact.plan.cvar !== null && mean.plan.cvar !== null && Math.abs(mean.plan.cvar - exact.plan.cvar) <= 1e-9 * Math.max(1, Math.abs(exact.plan.cvar));
-    if (same) parts.push("So does the plan that looks at the mean alone.");
-    else parts.push("The plan that looks at the mean alone costs ", strong(tail(mean)), " there. The price of prudence: a mean of ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
+    if (same) parts.push("The plan with the lowest expected cost attains the same.");
+    else parts.push("With the plan of lowest expected cost it is ", strong(tail(mean)), ". The price: an expected cost of ", strong(short(exact.plan.expected)), " instead of ", strong(short(mean.plan.expected)), ".");
   }
   $("headline").replaceChildren(...parts);
 }

@@ -78,11 +78,11 @@ export function distribution(place, answer, axes) {
   const bars = joined(answer.bars, axes.width);
   const tail = bars.x.map((x) => own.var !== null && x > own.var + 1e-9 * Math.abs(own.var));
   const shapes = [], annotations = [];
-  const marks = [["mean", own.expected, "solid"], ["VaR", own.var, "dot"], ["CVaR", own.cvar, "dash"]].filter(([, x]) => x !== null);
+  const marks = [["expected", own.expected, "solid"], ["VaR", own.var, "dot"], ["CVaR", own.cvar, "dash"]].filter(([, x]) => x !== null);
   marks.sort((a, b) => a[1] - b[1]);
   marks.forEach(([name, x, dash], i) => {
     shapes.push({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1 - 0.08 * i, line: { color: colour("ink"), width: 1.6, dash } });
-    const right = x > low + 0.88 * (high - low);
+    const right = x > low + (1 - 0.03 * name.length) * (high - low); // where the name would be cut off
     annotations.push({ x, yref: "paper", y: 1.01 - 0.08 * i, text: name, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -3 : 3, yanchor: "top", font: { size: 12, color: colour("ink") }, bgcolor: colour("card"), borderpad: 0 });
   });
   const wide = Math.max(bars.width, (high - low) / 150);
@@ -91,7 +91,7 @@ export function distribution(place, answer, axes) {
     marker: { color: tail.map((t) => colour(t ? "tail" : plan.method)), line: { width: 0 } },
     hovertemplate: "cost %{x:.6g}<br>%{y:.3%}<extra></extra>",
   };
-  place.setAttribute("aria-label", `Distribution of the total cost, method ${plan.method}: mean ${answer.shown.expected}, VaR ${answer.shown.var}, CVaR ${answer.shown.cvar}`);
+  place.setAttribute("aria-label", `Distribution of the total cost, method ${plan.method}: expected cost ${answer.shown.expected}, VaR ${answer.shown.var}, CVaR ${answer.shown.cvar}`);
   return draw(place, [trace], layout({
     shapes, annotations, bargap: 0, margin: { l: 44, r: 12, t: 8, b: 36 },
     xaxis: { range: axes.x, title: { text: bars.simulated ? "total cost of simulated runs" : "total cost", standoff: 4 }, nticks: 8 }, yaxis: { range: axes.y, tickformat: axes.y[1] < 0.05 ? ".1%" : ".0%", nticks: 6 },
@@ -104,7 +104,7 @@ export function curve(place, content, point) {
   const line = (name, key, shape, dash, tint) => ({
     type: "scatter", mode: "lines", name, x, y: points.map((p) => p[key]), line: { color: tint, dash, width: 2.4, shape }, hovertemplate: `alpha %{x:.3g}<br>${name} %{y:.6g}<extra></extra>`,
   });
-  const [tail, begins, mean] = points[0].nominal ? ["CVaR at worst", "budget", "mean at worst"] : ["CVaR", "VaR", "mean"];
+  const [tail, begins, mean] = points[0].nominal ? ["worst-case CVaR", "budget", "worst-case expected cost"] : ["CVaR", "VaR", "expected cost"];
   const traces = [
     line(tail, "cvar", "linear", "solid", colour("exact")),
     line(begins, "var", steps, "dot", colour("tail")),
@@ -116,7 +116,7 @@ export function curve(place, content, point) {
   const shapes = point ? [{ type: "line", x0: point.alpha, x1: point.alpha, yref: "paper", y0: 0, y1: 1, line: { color: colour("quiet"), width: 1, dash: "dot" } }] : [];
   return draw(place, traces, layout({
     shapes, ...legend(place), margin: { l: 48, r: 22, t: 26, b: 42 },
-    xaxis: { type: "log", range: [Math.log10(Math.min(...x) / 1.06), Math.log10(1.06)], title: { text: "alpha: the fraction of worst runs" }, tickangle: 0, tickvals: marks, ticktext: marks.map((alpha) => `${100 * alpha} %`) },
+    xaxis: { type: "log", range: [Math.log10(Math.min(...x) / 1.06), Math.log10(1.06)], title: { text: "alpha: the worst fraction of runs" }, tickangle: 0, tickvals: marks, ticktext: marks.map((alpha) => `${100 * alpha}%`) },
     yaxis: { title: { text: "total cost" } },
   }));
 }
@@ -130,18 +130,18 @@ function axisOf(text, values) {
 export function frontier(place, content, answers) {
   const traces = [{
     type: "scatter", mode: "lines+markers", name: "best trade-offs", x: content.points.map((p) => p.expected), y: content.points.map((p) => p.cvar),
-    line: { color: colour("quiet"), width: 2 }, marker: { size: 5, color: colour("quiet") }, hovertemplate: "mean %{x:.6g}<br>CVaR %{y:.6g}<extra>a best trade-off</extra>",
+    line: { color: colour("quiet"), width: 2 }, marker: { size: 5, color: colour("quiet") }, hovertemplate: "expected cost %{x:.6g}<br>CVaR %{y:.6g}<extra>a best trade-off</extra>",
   }];
   for (const { name: method, title, symbol } of known.methods) {
     const answer = answers[method];
     if (!answer || answer.own.cvar === null || answer.plan.alpha !== content.alpha) continue;
     traces.push({
       type: "scatter", mode: "markers", name: title, x: [answer.own.expected], y: [answer.own.cvar],
-      marker: { symbol, size: method === known.yardstick ? 17 : 11, color: colour(method), line: { color: colour("ink"), width: 1.5 } }, hovertemplate: `${title}<br>mean %{x:.6g}<br>CVaR %{y:.6g}<extra></extra>`,
+      marker: { symbol, size: method === known.yardstick ? 17 : 11, color: colour(method), line: { color: colour("ink"), width: 1.5 } }, hovertemplate: `${title}<br>expected cost %{x:.6g}<br>CVaR %{y:.6g}<extra></extra>`,
     });
   }
   return draw(place, traces, layout({
     ...legend(place), margin: { l: 52, r: 14, t: 26, b: 42 },
-    xaxis: axisOf("mean cost", traces.flatMap(({ x }) => x)), yaxis: axisOf("CVaR", traces.flatMap(({ y }) => y)),
+    xaxis: axisOf("expected cost", traces.flatMap(({ x }) => x)), yaxis: axisOf("CVaR", traces.flatMap(({ y }) => y)),
   }));
 }

@@ -22,7 +22,7 @@ async function start() {
   learn(about);
   $("file").accept = about.upload.kinds.join(",");
   $("model").append(...known.domains.map(({ name, title }) => new Option(title, name)));
-  $("footer").textContent = `Prudent ${about.version}. Costs are minimised; alpha is the fraction of worst runs that CVaR averages over. Everything on this page was computed on the machine that serves it.`;
+  $("footer").textContent = `Prudent ${about.version}. Costs are minimised; CVaR is the mean cost of the worst fraction alpha of runs. Everything on this page is computed on the machine that serves it.`;
   for (const method of known.methods) {
     const made = card(method);
     tools(made.querySelector(".tools"), made.querySelector(".chart"));
@@ -93,12 +93,12 @@ function newModel() {
   for (const method of Object.keys(answers)) delete answers[method];
   for (const { name } of known.methods) { emptyCard(name); giveUp(name); }
   for (const channel of ["curve", "frontier", "map", "play", "about", "upload"]) giveUp(channel);
-  charts.waiting($("curve"), "one sweep over every alpha…");
-  charts.waiting($("frontier"), "weighing the mean against the tail…");
-  charts.waiting($("map"), "…");
+  charts.waiting($("curve"), "Computing the values for every alpha…");
+  charts.waiting($("frontier"), "Computing the trade-off…");
+  charts.waiting($("map"), "Computing the actions…");
   $("map").hidden = false; $("table").hidden = true;
   for (const name of ["left-value", "map-note"]) $(name).textContent = "";
-  play.clear(stage, "…");
+  play.clear(stage, "Preparing a run…");
   $("headline").textContent = "Solving…";
   $("about").textContent = "";
   delete $("about").dataset.model;
@@ -130,9 +130,9 @@ async function upload(file) {
 
 function showAlpha() {
   const percent = Number((100 * state.alpha).toPrecision(3));
-  $("percent").textContent = Number.isFinite(percent) ? `${percent} %` : "?";
+  $("percent").textContent = Number.isFinite(percent) ? `${percent}%` : "?";
   $("alpha").value = positionOf(Number(state.alpha) || 1);
-  $("alpha").setAttribute("aria-valuetext", `worst ${percent} % of runs`);
+  $("alpha").setAttribute("aria-valuetext", `worst ${percent}% of runs`);
   if (document.activeElement !== $("alpha-number")) $("alpha-number").value = state.alpha;
 }
 
@@ -189,7 +189,7 @@ async function newAlpha(fresh = false) {
   for (const { name, slow } of others) if (slow) askMethod(name, mine);
 }
 
-// Nothing waits any more for a plan that did not come; the best one by then stays, in numbers.
+// The plan did not come, so nothing waits for it any more; the numbers of the best plan so far stay.
 function noPlan(error) {
   const best = answers[known.yardstick], message = error.message;
   if (best?.refining) {
@@ -220,7 +220,7 @@ async function look(asked, mine, signal) {
       problem(null);
       took(known.yardstick, best);
     }
-  } catch { /* the answer is there, or the solve was given up; what went wrong is told by the answer */ }
+  } catch { /* the answer is there, or the solve was given up; the answer reports what went wrong */ }
 }
 
 async function askMethod(method, mine, more = {}) {
@@ -269,7 +269,7 @@ async function askCurve() {
     if (!found) return;
     points = found;
     $("curve").classList.remove("stale");
-    $("curve-what").textContent = found.points[0].nominal ? "Least CVaR at worst, its budget and the mean at worst" : "Optimal CVaR, its VaR and the least mean";
+    $("curve-what").textContent = found.points[0].nominal ? "Minimal worst-case CVaR, its budget and the worst-case expected cost" : "Optimal CVaR, its VaR and the lowest expected cost";
     await charts.curve($("curve"), points, answers[known.yardstick]?.plan);
     if (!$("curve").dataset.heard) {
       $("curve").dataset.heard = "yes";
@@ -284,13 +284,13 @@ async function askCurve() {
 
 async function askFrontier(mine) {
   const alpha = Number(state.alpha);
-  if (!trade) charts.waiting($("frontier"), "weighing the mean against the tail…");
+  if (!trade) charts.waiting($("frontier"), "Computing the trade-off…");
   try {
     const found = await ask("frontier", "frontier", { alpha });
     if (!found || mine !== turn) return;
     trade = { ...found, alpha };
     const slight = found.gap <= 1e-3 * Math.abs(found.points[0].expected);
-    $("gap").textContent = slight ? "no plan lies below the line" : `no plan's mean is below the line by more than ${Number(found.gap.toPrecision(2))}`;
+    $("gap").textContent = slight ? "no plan lies below the line" : `no plan's expected cost is below the line by more than ${Number(found.gap.toPrecision(2))}`;
     $("frontier").classList.remove("stale");
     charts.frontier($("frontier"), trade, answers);
   } catch (error) {
@@ -322,7 +322,7 @@ async function askMap() {
     map = found;
     $("map").classList.remove("stale");
     const { positions, left, start } = map.budget;
-    slide($("left"), $("left-value"), positions, left, (value) => (start === null ? "any: this plan looks at the mean alone" : `${Number(value.toPrecision(6)).toLocaleString("en")} of ${Number(start.toPrecision(6)).toLocaleString("en")}`));
+    slide($("left"), $("left-value"), positions, left, (value) => (start === null ? "any: this plan uses no budget" : `${Number(value.toPrecision(6)).toLocaleString("en")} of ${Number(start.toPrecision(6)).toLocaleString("en")}`));
     $("layer-box").hidden = !map.layer;
     if (map.layer) {
       $("layer-name").textContent = map.layer.name;
@@ -438,4 +438,4 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 });
 
 if (window.Plotly) start().catch(problem);
-else problem(new Error("The drawing library did not load."));
+else problem(new Error("The drawing library did not load; reload the page."));

@@ -25,7 +25,7 @@ function heat(content, place) {
   return EMPTY;
 }
 
-const EMPTY = "Empty: no run can be there with so much left of the budget.";
+const EMPTY = "Empty: no run can be there with this remaining budget.";
 const TINTS = 8; // colours for actions
 
 // One colour for each action, whatever the budget and alpha.
@@ -69,7 +69,7 @@ function grid(content, place) {
     shapes, margin: { l: 30, r: 8, t: 8, b: 24 },
     xaxis: { range: [-0.5, content.size - 0.5], dtick: 1, showgrid: false, showticklabels: false }, yaxis: { range: [content.size - 0.5, -0.5], dtick: 1, showgrid: false, showticklabels: false },
   }));
-  return `After ${content.moves} moves, each of which costs 5: where the submarine can be then, and where it heads. Treasures are shaded, rock is grey.`;
+  return `After ${content.moves} moves at a cost of 5 each: where the submarine can be, and its next move. Treasures are shaded, rock is grey.`;
 }
 
 function network(content, place) {
@@ -91,12 +91,12 @@ function network(content, place) {
     x: at.get(content[end]).x, y: at.get(content[end]).y, text: `${end} ${content[end]}`, showarrow: true, ax: 0, ay: 28, arrowcolor: colour("ink"), font: { color: colour("ink") },
   }));
   draw(place, traces, layout({ annotations, margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: { visible: false }, yaxis: { visible: false } }));
-  return "Thick: the roads taken, as wide as the share of runs that take them. Dotted: where the plan would turn at each of those junctions with this budget left. Grey: the network.";
+  return "Thick: the roads taken; line width shows the share of runs. Dotted: the next road from each of those junctions with this remaining budget. Grey: the network.";
 }
 
 function rows(content, place) {
   place.replaceChildren(tableOf(["state", "action"], content.rows.map((row) => [row.state, row.action])));
-  return content.more ? `And ${content.more.toLocaleString("en")} more states: the download has all decisions.` : "States where no run can be with so much left are left out.";
+  return content.more ? `${content.more.toLocaleString("en")} more states are not shown: the download has all decisions.` : "States that no run can be in with this remaining budget are not shown.";
 }
 
 export function tableOf(head, body, numbers = []) {

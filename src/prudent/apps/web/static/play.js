@@ -68,12 +68,12 @@ function show() {
 
 function logLine(one, i) {
   const happened = one.outcomes.find((o) => o.happened), line = element("li");
-  if (i === run.safe_from) line.append(element("span", "From here the tail is safe, and the plan turns bold. ", "turn"));
-  line.append(`${named(one.state)}: `, element("b", one.action), ` → ${named(happened.to)} at cost ${amount(happened.cost)} (chance ${percent(happened.p)}), `, luckOf(one));
+  if (i === run.safe_from) line.append(element("span", "From here the tail is safe: the plan minimises the expected cost. ", "turn"));
+  line.append(`${named(one.state)}: `, element("b", one.action), ` → ${named(happened.to)} at cost ${amount(happened.cost)} (probability ${percent(happened.p)}), `, luckOf(one));
   return line;
 }
 
-function percent(p) { return `${Number((100 * p).toPrecision(3))} %`; }
+function percent(p) { return `${Number((100 * p).toPrecision(3))}%`; }
 
 function present(one) {
   const parts = [];
@@ -81,19 +81,19 @@ function present(one) {
   head.append(`Step ${at + 1}, ${named(one.state)}`);
   parts.push(head);
   if (run.safe_from !== null && at >= run.safe_from) {
-    parts.push(element("p", at === run.safe_from ? "★ This is the moment: the tail is safe, so the plan turns bold and plays for the mean." : "The tail is safe: the plan plays for the mean.", "safe"));
+    parts.push(element("p", at === run.safe_from ? "★ From this step on the tail is safe: no run need exceed the budget, so the plan minimises the expected cost." : "The tail is safe: the plan minimises the expected cost.", "safe"));
   }
   const paid = element("p");
-  paid.append("Spent ", element("b", amount(one.spent)));
-  if (one.budget !== null) paid.append(", budget left ", element("b", amount(one.budget)));
-  paid.append(", expected in the end ", element("b", amount(one.outlook)));
+  paid.append("Cost so far ", element("b", amount(one.spent)));
+  if (one.budget !== null) paid.append(", remaining budget ", element("b", amount(one.budget)));
+  paid.append(", expected total cost ", element("b", amount(one.outlook)));
   parts.push(paid);
   if (one.budget !== null) parts.push(meterOf(one.budget));
   const chosen = element("p");
-  chosen.append("It plays ", element("span", one.action, "chosen"), `: ${one.summary}.`);
+  chosen.append("The plan plays ", element("span", one.action, "chosen"), `: ${one.summary}.`);
   parts.push(chosen);
-  const worst = one.options.some((o) => o.nominal_expected !== null) ? " at worst" : "";
-  const table = tableOf(["action", `excess over the budget${worst}`, `cost to come${worst}`, "why"], one.options.map((o) => [o.action, amountOr(o.excess), amountOr(o.expected), o.why]), [1, 2]);
+  const worst = one.options.some((o) => o.nominal_expected !== null) ? ", worst case" : "";
+  const table = tableOf(["action", `excess over the budget${worst}`, `expected cost to come${worst}`, "why"], one.options.map((o) => [o.action, amountOr(o.excess), amountOr(o.expected), o.why]), [1, 2]);
   one.options.forEach((o, i) => { if (o.action === one.action && o.at === one.state) table.tBodies[0].rows[i].className = "played"; });
   const box = element("div", undefined, "scroll");
   box.append(table);
@@ -104,7 +104,7 @@ function present(one) {
 function meterOf(left) {
   const meter = element("div", undefined, left > 0 ? "meter" : "meter empty"), filled = element("div");
   meter.setAttribute("role", "meter");
-  meter.setAttribute("aria-label", "Budget left");
+  meter.setAttribute("aria-label", "Remaining budget");
   meter.setAttribute("aria-valuenow", Math.max(0, left));
   meter.setAttribute("aria-valuemin", 0);
   meter.setAttribute("aria-valuemax", Math.max(run.budget, 0));
@@ -116,12 +116,12 @@ function meterOf(left) {
 function amountOr(value) { return value === null ? "—" : amount(value); }
 
 function ending() {
-  const text = element("h3", run.done ? `The run ends in ${named(run.end)}.` : "The run goes on; only its beginning is shown.");
+  const text = element("h3", run.done ? `The run ends in ${named(run.end)}.` : "The run continues; only its first steps are shown.");
   const total = element("p");
   const luck = run.expected - run.total;
-  total.append("It cost ", element("b", amount(run.total)), ` in all; ${amount(run.expected)} was expected: ${luck >= 0 ? "a lucky run" : "an unlucky run"}. `,
-    run.bad ? "It is one of the bad ones, beyond VaR." : "It is not one of the bad ones.");
-  const turn = run.budget === null ? "This plan looks at the mean alone." : run.safe_from === null ? "The tail was never safe in this run." : `From step ${run.safe_from + 1} on the tail was safe.`;
+  total.append("Its total cost is ", element("b", amount(run.total)), `; the expected cost was ${amount(run.expected)}: ${luck >= 0 ? "a lucky run" : "an unlucky run"}. `,
+    run.bad ? "The total is above VaR, in the tail." : "The total is not above VaR.");
+  const turn = run.budget === null ? "This plan uses no budget." : run.safe_from === null ? "The tail was never safe in this run." : `From step ${run.safe_from + 1} on the tail was safe.`;
   return [text, total, element("p", turn, run.safe_from === null ? "" : "safe")];
 }
 
@@ -136,11 +136,11 @@ function drawStory() {
   }
   if (run.safe_from !== null && run.safe_from <= at) {
     shapes.push({ type: "rect", x0: run.safe_from + 1, x1: run.steps.length + 1, yref: "paper", y0: 0, y1: 1, fillcolor: colour("good"), opacity: 0.12, line: { width: 0 }, layer: "below" });
-    annotations.push({ x: run.safe_from + 1, yref: "paper", y: 0.5, text: "★ safe: bold from here", showarrow: false, xanchor: run.safe_from + 1 > run.steps.length * 0.6 ? "right" : "left", yanchor: "bottom", font: { size: 11, color: colour("good") } });
+    annotations.push({ x: run.safe_from + 1, yref: "paper", y: 0.5, text: "★ the tail is safe from here", showarrow: false, xanchor: run.safe_from + 1 > run.steps.length * 0.6 ? "right" : "left", yanchor: "bottom", font: { size: 11, color: colour("good") } });
   }
   draw(places.story, [
-    { type: "scatter", mode: "lines+markers", name: "spent so far", x, y: spent, line: { color: colour("exact"), width: 2.4, shape: "hv" }, marker: { size: 6 } },
-    { type: "scatter", mode: "lines+markers", name: "expected in the end", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
+    { type: "scatter", mode: "lines+markers", name: "cost so far", x, y: spent, line: { color: colour("exact"), width: 2.4, shape: "hv" }, marker: { size: 6 } },
+    { type: "scatter", mode: "lines+markers", name: "expected total cost", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
   ], layout({
     shapes, annotations, ...legend(places.story), margin: { l: 46, r: 10, t: 26, b: 36 },
     xaxis: { range: [0.7, run.steps.length + 1.3], title: { text: "step" }, dtick: run.steps.length > 20 ? undefined : 1 }, yaxis: { title: { text: "cost" } },

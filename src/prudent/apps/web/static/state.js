@@ -1,9 +1,9 @@
-// All that the page shows follows from this, and all of it is in the address.
+// The state of the page: all that it shows follows from this, and all of it is in the address.
 
 export const POSITIONS = 240;
 let least = 0.005;
 
-// What the server knows: domains, methods, and which method others are measured by (yardstick) or looks at the mean alone.
+// What the server knows: domains, methods, the method that the others are compared with (yardstick), and the one that minimises the expected cost (mean).
 export const known = { domains: [], methods: [], yardstick: null, mean: null };
 
 export function methodNamed(name) { return known.methods.find((method) => method.name === name); }
@@ -18,7 +18,7 @@ export function domainChosen() { return known.domains.find(({ name }) => name ==
 
 export const state = { model: null, set: [], alpha: 0.2, gap: null, uncertainty: null, left: null, layer: null, run: 1, name: null };
 
-// Takes what api/domains told.
+// Takes the answer of api/domains.
 export function learn(about) {
   Object.assign(known, about);
   least = about.alpha_min;
@@ -43,7 +43,7 @@ export function setsOf({ counts, intervals }) {
 export function setNamed(uncertainty) {
   if (uncertainty === null) return "the model itself";
   if (uncertainty === "own") return "every model within the file's bounds";
-  return `every model that fits the counts: ${Number((100 * uncertainty).toPrecision(4))} % confidence`;
+  return `every model that fits the counts: ${Number((100 * uncertainty).toPrecision(4))}% confidence`;
 }
 
 export function positionOf(alpha) {
