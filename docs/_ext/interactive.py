@@ -32,6 +32,9 @@ def break_names(app, page, template, context, doctree):
     """Let long names break after a dot or an underscore, nowhere else."""
     for pattern in (NAME, TITLE):
         context["body"] = pattern.sub(lambda m: m[1] + breakable(m[2]) + m[3], context.get("body", ""))
+    for side in ("prev", "next"):
+        if context.get(side):
+            context[side]["title"] = breakable(context[side]["title"])
 
 
 def breakable(name):

@@ -45,5 +45,5 @@ def shrink(figure):
     ax.set(xlabel="", ylabel="")
     ax.tick_params(which="both", length=0, labelleft=False, labelbottom=False)
     ax.set_aspect("auto")
-    figure.set_layout_engine("constrained")
+    figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.1)
     figure.set_size_inches(SMALL)

@@ -108,11 +108,14 @@ def test_names_break_after_dots_and_underscores_alone():
         from interactive import break_names
     finally:
         sys.path.pop(0)
-    context = {"body": '<span class="pre">prudent.domains.betting_game()</span> <span class="pre">solve.now</span>'}
+    context = {"prev": {"title": "Your own model"}, "next": {"title": "prudent.from_arrays"}}
+    context |= {"body": '<span class="pre">prudent.domains.betting_game()</span> <span class="pre">solve.now</span>'}
     break_names(None, "api", "page.html", context, None)
     assert context["body"] == (
         '<span class="pre">prudent.<wbr>domains.<wbr>betting_<wbr>game()</span> <span class="pre">solve.now</span>'
     )
+    assert context["prev"]["title"] == "Your own model"
+    assert context["next"]["title"] == "prudent.<wbr>from_<wbr>arrays"
 
 
 def test_the_changelog_has_sections_for_each_release_and_a_line_for_each_change():

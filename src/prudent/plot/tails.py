@@ -1,6 +1,7 @@
 """Distributions of the total cost: histograms with the tail shaded, and cumulative ones."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,9 @@ PARTS = 12
 
 BEYOND = 1e-4
 """The most probability gathered in the last bar, if the picture would be mostly empty otherwise."""
+
+LETTER = 5.2
+"""About the width of a letter of the legend, in points."""
 
 SIMULATED = " (simulated)"
 """Added to the name of a plan that is too large to evaluate exactly."""
@@ -291,6 +295,11 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
     ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
     if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
+    room = ax.bbox.width * 72 / ax.figure.dpi + 16  # in points, about
+    for handle in handles:
+        text = handle.get_label()
+        if LETTER * len(re.sub(r"\$.*?\$", ".", text)) > room:
+            handle.set_label(text.replace(":  ", ":\n", 1))
     alphas = {each.alpha for each in shown if each.alpha is not None}
     shaded = f"shaded: {worst(alphas.pop())}" if len(alphas) == 1 and on_bars else None
     ax.legend(

@@ -205,3 +205,13 @@ def test_the_frontier_and_where_no_plan_can_be(betting):
     point = frontier.points[3]
     star = PLOT.frontier(frontier, chosen=point).lines[-1]
     assert star.get_xdata()[0] == point.expected
+
+
+def test_a_long_legend_stays_in_the_picture():
+    plan = plan_for("autonomous_navigation", 0.02, relative_gap=0.01)  # its numbers have words of their own
+    ax = PLOT.distribution(plan, labels=["the lowest expected cost"])
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x1 <= ax.figure.bbox.x1
+    assert ax.bbox.width > 0.7 * ax.figure.bbox.width  # the bars keep their room
+    (text,) = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert text.startswith("the lowest expected cost:\n")
