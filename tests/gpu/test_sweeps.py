@@ -187,7 +187,7 @@ def test_a_policy_is_evaluated_backwards(device, monkeypatch, number, narrow):
 
 
 @pytest.mark.parametrize("number", CYCLIC)
-@pytest.mark.parametrize("tolerance", [1e-13, 1e-4])
+@pytest.mark.parametrize("tolerance", [pytest.param(1e-13, marks=pytest.mark.slow), 1e-8, 1e-4])
 def test_a_policy_is_followed_forwards(device, monkeypatch, number, tolerance):
     monkeypatch.setattr(forwards, "MANY", 0)
     monkeypatch.setattr(device_forwards, "PIECE", 3)

@@ -30,19 +30,19 @@ def check(case: Case, alpha: float) -> None:
     assert result.var(alpha) == plan.var
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(100))
 @given(cases(acyclic=True), ALPHAS)
 def test_acyclic(case, alpha):
     check(case, alpha)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(130))
 @given(cases(acyclic=False, free=True), ALPHAS)
 def test_free_moves_and_chance_loops(case, alpha):
     check(case, alpha)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(100))
 @given(cases(acyclic=False, free=False), ALPHAS)
 def test_cyclic(case, alpha):
     check(case, alpha)

@@ -349,7 +349,7 @@ def test_upload_a_model(visit, tmp_path):
     assert again.number("cvar").inner_text() == here.number("cvar").inner_text()
 
 
-@pytest.mark.parametrize("method", ["cvar-ev", "cvar-wc"])
+@pytest.mark.parametrize("method", ["cvar-ev", pytest.param("cvar-wc", marks=pytest.mark.slow)])
 def test_a_method_that_fails_says_so_and_nothing_else(visit, method):
     here = visit("?model=betting-game&alpha=0.2").ready(method).drawn("frontier")
     here.expected, told = ("400",), {"error": "too hard", "problems": ["too hard"]}
@@ -455,7 +455,7 @@ def test_downloads_of_plan_and_figure(visit, tmp_path):
     assert loaded.cvar == printed("solve", "betting-game", "--alpha", 0.2)["cvar"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.slow), "dark"])
 def test_phone_width(visit, scheme):
     here = visit(viewport={"width": 375, "height": 740}, color_scheme=scheme, has_touch=True).ready().drawn("curve")
     here.drawn("frontier").drawn("map").drawn("story")

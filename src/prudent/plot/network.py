@@ -88,7 +88,7 @@ def routes(
         _key(ax, crowded=len(taken) > MANY)
         shown = "line width: how often runs take a connection"
     else:
-        shown = f"what is played with {budget:g} of the remaining budget"
+        shown = f"actions played with a remaining budget of {budget:g}"
     what = plan.method if plan.objective is None else plan.objective
     ax.set_title(f"{what}, {worst(plan.alpha)}; {shown}", fontsize=9.5, loc="left")
     return ax

@@ -76,7 +76,7 @@ def test_costs_without_a_common_step_are_rounded_and_it_is_said():
     assert plan.cvar == pytest.approx(2**0.5, rel=1e-12)
     assert plan.lower <= 2**0.5 <= plan.upper <= plan.lower * 1.001
     note, below = plan.notes
-    assert "the true CVaR is at least what is shown" in below
+    assert "the true CVaR is at least the one shown" in below
     assert note == f"costs were rounded to multiples of {plan.step:g}; the bounds account for it"
     result = prudent.evaluate(plan.model, plan.policy)
     assert result.grouped

@@ -175,6 +175,7 @@ def test_at_y_0_the_worst_case_is_played():
     assert agents["cvar-ev"].action == "mean"
 
 
+@pytest.mark.slow
 def test_ties_of_the_worst_case_policy_matter():
     """Deep Sea Treasure at 0.02, 80 points: the reference figures (200,000 simulated runs)."""
     model = prudent.domains.deep_sea_treasure()

@@ -178,7 +178,7 @@ def test_routes_at_a_budget(navigation):
     model, spent = navigation.model, navigation.policy.whole - 60
     playing = [s for s in model.state_names if s != "A17" and navigation.bands(s)[0].at_least <= spent]
     assert len(arrows) == len(playing) > 50  # an action leads to one junction
-    assert "60 of the budget left" in ax.get_title(loc="left")
+    assert "a remaining budget of 60" in ax.get_title(loc="left")
 
 
 def test_many_ways_are_drawn_at_once(navigation, monkeypatch):
