@@ -42,7 +42,7 @@ class PrudentError(ValueError):
     ...     prudent.solve(prudent.domains.figure_2(), alpha=2)
     ... except prudent.PrudentError as error:
     ...     print(error)
-    alpha is 2; it must be the fraction of worst runs, above 0 and at most 1
+    alpha is 2; it must be the worst fraction of runs, above 0 and at most 1
     """
 
 

@@ -47,7 +47,7 @@ def test_methods_and_parameters(method):
 
 
 WRONG = [
-    (["solve", "betting-game", "--alpha", "2"], "alpha is 2.0; it must be the fraction of worst runs"),
+    (["solve", "betting-game", "--alpha", "2"], "alpha is 2.0; it must be the worst fraction of runs"),
     (["solve", "betting-game", "--alpha", "x"], "'x' is not a valid float"),
     (["solve", "betting-game"], "Missing option '--alpha'"),
     (["solve", "beting-game", "--alpha", "0.1"], "did you mean betting-game?"),

@@ -93,9 +93,9 @@ def test_models_from_python_and_by_command(tmp_path, what):
 
 
 ARGUMENTS = {
-    "alpha of 0": (["--alpha", "0"], {"alpha": 0}, "it must be the fraction of worst runs"),
-    "alpha above 1": (["--alpha", "1.5"], {"alpha": 1.5}, "it must be the fraction of worst runs"),
-    "alpha not a number": (["--alpha", "nan"], {"alpha": np.nan}, "it must be the fraction of worst runs"),
+    "alpha of 0": (["--alpha", "0"], {"alpha": 0}, "it must be the worst fraction of runs"),
+    "alpha above 1": (["--alpha", "1.5"], {"alpha": 1.5}, "it must be the worst fraction of runs"),
+    "alpha not a number": (["--alpha", "nan"], {"alpha": np.nan}, "it must be the worst fraction of runs"),
     "unknown method": (
         ["--alpha", "0.5", "--method", "exat"],
         {"alpha": 0.5, "method": "exat"},

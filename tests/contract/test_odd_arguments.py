@@ -32,7 +32,7 @@ ODD = {
     ),
     "names that are a number": (lambda: prudent.from_arrays(*ARRAYS, state_names=5), "state_names must be a sequence"),
     "names that are lists": (lambda: prudent.from_arrays(*ARRAYS, state_names=[[1], [2]]), "state_names must be a seq"),
-    "huge alpha": (lambda: prudent.solve(MODEL, 10**400), "it must be the fraction of worst runs"),
+    "huge alpha": (lambda: prudent.solve(MODEL, 10**400), "it must be the worst fraction of runs"),
     "solve with arguments swapped": (lambda: prudent.solve(0.5, MODEL), "model is a float"),
     "a list of methods": (
         lambda: prudent.solve(MODEL, 0.5, method=["exact"]),

@@ -225,7 +225,7 @@ def frontier(
     model : SSP
         The problem.
     alpha : float
-        The fraction of worst runs in CVaR: 0.05 for the worst 5%.
+        The worst fraction of runs in CVaR: 0.05 for the worst 5%.
     tolerance : float
         Add points until no policy's expected cost can be below the straight line between two neighbours by more than
         this fraction of the range of expected costs; 0 finds all points.

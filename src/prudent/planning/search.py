@@ -86,7 +86,7 @@ def search(
         ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a
         goal, as in :func:`prudent.build`.  The model may have infinitely many states.
     alpha : float
-        The fraction of worst runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
+        The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     heuristic : callable, optional
         ``heuristic(state)`` is a lower bound on the lowest expected cost from a state; it is infinite if no goal can be
         reached.  With ``dead_end_cost`` it bounds the cost of plans that may pay that price, and a higher value counts

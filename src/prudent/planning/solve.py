@@ -75,7 +75,7 @@ def solve(
     model : SSP
         The problem.
     alpha : float
-        The fraction of worst runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
+        The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     method : str or CvarWC or CvarEV
         ``"exact"``: optimal CVaR first, lowest expected cost second.  ``"expected"``: lowest expected cost, exactly;
         CVaR and VaR of that plan come from rounded costs if there are many levels, and are nan, with a note, if even

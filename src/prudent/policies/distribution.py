@@ -1,6 +1,6 @@
 """Distributions of the total cost and their tails; the tail convention is defined here.
 
-``alpha`` in (0, 1] is the fraction of worst runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, with a
+``alpha`` in (0, 1] is the worst fraction of runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, with a
 tolerance of 1e-12 for rounding errors; at alpha = 1 it is the least possible cost.  ``CVaR`` is the mean of the worst
 alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.  ``alpha = 1`` is
 the expected cost, ``alpha -> 0`` the worst case.
@@ -64,7 +64,7 @@ Alphas: TypeAlias = float | Iterable[float]
 
 def check_alpha(alpha: float, name: str = "alpha") -> float:
     """Return alpha as a float; raise an error if it is invalid."""
-    wanted = "the fraction of worst runs, above 0 and at most 1"
+    wanted = "the worst fraction of runs, above 0 and at most 1"
     value = as_number(name, alpha, wanted, lambda x: 0 < x <= 1)
     if value < LEAST:
         raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} use method worst-case instead")

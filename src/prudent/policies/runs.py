@@ -76,7 +76,7 @@ class Runs(Shown):
 
     @property
     def alpha(self) -> float:
-        """The fraction of worst runs that is shown: that of the plan, or 0.05 if no plan was simulated."""
+        """The worst fraction of runs that is shown: that of the plan, or 0.05 if no plan was simulated."""
         return USUAL if self.plan is None else self.plan.alpha
 
     @property

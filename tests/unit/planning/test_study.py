@@ -203,7 +203,7 @@ def test_a_gpu_is_sought_where_the_solves_are(monkeypatch):
         ({"grid": {"step": [3]}}, "grid has the parameter 'step', which is the name of a column of the result"),
         ({"grid": {3: [3]}}, "grid has the parameter 3; the name of a parameter must be a str"),
         ({"alphas": 0.1}, r"alphas is 0.1; it must be a sequence, such as \[0.05"),
-        ({"alphas": [2]}, "alphas is 2; it must be the fraction of worst runs"),
+        ({"alphas": [2]}, "alphas is 2; it must be the worst fraction of runs"),
         ({"alphas": [0.1, 0.1]}, "alphas has 0.1 twice"),
         ({"method": "best"}, "method is 'best'; it must be one of"),
         ({"gap": -1}, "gap is -1"),

@@ -65,7 +65,7 @@ def test_the_expected_value_of_a_function():
 
 @pytest.mark.parametrize("alpha", [0, -0.1, 1.1, float("nan"), "much", None])
 def test_alpha_is_checked(alpha):
-    with pytest.raises(PrudentError, match="must be the fraction of worst runs"):
+    with pytest.raises(PrudentError, match="must be the worst fraction of runs"):
         check_alpha(alpha)
 
 

@@ -184,7 +184,7 @@ def test_every_table_takes_the_same_argument(results):
         if name in several:
             assert len(result.table(alpha=[0.3, 0.2]).rows) == several[name]
             assert len(result.table(alpha=0.3).rows) < several[name]
-            with pytest.raises(prudent.PrudentError, match="alpha is 2; it must be the fraction of worst runs"):
+            with pytest.raises(prudent.PrudentError, match="alpha is 2; it must be the worst fraction of runs"):
                 result.table(2)
     assert results["plan"].table(0.3).rows[-2:] == results["distribution"].table(0.3).rows[1:3]
 

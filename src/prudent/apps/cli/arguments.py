@@ -41,7 +41,7 @@ Make: TypeAlias = "Callable[[], SSP]"
 
 FILE = click.Path(dir_okay=False)
 PLAN = click.argument("plan", type=FILE)
-ALPHA = click.option("--alpha", type=float, required=True, help="The fraction of worst runs, above 0 and at most 1.")
+ALPHA = click.option("--alpha", type=float, required=True, help="The worst fraction of runs, above 0 and at most 1.")
 POINTS = click.option(
     "--points", type=int, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
 )
