@@ -56,8 +56,9 @@ def _roads(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
     if len(head) < 2 or head[0].strip():
         raise PrudentError(f"{path}: line 1 must have an empty first cell, then the names of the junctions")
     names = [name.strip() for name in head[1:]]
-    if len(set(names)) < len(names):
-        raise PrudentError(f"{path}: line 1 names a junction twice")
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise PrudentError(f"{path}: line 1 names the junction {twice!r} twice; remove one of the columns")
     roads: dict[str, list[Edge]] = {}
     for number, row in enumerate(rows, 2):
         if len(roads) == len(names) or not row or row[0].strip() != names[len(roads)]:

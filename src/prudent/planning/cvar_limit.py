@@ -182,10 +182,10 @@ def _bought(plan: Plan, optimum: Solution) -> str:
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
     share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
     if np.isnan(more):
-        return f"at the minimal CVaR the expected cost is {mean:.6f}; the limit saves {saved:.6g}{share} of it"
+        return f"at the minimal CVaR the expected cost is {mean:.6f}; the limit lowers it by {saved:.6g}{share}"
     return (
-        f"at the minimal CVaR, {cvar:.6f}, the expected cost is {mean:.6f}; an extra CVaR of {more:.6g} saves "
-        f"{saved:.6g}{share} of it"
+        f"at the minimal CVaR, {cvar:.6f}, the expected cost is {mean:.6f}; an extra CVaR of {more:.6g} lowers "
+        f"it by {saved:.6g}{share}"
     )
 
 

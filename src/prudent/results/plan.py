@@ -43,8 +43,8 @@ STATUS = {
     "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; use method exact without step=, allow "
     "more time or memory, or request a larger gap",
     "approximate": "this method does not aim at the optimal CVaR, but the bounds hold; method exact closes the gap",
-    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again, and from the start with "
-    "checkpoint= (--checkpoint) if it should resume",
+    "interrupted": "stopped by Ctrl-C; the bounds found so far hold; run it again, with checkpoint= (--checkpoint) "
+    "from the start to make it resumable",
 }
 """Each status: what it means and what to change."""
 
@@ -120,10 +120,10 @@ class Plan(Shown):
     ``expected`` belong to the returned policy and come from its exact evaluation.  If the policy is too large to
     evaluate exactly, a note states this and ``var`` is nan.  ``cvar`` is then nan, too, unless the sweep was finished
     on costs that were not rounded: then it is the optimal CVaR.  Under method ``expected`` both are also nan if they
-    would take more than seconds.
+    would take too long.
 
     If costs were rounded, a note states this.  ``expected`` is still exact, of the true costs.  ``cvar`` and ``var``
-    count runs that are charged the same at their mean cost: ``cvar`` is at most the policy's own and at least
+    count runs with the same rounded cost at their mean cost: ``cvar`` is at most the policy's own and at least
     ``lower``, and ``var`` is an estimate.  Both may be far off if the step is coarse.  No policy of optimal CVaR has an
     expected cost below ``expected_lower``; the returned one has the lowest if the status is ``optimal``.
 

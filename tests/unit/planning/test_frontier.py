@@ -176,7 +176,8 @@ def test_a_plan_within_a_limit_says_what_it_buys():
     drawn, bought = plan.notes
     assert drawn.startswith("randomised: draws a policy at the start of a run, with probability 0.")
     assert bought.startswith(
-        "at the minimal CVaR, 91.337584, the expected cost is 75.486476; an extra CVaR of 1.66242 saves 12.6853 (16.8%)"
+        "at the minimal CVaR, 91.337584, the expected cost is 75.486476; an extra CVaR of 1.66242 lowers it by 12.6853 "
+        "(16.8%)"
     )
 
 

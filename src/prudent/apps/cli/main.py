@@ -102,11 +102,17 @@ def main() -> None:
     type=float,
     help="The same, relative to the optimal value.  [default: 0 if the model is small enough, else 0.001]",
 )
-@click.option("--slack", type=float, help="Minimise the expected cost within this much more CVaR: 0.01 for 1%.")
-@click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
-@click.option("--max-cvar", type=float, help="Minimise the expected cost with a CVaR up to this.")
 @click.option(
-    "--randomise", is_flag=True, help="Within that limit, also consider drawing one of two policies at the start."
+    "--slack",
+    type=float,
+    help="Minimise the expected cost with a CVaR above the optimum by at most this fraction: 0.01 for 1%.",
+)
+@click.option("--absolute-slack", type=float, help="As --slack, in the units of the costs.")
+@click.option("--max-cvar", type=float, help="Minimise the expected cost with a CVaR of at most this.")
+@click.option(
+    "--randomise",
+    is_flag=True,
+    help="With --slack, --absolute-slack or --max-cvar: allow a plan that draws one of two policies.",
 )
 @click.option(
     "--objective",
@@ -152,7 +158,7 @@ def solve(
     """Find a plan for MODEL.
 
     By default the plan has the optimal CVaR at --alpha and, among all such plans, the lowest expected cost.
-    With --objective, --alpha is the level at which CVaR and VaR are printed.
+    With --objective, --alpha sets only the alpha of the CVaR and VaR that are printed.
     Ctrl-C prints the best plan and the bounds found so far.
 
     \b
@@ -227,7 +233,7 @@ def solve(
 @DEVICE
 @click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
 @click.option(
-    "--save-model", type=FILE, metavar="FILE", help="Write the explored part of the model, for which the plan is."
+    "--save-model", type=FILE, metavar="FILE", help="Write the explored part of the model, to which the plan belongs."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @click.pass_context
@@ -245,7 +251,8 @@ def search(
 ) -> None:
     """Find a plan for MODEL and explore only the states that a good plan visits.
 
-    The result is as that of solve, for a model too large to build: a PPDDL domain with its problem.
+    The plan is as good as that of solve. Use it for a model too large to build, such as a PPDDL domain with its
+    problem.
     Ctrl-C prints the best plan and the bounds found so far.
 
     \b
