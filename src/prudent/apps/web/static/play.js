@@ -61,7 +61,10 @@ function show() {
   const row = places.now.querySelector(".played"), box = row?.closest(".scroll");
   if (box) { // what is played is in sight, and no row is cut at the top
     const first = [...row.parentElement.rows].find((each) => each.offsetTop >= row.offsetTop - box.clientHeight / 2);
-    box.scrollTop = first.offsetTop - row.closest("table").tHead.offsetHeight;
+    const table = row.closest("table"), wanted = first.offsetTop - table.tHead.offsetHeight;
+    const lacking = box.scrollHeight > box.clientHeight ? wanted + box.clientHeight - box.scrollHeight : 0;
+    if (lacking > 0) table.style.marginBottom = `${lacking}px`;
+    box.scrollTop = wanted;
   }
   drawStory();
 }
