@@ -57,7 +57,7 @@ def _roads(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
         raise PrudentError(f"{path}: line 1 must have an empty first cell, then the names of the junctions")
     names = [name.strip() for name in head[1:]]
     if len(set(names)) < len(names):
-        raise PrudentError(f"{path}: line 1 names a junction twice")
+        raise PrudentError(f"{path}: line 1 names a junction twice; give each junction one name of its own")
     roads: dict[str, list[Edge]] = {}
     for number, row in enumerate(rows, 2):
         if len(roads) == len(names) or not row or row[0].strip() != names[len(roads)]:

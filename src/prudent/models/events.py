@@ -242,7 +242,8 @@ class _Events:
         """Return the successors' numbers and the costs from the results of the step function."""
         if not isinstance(answer, tuple) or len(answer) not in (2, 3):
             raise PrudentError(
-                "step returned something else; it must return (next_state, cost) or (next_state, cost, ends)"
+                f"step returned a value of type {type(answer).__name__}; it must return (next_state, cost) or "
+                "(next_state, cost, ends)"
             )
         after, n = answer[0] if isinstance(answer[0], tuple) else (answer[0],), len(event)
         if len(after) != len(self.states):

@@ -43,8 +43,8 @@ STATUS = {
     "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; use method exact without step=, allow "
     "more time or memory, or request a larger gap",
     "approximate": "this method does not aim at the optimal CVaR, but the bounds hold; method exact closes the gap",
-    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again, and from the start with "
-    "checkpoint= (--checkpoint) if it should resume",
+    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again, with checkpoint= (--checkpoint) "
+    "from the start if a later run should resume it",
 }
 """Each status: what it means and what to change."""
 
@@ -122,14 +122,15 @@ class Plan(Shown):
     on costs that were not rounded: then it is the optimal CVaR.  Under method ``expected`` both are also nan if they
     would take more than seconds.
 
-    If costs were rounded, a note states this.  ``expected`` is still exact, of the true costs.  ``cvar`` and ``var``
-    count runs that are charged the same at their mean cost: ``cvar`` is at most the policy's own and at least
-    ``lower``, and ``var`` is an estimate.  Both may be far off if the step is coarse.  No policy of optimal CVaR has an
-    expected cost below ``expected_lower``; the returned one has the lowest if the status is ``optimal``.
+    If costs were rounded, a note states this.  ``expected`` is still exact, of the true costs.  For ``cvar`` and
+    ``var``, runs with the same rounded cost are grouped, each at the mean cost of its group: ``cvar`` is at most the
+    policy's own and at least ``lower``, and ``var`` is an estimate.  Both may be far off if the step is coarse.  No
+    policy with optimal CVaR has an expected cost below ``expected_lower``; the returned one has the lowest if the
+    status is ``optimal``.
 
     For a set of models (``uncertainty``), ``lower`` and ``upper`` are bounds on the minimal worst-case CVaR.  ``cvar``
-    and ``expected`` are the policy's own, each in the model of the set that is worst for it.  ``var`` is the total cost
-    that the policy plans not to exceed.  ``nominal`` has all three for the model itself.
+    and ``expected`` are the policy's own, each in the model of the set that is worst for it.  ``var`` is the policy's
+    budget.  ``nominal`` has all three for the model itself.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status depends on how far ``expected`` is above

@@ -39,7 +39,7 @@ def test_the_draws_are_those_of_the_twister():
 BAD = [
     ([], "line 1 must have an empty first cell, then the names"),
     (["x,1,2"], "line 1 must have an empty first cell, then the names of the junctions"),
-    ([",1,1", "1,-,-", "1,-,-"], "line 1 names a junction twice"),
+    ([",1,1", "1,-,-", "1,-,-"], "line 1 names a junction twice; give each"),
     ([",1,2", "2,-,-", "1,-,-"], "the first column must name the junctions of line 1"),
     ([",1,2", "1,-", "2,-,-"], "line 2 has 2 cells; line 1 has 3"),
     ([",1,2", "1,-,fast", "2,-,-"], "line 2, column 2: 'fast' must be '-' or a list of one dict"),
@@ -138,7 +138,7 @@ WHY = {
     "empty lines": "line 1 must have an empty first cell, then the names",
     "empty lines at the end": "line 3: the first column must name",
     "short lines": "line 2 has 1 cells",
-    "commas": "line 1 names a junction twice",
+    "commas": "line 1 names a junction twice; give each",
     "names": "it ends before 0",
     "wide names": "it ends before \u01010",
     "cells": "line 402: the first column must name",

@@ -143,7 +143,7 @@ def to(after, cost=1.0):
         ((3, 2, [1.0], to(0.5)), {}, r"step\(0, 0, 0\) leads to 0.5"),
         (((3, 2), 2, [1.0], to((1, 2))), {"initial": (0, 1)}, r"step\(\(0, 1\), 0, 0\) leads to \(1, 2\)"),
         ((3, 2, [1.0], to((1, 2))), {}, "step returned a next state with 2 parts; states have 1 parts"),
-        ((3, 2, [1.0], lambda s, a, e: s), {}, "step returned something else; it must return"),
+        ((3, 2, [1.0], lambda s, a, e: s), {}, "step returned a value of type ndarray; it must return"),
         ((3, 2, [1.0], lambda s, a, e: (s[:-1], 1.0)), {}, r"next state of shape \(1,\) and type int64; .* as many as"),
         (
             (3, 2, [1.0], to(1, "much")),

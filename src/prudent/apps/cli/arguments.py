@@ -110,7 +110,7 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--initial",
         metavar="STATE",
-        help="The initial state.  [default: that of the file, or one of several, drawn at random]",
+        help="The initial state.  [default: that of the file; if it has several, each run draws one]",
     )
     @click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
     @click.option(

@@ -102,7 +102,7 @@ def main() -> None:
     type=float,
     help="The same, relative to the optimal value.  [default: 0 if the model is small enough, else 0.001]",
 )
-@click.option("--slack", type=float, help="Minimise the expected cost within this much more CVaR: 0.01 for 1%.")
+@click.option("--slack", type=float, help="Accept this much more CVaR to lower the expected cost: 0.01 for 1%.")
 @click.option("--absolute-slack", type=float, help="The same in the units of the costs.")
 @click.option("--max-cvar", type=float, help="Minimise the expected cost with a CVaR up to this.")
 @click.option(
@@ -227,7 +227,7 @@ def solve(
 @DEVICE
 @click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
 @click.option(
-    "--save-model", type=FILE, metavar="FILE", help="Write the explored part of the model, for which the plan is."
+    "--save-model", type=FILE, metavar="FILE", help="Write the explored part of the model; the saved plan is for it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @click.pass_context
@@ -245,8 +245,8 @@ def search(
 ) -> None:
     """Find a plan for MODEL and explore only the states that a good plan visits.
 
-    The result is as that of solve, for a model too large to build: a PPDDL domain with its problem.
-    Ctrl-C prints the best plan and the bounds found so far.
+    Use it for a model too large to build, such as a PPDDL domain with its problem.  The plan is as good as that of
+    solve.  Ctrl-C prints the best plan and the bounds found so far.
 
     \b
     Examples:

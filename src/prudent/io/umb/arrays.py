@@ -151,7 +151,9 @@ class Arrays:
             return None
         member, size = self.members[name], np.dtype(dtype).itemsize
         if len(member) != n * size:
-            raise PrudentError(f"{printable(name, 100)}: has {len(member):,} bytes; it must have {n} entries of {size}")
+            raise PrudentError(
+                f"{printable(name, 100)}: has {len(member):,} bytes; it must have {n} entries of {size} bytes"
+            )
         return np.frombuffer(member, dtype=dtype)
 
 
