@@ -153,7 +153,7 @@ def _check_content(content: dict[str, Any]) -> None:
         raise PrudentError("nominal must be a list of three numbers")
     for name in TEXTS:
         if not isinstance(content[name], str):
-            raise PrudentError(f"{name} must be a string")
+            raise PrudentError(f"{name} is {_shown(content[name])}; it must be a string")
     for name, known in (("method", METHODS), ("status", STATUS), ("device", DEVICES)):
         if content[name] not in known:
             raise PrudentError(f"{name} is {_shown(content[name])!r}; it must be one of {', '.join(known)}")
