@@ -300,10 +300,10 @@ def _goals(goals: Iterable[int], n_states: int) -> IntArray:
     try:
         given = np.array(sorted(set(goals)), dtype=object)
     except TypeError:
-        raise PrudentError(f"goals is {goals!r}; it must be a collection of numbers of states") from None
+        raise PrudentError(f"goals is {goals!r}; it must be a collection of state numbers") from None
     for state in given:
         if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < n_states:
-            raise PrudentError(f"goals has {state!r}; it must hold numbers of states, from 0 to {n_states - 1}")
+            raise PrudentError(f"goals has {state!r}; it must hold state numbers, from 0 to {n_states - 1}")
     return given.astype(np.int64)
 
 

@@ -98,7 +98,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         bounds = _bounds(content, tensors)
         kind = _kind(tensors)
     except PrudentError as error:
-        raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
+        raise PrudentError(f"{path}: {error}; the file {DAMAGED}") from None
     if content["fingerprint"] != model.fingerprint:
         raise PrudentError(
             f"{path}: was made for another model, {_shown(content['model'])}, not for {model!r}; solve this one, or "
@@ -115,7 +115,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         policy = _policy(kind, prepared, tensors, content["objective"])
         intervals = None if bounds is None else bounds.within(model)
     except PrudentError as error:
-        raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
+        raise PrudentError(f"{path}: {error}; the file {DAMAGED}") from None
     return Plan(
         model=model,
         policy=policy,
@@ -153,10 +153,10 @@ def _check_content(content: dict[str, Any]) -> None:
         raise PrudentError("nominal must be a list of three numbers")
     for name in TEXTS:
         if not isinstance(content[name], str):
-            raise PrudentError(f"{name} must be a string")
+            raise PrudentError(f"{name} is {_shown(content[name])}; it must be a string")
     for name, known in (("method", METHODS), ("status", STATUS), ("device", DEVICES)):
         if content[name] not in known:
-            raise PrudentError(f"{name} is {_shown(content[name])}; it must be one of {', '.join(known)}")
+            raise PrudentError(f"{name} is {_shown(content[name])!r}; it must be one of {', '.join(known)}")
     notes = content["notes"]
     if not isinstance(notes, list) or not all(isinstance(note, str) and note.isprintable() for note in notes):
         raise PrudentError("notes must be a list of printable strings")

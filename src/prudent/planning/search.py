@@ -89,8 +89,8 @@ def search(
         The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     heuristic : callable, optional
         ``heuristic(state)`` is a lower bound on the lowest expected cost from a state; it is infinite if no goal can be
-        reached.  With ``dead_end_cost`` it bounds the cost of plans that may pay that price, and a higher value counts
-        as the price.  The higher the heuristic, the smaller the explored part.  The default is 0, a valid bound if no
+        reached.  With ``dead_end_cost`` it bounds the cost of plans that may pay this cost, and higher values are
+        lowered to it.  The higher the heuristic, the smaller the explored part.  The default is 0, a valid bound if no
         cost is negative.  A heuristic found to be too high is rejected with an error; if parts of it were not checked,
         ``plan.explored.certified`` is false.
     goals : iterable of states, optional
@@ -102,14 +102,14 @@ def search(
         stays in the explored part: give a price, and the search ends once the gap is reached, by default 1e-8 of the
         size of the bounds.
     dead_end_cost : float, optional
-        A price for getting stuck, as in :func:`prudent.amend`.
+        The cost of getting stuck, as in :func:`prudent.amend`.
     gap, relative_gap : float, optional
         The largest gap between the bounds, as in :func:`prudent.solve`.
     step, memory, time_limit, threads, device : optional
         As in :func:`prudent.solve`; both limits include exploring, and reaching one returns the best plan and bounds so
-        far.  The memory limit is for the explored part and the tables of a solve, by estimates.  Python and its
-        libraries take about 200 MB more; for plans that consider hundreds of budgets, evaluation takes several times
-        the tables.
+        far.  The memory limit is for the explored part and the tables of a solve, both estimated.  Python and its
+        libraries take about 200 MB more.  For plans that consider hundreds of budgets, the evaluation takes several
+        times the memory of the tables.
     name : str
         The name of the model in messages and reports.
 

@@ -66,9 +66,9 @@ def solve(
 
     If the costs have a common step and the exact optimum takes modest work, ``solve`` finds it directly.  Otherwise it
     rounds the costs to finer and finer steps until the requested gap between the bounds is reached.  On models without
-    cycles it then seeks the exact optimum, only among states and budgets that can matter, if that is modest work or
-    ``gap=0`` asks for it.  With method ``exact``, Ctrl-C returns the best plan and bounds so far, with the status
-    ``interrupted``; a second Ctrl-C aborts.
+    cycles it then seeks the exact optimum, if that is modest work or ``gap=0`` requires it; it considers only the
+    states and budgets that can affect the result.  With method ``exact``, Ctrl-C returns the best plan and bounds so
+    far, with the status ``interrupted``; a second Ctrl-C aborts.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def solve(
         The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     method : str or CvarWC or CvarEV
         ``"exact"``: optimal CVaR first, lowest expected cost second.  ``"expected"``: lowest expected cost, exactly;
-        CVaR and VaR of that plan come from rounded costs if there are many levels, and are nan, with a note, if even
-        that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected cost second.  ``"cvar-wc"``
-        and ``"cvar-ev"``: the paper's methods with the paper's options; :class:`CvarWC` and :class:`CvarEV` take your
-        own.
+        CVaR and VaR of that plan come from rounded costs if there are many multiples of the cost step, and are
+        nan, with a note, if even that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected
+        cost second.  ``"cvar-wc"`` and ``"cvar-ev"``: the paper's methods with the paper's options; :class:`CvarWC` and
+        :class:`CvarEV` take your own.
     gap, relative_gap : float, optional
         The largest gap between ``lower`` and ``upper``, absolute or relative to their size.  The default is the exact
         optimum if that is modest work, else 0.001 relative.  The status reports whether the gap was reached.  ``gap=0``
@@ -96,8 +96,8 @@ def solve(
         cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; ``gap`` and
         ``relative_gap`` apply between that bound and ``expected``.
     randomise : bool
-        With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, seeded.  Such a plan
-        attains the bound, up to rounding of costs.
+        With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, from a seed.  Such a
+        plan attains ``expected_lower``, up to rounding of costs.
     objective : Exceedance, Excess, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
         What to plan for instead of CVaR; the expected cost comes second.  ``plan.objective`` has its value and its
         bounds.  ``alpha`` is then only the level at which ``cvar`` and ``var`` are reported.
@@ -108,16 +108,17 @@ def solve(
     dead_end_cost : float, optional
         With ``goal="likeliest"``: the cost of a run once it can no longer reach a goal.
     uncertainty : Intervals or float or "own", optional
-        Plan for a set of models: minimal worst-case CVaR first, lowest worst-case expected cost second, where nature
-        chooses from the set anew at every visit.  Give intervals for the probabilities, a confidence such as 0.95 for a
-        model with counts (:func:`from_episodes`), or ``"own"`` for a model that has intervals.  ``upper`` then holds
-        for every model in the set; ``cvar`` and ``expected`` are for the worst of them, and ``plan.nominal`` is for the
-        model itself.
+        Plan for a set of models: minimal worst-case CVaR first, lowest worst-case expected cost second.  An opponent,
+        called nature, chooses from the set anew at every visit to a state.  Give intervals for the probabilities, a
+        confidence such as 0.95 for a model with counts (:func:`from_episodes`), or ``"own"`` for a model that has
+        intervals.  ``upper`` then holds for every model in the set; ``cvar`` and ``expected`` are for the worst of
+        them, and ``plan.nominal`` is for the model itself.
     step : float, optional
         Round the costs to multiples of this; the step is not refined.
     memory : int or str, optional
-        The memory limit for tables, in bytes or as ``"2GB"``; the default is 80% of the free memory.  Steps are as fine
-        as fits.  If a given step, or an exact optimum that ``gap=0`` requires, does not fit, an error is raised.
+        The memory limit for tables, in bytes or as ``"2GB"``; the default is 80% of the free memory.  The cost step is
+        as fine as fits.  If a given step, or an exact optimum that ``gap=0`` requires, does not fit, an error is
+        raised.
     time_limit : float, optional
         Approximate seconds after which method ``exact`` returns the best plan and bounds so far, with a note.
     threads : int, optional
@@ -125,7 +126,7 @@ def solve(
     device : str
         ``"gpu"`` runs the sweeps, and finds expected and worst-case costs of models with cycles, on an NVIDIA GPU
         (extra ``gpu``).  This pays off for large models; :func:`prudent.check` reports for which.  Sweeps over cycles
-        at no cost, and bounds for rounded costs, stay on the CPU.  The results have the same guarantees and agree to
+        without cost, and bounds for rounded costs, stay on the CPU.  The results have the same guarantees and agree to
         about 12 digits.
     comm : mpi4py communicator, optional
         For example ``MPI.COMM_WORLD``: its ranks, which all call ``solve``, share the sweeps (extra ``mpi``).  Rank 0

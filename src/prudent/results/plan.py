@@ -128,8 +128,8 @@ class Plan(Shown):
     expected cost below ``expected_lower``; the returned one has the lowest if the status is ``optimal``.
 
     For a set of models (``uncertainty``), ``lower`` and ``upper`` are bounds on the minimal worst-case CVaR.  ``cvar``
-    and ``expected`` are the policy's own, each in the model of the set that is worst for it.  ``var`` is the total cost
-    that the policy plans not to exceed.  ``nominal`` has all three for the model itself.
+    and ``expected`` are the policy's own, each in the model of the set that is worst for it.  ``var`` is the policy's
+    budget.  ``nominal`` has all three for the model itself.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``; the status depends on how far ``expected`` is above

@@ -219,7 +219,7 @@ def test_mdptoolbox_arrays_that_are_refused(arrays):
             make(*arguments, **COMMON)
     for options, message in [
         ({"goals": []}, r"goals is empty; name the states where a run ends, or give a discount below 1"),
-        ({"goals": [6]}, r"goals has 6; it must hold numbers of states, from 0 to 5"),
+        ({"goals": [6]}, r"goals has 6; it must hold state numbers, from 0 to 5"),
         ({"goals": ["a"]}, r"goals has 'a'"),
         ({"goals": 5}, r"goals is 5; it must be a collection"),
         ({"discount": 0}, r"discount is 0; it must be a number above 0 and at most 1"),

@@ -121,7 +121,7 @@ def test_paths(tmp_path, plan):
 
 def test_the_methods_whose_plans_are_read_are_those_there_are(tmp_path, plan, monkeypatch):
     path = forged(tmp_path, plan, field("method", "new"))
-    with pytest.raises(prudent.PrudentError, match="method is new; it must be one of exact"):
+    with pytest.raises(prudent.PrudentError, match="method is 'new'; it must be one of exact"):
         prudent.load_plan(path, plan.model)
     monkeypatch.setitem(METHODS, "new", METHODS["exact"])
     assert prudent.load_plan(path, plan.model).method == "new"
@@ -184,14 +184,14 @@ FORGED = [
     (lambda content, _: content.pop("version"), "is of version a NoneType"),
     (lambda content, _: content.pop("method"), "the field 'method' is missing or unknown"),
     (field("more", 1), "the field 'more' is missing or unknown"),
-    (field("prudent", 1), "prudent must be a string"),
-    (field("model", None), "model must be a string"),
-    (field("fingerprint", []), "fingerprint must be a string"),
+    (field("prudent", 1), "prudent is 1; it must be a string"),
+    (field("model", None), "model is a NoneType; it must be a string"),
+    (field("fingerprint", []), "fingerprint is a list; it must be a string"),
     (field("fingerprint", "0"), "was made for another model, model, not for"),
     (field("prepared", "0"), "prepares models differently"),
-    (field("method", "magic"), "method is magic; it must be one of exact"),
-    (field("status", "fine"), "status is fine; it must be one of optimal"),
-    (field("status", {}), "status must be a string"),
+    (field("method", "magic"), "method is 'magic'; it must be one of exact"),
+    (field("status", "fine"), "status is 'fine'; it must be one of optimal"),
+    (field("status", {}), "status is a dict; it must be a string"),
     (field("notes", "text"), "notes must be a list of printable strings"),
     (field("notes", [1]), "notes must be a list of printable strings"),
     (field("notes", ["\ud800"]), "notes must be a list of printable strings"),

@@ -104,7 +104,7 @@ BAD = [
     (put("branch-to-probability.bin", None), "branch-to-probability.bin: is missing"),
     (put("branch-to-probability.bin", real(0.25, np.nan, 1, 1, 1)), "'go#0' has an outcome of probability nan"),
     (put("branch-to-probability.bin", real(0.25, 0.5, 1, 1, 1)), "state 0, action 'go#0' sum to 0.75"),
-    (put("branch-to-probability.bin", real(0.25)), "has 8 bytes; it must have 5 entries of 8"),
+    (put("branch-to-probability.bin", real(0.25)), "has 8 bytes; it must have 5 entries of 8 bytes"),
     (put("state-to-choices.bin", whole(0, 3, 2, 4)), "choices.bin: must start with 0, never decrease, and end with 4"),
     (put("state-to-choices.bin", whole(1, 2, 3, 4)), "must start with 0, never decrease"),
     (put("state-to-choices.bin", whole(0, 2**63 + 2, 3, 4)), "must start with 0, never decrease"),
