@@ -98,7 +98,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         bounds = _bounds(content, tensors)
         kind = _kind(tensors)
     except PrudentError as error:
-        raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
+        raise PrudentError(f"{path}: {error}; the file {DAMAGED}") from None
     if content["fingerprint"] != model.fingerprint:
         raise PrudentError(
             f"{path}: was made for another model, {_shown(content['model'])}, not for {model!r}; solve this one, or "
@@ -115,7 +115,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         policy = _policy(kind, prepared, tensors, content["objective"])
         intervals = None if bounds is None else bounds.within(model)
     except PrudentError as error:
-        raise PrudentError(f"{path}: {error}; it {DAMAGED}") from None
+        raise PrudentError(f"{path}: {error}; the file {DAMAGED}") from None
     return Plan(
         model=model,
         policy=policy,
@@ -153,7 +153,7 @@ def _check_content(content: dict[str, Any]) -> None:
         raise PrudentError("nominal must be a list of three numbers")
     for name in TEXTS:
         if not isinstance(content[name], str):
-            raise PrudentError(f"{name} must be a string")
+            raise PrudentError(f"{name} is {_shown(content[name])}; it must be a string")
     for name, known in (("method", METHODS), ("status", STATUS), ("device", DEVICES)):
         if content[name] not in known:
             raise PrudentError(f"{name} is {_shown(content[name])}; it must be one of {', '.join(known)}")
@@ -196,7 +196,8 @@ def _kind(tensors: Tensors) -> type[BudgetPolicy]:
     kind = max(kinds, key=lambda kind: len(set(kind.tensors) & set(tensors)))
     needed = tensors_of(kind.tensors, tensors)
     if set(tensors) != set(needed):
-        raise PrudentError(f"its tensors are {', '.join(sorted(tensors))[:200]}; they must be {', '.join(needed)}")
+        found = ", ".join(sorted(tensors))[:200] or "missing"
+        raise PrudentError(f"its tensors are {found}; they must be {', '.join(needed)}")
     for name, (dimensions, dtypes) in needed.items():
         table = tensors[name]
         if table.ndim != dimensions or table.dtype.kind not in dtypes:
