@@ -216,7 +216,8 @@ def test_a_gap_is_chosen_where_it_makes_a_difference(visit):
         theirs = printed("solve", "autonomous-navigation", "--alpha", 0.05, "--relative-gap", gap)
         here.wait(f"document.querySelector('#plan-exact dd[data-key=upper]').dataset.value === '{theirs['upper']}'")
         have = re.fullmatch(
-            r"within gap: bounds (\S+)% apart, costs rounded to steps of (\S+)", here.page.inner_text("#have")
+            r"within gap: gap of (\S+)% between the bounds, costs rounded to steps of (\S+)",
+            here.page.inner_text("#have"),
         )
         assert float(have[1]) == pytest.approx(100 * (1 - theirs["lower"] / theirs["upper"]), rel=0.05)
         assert float(have[1]) <= percent and float(have[2]) == theirs["step"]

@@ -84,7 +84,7 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
         raise PrudentError(f"{where} is a distribution; give step=, the grid that its durations are rounded to")
     low, high = _ends(distribution, where)
     if not low <= high:
-        raise PrudentError(f"{where} is a distribution with invalid parameters: it has no durations")
+        raise PrudentError(f"{where} is a distribution with invalid parameters; correct them")
     if low < 0:
         below = float(_chance(distribution, np.zeros(1), below=True)[0])
         if not below <= (grid.tail or 0.0):

@@ -175,7 +175,8 @@ def _check_goals(counts: Counts, ends: dict[Hashable, Hashable], goals: Iterable
         if state in acting or (listed is not None and state not in listed):
             why = "in which other steps begin" if state in acting else "which is not among goals"
             raise PrudentError(
-                f"episode {episode!r} ends in state {state!r}, {why}: it is incomplete; complete it, or leave it out"
+                f"episode {episode!r} ends in state {state!r}, {why}: the episode is incomplete; "
+                "complete it, or leave it out"
             )
     if listed is not None:
         for (state, action), outcomes in counts.items():

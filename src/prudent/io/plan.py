@@ -196,7 +196,8 @@ def _kind(tensors: Tensors) -> type[BudgetPolicy]:
     kind = max(kinds, key=lambda kind: len(set(kind.tensors) & set(tensors)))
     needed = tensors_of(kind.tensors, tensors)
     if set(tensors) != set(needed):
-        raise PrudentError(f"its tensors are {', '.join(sorted(tensors))[:200]}; they must be {', '.join(needed)}")
+        found = ", ".join(sorted(tensors))[:200] or "missing"
+        raise PrudentError(f"its tensors are {found}; they must be {', '.join(needed)}")
     for name, (dimensions, dtypes) in needed.items():
         table = tensors[name]
         if table.ndim != dimensions or table.dtype.kind not in dtypes:

@@ -41,7 +41,7 @@ class PartialModel:
             actions, missing = actions.get, MISSING_ENTRY
         elif not callable(actions):
             kind = type(actions).__name__
-            raise PrudentError(f"actions is a {kind}; give the initial state first, then a function or a table")
+            raise PrudentError(f"actions is of type {kind}; give the initial state first, then a function or a table")
         try:
             start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
         except TypeError:

@@ -349,6 +349,10 @@ def curve(
 ) -> Curve:
     """Return the optimal CVaR, its VaR and the lowest expected cost for every alpha from ``alpha_min`` to 1.
 
+    ``points`` of the result are the breakpoints: between two of them VaR and expected cost are constant.  At a
+    breakpoint two budgets are best; ``points`` shows the one for larger alphas, and ``at`` takes the one with the lower
+    expected cost.
+
     Parameters
     ----------
     model : SSP

@@ -325,8 +325,11 @@ def explored(job: Job, what: str, first_step: Callable[[Prepared, float], float]
 
 def _why_rounded(common: float, lacking: str) -> str:
     """Report why costs with a common step are rounded, and how to avoid it."""
-    lacks = "too much work" if lacking == "work" else f"more {lacking} than the limit allows"
-    return f"the common step of the costs, {common:g}, would take {lacks}; set gap=0 (--gap 0) to use it"
+    lacks, first = "too much work", ""
+    if lacking != "work":
+        lacks = f"more {lacking} than the limit allows"
+        first = "raise memory= and " if lacking == "memory" else "raise time_limit= and "
+    return f"the common step of the costs, {common:g}, would take {lacks}; to use it, {first}set gap=0 (--gap 0)"
 
 
 def _better(before: Stage[Any], after: Stage[Any]) -> Stage[Any]:

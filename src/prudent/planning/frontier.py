@@ -218,7 +218,7 @@ def frontier(
     time_limit: float | None = None,
     threads: int | None = None,
 ) -> Frontier:
-    """Return the supported points between the lowest expected cost and the minimal CVaR, with a policy for each.
+    """Return trade-offs of expected cost and CVaR, on their lower convex hull, with a policy for each.
 
     Parameters
     ----------
@@ -230,7 +230,8 @@ def frontier(
         Add points until no policy's expected cost can be below the straight line between two neighbours by more than
         this fraction of the range of expected costs; 0 finds all points.
     most : int
-        The most weights to try; ``gap`` bounds what may have been missed.
+        The largest number of weights of CVaR to try.  ``gap`` bounds by how much a policy that was not found can
+        improve on the points and the lines between them.
     step : float, optional
         Round the costs to multiples of this; costs without a common step are always rounded.
     memory, time_limit, threads : optional

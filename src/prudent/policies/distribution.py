@@ -126,7 +126,7 @@ class Distribution(Shown):
     """The distribution of the total cost of a policy.
 
     Exact except for ``missing``, the probability that a run costs more than the last of ``values``.  Such runs have the
-    expected total ``missing_mean``, which ``mean`` and ``cvar`` include.
+    mean total cost ``missing_mean``, which ``mean`` and ``cvar`` include.
 
     If ``grouped``, each value is the mean cost of runs whose costs round to the same total: ``mean`` is exact, ``cvar``
     and ``std`` are at most the true ones, and all other numbers are estimates.  A finer step makes them closer.  A
@@ -161,7 +161,7 @@ class Distribution(Shown):
 
     @property
     def std(self) -> float:
-        """The standard deviation; a lower bound if probability is missing, which then counts at its mean."""
+        """The standard deviation; a lower bound if runs are ``missing``, which then count at their mean cost."""
         spread = self.probabilities @ (self.values - self.mean) ** 2
         if self.missing > 0:
             spread += self.missing * (self.missing_mean - self.mean) ** 2
@@ -334,7 +334,7 @@ class Distribution(Shown):
         )
 
     def to_frame(self) -> DataFrame:
-        """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of costing more.
+        """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of a higher cost.
 
         The last column is ``exceeds``, P(C > value); in the last row it is the missing probability.
 

@@ -61,8 +61,8 @@ def evaluate(
         common step, or if exact evaluation is too large: for a function, more than about a million pairs of state and
         cost so far.  A plan's policy with a budget has its own step.
     tolerance : float
-        On models with cycles a distribution has no end.  It is cut when at most this probability belongs to unfinished
-        runs, and so is a long distribution on other models.  ``missing`` is the probability cut off.
+        On models with cycles a run may have any number of steps.  The distribution is cut when at most this probability
+        belongs to unfinished runs; so is a long distribution on other models.  ``missing`` is the probability cut off.
     memory : int or str, optional
         The memory limit, in bytes or as ``"2GB"``; by default 80% of the free memory.
     time_limit : float, optional

@@ -81,7 +81,7 @@ def simulate(
     paths : int
         The number of runs to return step by step.
     max_steps : int
-        The most actions of one run; a longer run is an error.
+        The largest number of actions in one run; a longer run is an error.
     time_limit : float, optional
         The time limit in seconds, approximately; exceeding it is an error.
     executor : Executor, optional

@@ -35,7 +35,7 @@ def test_written_and_read_again_it_is_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"\xff\n", "f.jsonl: is not UTF-8 text"),
+        (b"\xff\n", "f.jsonl: not UTF-8 text"),
         (b"[]\n", "f.jsonl: the first line is a list; it must be an object"),
         (content(header={"format": "x"}), "f.jsonl: is not a study of this version"),
         (content(header={**HEADER, "parameters": 3}), "f.jsonl: parameters is 3; it must be a list"),

@@ -89,7 +89,8 @@ def test_a_common_step_that_takes_too_much_is_rounded(asked, limit, monkeypatch)
         assert plan.objective.lower <= truth.objective.upper and truth.objective.lower <= plan.objective.upper
     lacking = "memory" if "memory" in limit else "time"
     step = "the common step of the costs, 0.0001,"
-    why = f"{step} would take more {lacking} than the limit allows; set gap=0 (--gap 0) to use it"
+    raised = next(iter(limit))
+    why = f"{step} would take more {lacking} than the limit allows; to use it, raise {raised}= and set gap=0 (--gap 0)"
     assert why in plan.notes
 
 

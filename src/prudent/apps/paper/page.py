@@ -35,7 +35,7 @@ def render_page(results: Results, pictures: dict[str, bytes]) -> str:
 <h1>The paper reproduced, with the exact optimum beside it</h1>
 <p class="soft">Prudent {escape(prudent.__version__)}. {results.episodes:,} simulated runs for each cell.</p>
 <p class="lead">A stochastic shortest path problem has many plans. Rigter, Duckworth,
-Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one with the lowest CVaR
+Lacerda and Hawes (<em>Planning for Risk-Aversion and Expected Value in MDPs</em>, 2022) ask for the one with the minimal CVaR
 of the total cost (the mean cost of the worst fraction &alpha; of runs) and, among all such plans, for the one with the
 lowest expected cost.</p>
 <nav aria-label="Contents"><ul>{links}</ul></nav>
@@ -44,7 +44,7 @@ lowest expected cost.</p>
 {_heading("methods")}
 <p>The paper solves the problem approximately. <em>CVaR-Worst-Case</em> is the method of Chow et al. (2015): a game against
 an adversary that reweighs probabilities, solved on a grid. <em>CVaR-Expected-Value</em> is the paper's own method: it plays
-that policy until the run can no longer affect the tail, and then minimises the expected cost. <em>Expected Value</em>
+the policy of that game until the run can no longer affect the tail, and then minimises the expected cost. <em>Expected Value</em>
 minimises the expected cost alone. The last row of each table, <em>exact</em>, solves the same problem without a grid: its
 CVaR is optimal, and no plan with that CVaR has a lower expected cost.</p>
 {_heading("table-1")}
@@ -230,7 +230,7 @@ any grid (Hau, Delage, Ghavamzadeh and Petrik, 2023). It always holds that
 <strong>game value &le; optimal CVaR &le; CVaR of the policy</strong>.</p>{bracket}
 <p>Deep Sea Treasure for the worst 2% of runs shows this most clearly. Refining the grid moves the value of the game up to its
 limit, not to the optimum. The policy depends on three choices: the grid; which of several equally good worst-case actions
-is played once the adversary's budget is spent; and a floor. The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
+is played once the adversary's budget is spent; and a floor (<a href="#rule">below</a>). The exact plan has a CVaR of <strong>{_number(best.cvar)}</strong> and an
 expected cost of <strong>{_number(best.expected)}</strong>:</p>{grid}
 <p>In most cells the CVaR of the paper's policies is within a fraction of a percent of the optimum, and a finer grid helps. A
 policy with a slightly higher CVaR may have a lower expected cost, as in Inventory Control and Deep Sea Treasure for the worst
@@ -240,6 +240,6 @@ never higher.</p>
 <p>In the game, an outcome counts with y times its CVaR, so an outcome with y = 0 does not count. The authors' program replaces
 y = 0 by a floor of {FLOOR:g}, so such outcomes count a little. This decides only between actions that are nearly equally
 good, of which Deep Sea Treasure has many. Among equally good actions, the program takes the first in its order (N, NE, NW, S,
-SE, SW, E, W). With both rules, no cell of Table 1 differs from the paper by more than {_furthest(results):.1f} combined
+SE, SW, E, W). With the floor and this order, no cell of Table 1 differs from the paper by more than {_furthest(results):.1f} combined
 standard errors. With the floor, the value of the game can be above the optimum, so it is not a bound. The game values on this
 page are those without the floor.</p>"""

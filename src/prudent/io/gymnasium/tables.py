@@ -200,8 +200,8 @@ def _initial(env: Any, title: str) -> dict[Hashable, float]:
         given = np.zeros(())
     if given.ndim != 1 or given.dtype.kind not in "biuf":
         raise PrudentError(
-            f"initial_state_distrib of {title} is {chance!r}; it must list the probability of each state; else give "
-            "initial=, the state or {state: probability}"
+            f"initial_state_distrib of {title} is {chance!r}; it must list the probability of each state; or give "
+            "initial=, the initial state or {state: probability}"
         )
     return {state: p for state, p in enumerate(given.astype(np.float64).tolist()) if p != 0}
 

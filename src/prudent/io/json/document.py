@@ -25,7 +25,7 @@ def utf8(raw: bytes | bytearray | memoryview, errors: str = "strict") -> str:
     try:
         return str(raw, "utf-8", errors)
     except UnicodeDecodeError as error:
-        raise PrudentError(f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise PrudentError(f"not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
 def document(text: str, count_fields: Callable[[Any], int] | None = None) -> Any:

@@ -77,10 +77,11 @@ def read(work: Callable[[], Answer], files: Sequence[tuple[Path, str]] = ()) -> 
     except Exception as error:
         what = re.sub(r"<Token .*'(.*)' @(\d+):(\d+)>", r"'\1' in line \2, column \3", str(error))
         what = re.sub(r"^'@type-(.*)@'$", r"Type '\1' is not defined", what).rstrip(".")
+        remedy = "define it, or fix the name" if "not defined" in what else "correct it there"
         for name in NAMED.findall(what):
             for path, text in files:
                 if line := line_of(text, rf"(?<![\w-]){re.escape(name.strip(chr(39)))}(?![\w-])"):
-                    raise PrudentError(f"{what}, in line {line} of {path.name}; define it, or fix the name") from None
+                    raise PrudentError(f"{what}, in line {line} of {path.name}; {remedy}") from None
         what = what or type(error).__name__
         raise PrudentError(f"plado cannot read it: {what}; fix that part, or leave it out") from None
 
@@ -129,4 +130,4 @@ def _text(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise PrudentError("is not UTF-8 text") from None
+        raise PrudentError("not UTF-8 text") from None

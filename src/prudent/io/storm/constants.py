@@ -66,7 +66,9 @@ def define(
     if missing := [name for name in missing if name in used]:
         shown = ", ".join(f'"{name}": ...' for name in missing)
         options = " ".join(f"--const {name}=..." for name in missing)
-        raise PrudentError(f"{place}: leaves {', '.join(missing)} undefined; give constants={{{shown}}} ({options})")
+        raise PrudentError(
+            f"{place}: the file leaves {', '.join(missing)} undefined; give constants={{{shown}}} ({options})"
+        )
     chosen = {name: "true" if known[name].type.is_boolean else 1 for name in undefined} | dict(constants)
     values = {name: _value(stormpy, known[name].type, name, value, place) for name, value in chosen.items()}
     defined, instantiated = stormpy.instantiate_constants(described, values, [asked])

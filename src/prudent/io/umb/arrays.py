@@ -53,7 +53,7 @@ class Arrays:
         if start is None:
             if n != last:
                 raise PrudentError(
-                    f"{name}: is missing, so each of {n:,} rows has one entry; but there are {last:,} entries"
+                    f"{name} is missing, so each of {n:,} rows has one entry; but there are {last:,} entries"
                 )
             return np.arange(n + 1)
         if start[0] != 0 or start[-1] != last or (start[1:] < start[:-1]).any():
@@ -88,8 +88,8 @@ class Arrays:
             raise PrudentError(f"{at}.type is {shown(given)}; it must be {' or '.join(NUMBERS)}{hint}")
         size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
         if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):
-            wanted = f"{SIZES[given]} bits" if given != "rational" else f"a multiple of 128 bits, up to {BITS:,}"
-            raise PrudentError(f"{at}.size is {shown(size)}; {given} numbers have {wanted}")
+            wanted = str(SIZES[given]) if given != "rational" else f"a multiple of 128, up to {BITS:,}"
+            raise PrudentError(f"{at}.size is {shown(size)}; it must be {wanted}, for {given} numbers")
         if given != "rational":
             plain = self._plain(name, n, {"double": "<f8", "int": "<i8", "uint": "<u8"}[given])
             return None if plain is None else plain.astype(np.float64)

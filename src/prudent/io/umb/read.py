@@ -79,7 +79,7 @@ class Graph(Rows):
         bounds = arrays.intervals(member, n_branches, kind, at)
         probability = arrays.numbers(member, n_branches, kind, at) if bounds is None else bounds[0]
         if probability is None:  # read first: its size bounds the arrays made for members that are left out
-            raise PrudentError(f"{member}: is missing")
+            raise PrudentError(f"{member} is missing")
         self.probability, self.bounds = probability, bounds
         self.outcome_start = arrays.starts("choice-to-branches.bin", n_choices, n_branches)
         self.action_start = arrays.starts("state-to-choices.bin", n_states, n_choices)

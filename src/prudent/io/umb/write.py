@@ -44,7 +44,7 @@ def members_of(model: SSP) -> dict[str, bytes]:
     for o in np.flatnonzero(model.probability == 0)[:1]:
         raise PrudentError(
             f"{model.place(row_of(model.outcome_start, o))} has an outcome of probability 0, which Storm would treat "
-            "as possible; remove it from the model, or write .json"
+            "as possible; remove it from the model, or save the model as .json"
         )
     bits = model.cost.view(np.int64)  # costs count as the same only if they are to the last bit
     per_choice = bool((bits == bits[model.outcome_start[:-1]][model.outcome_action]).all())

@@ -115,12 +115,12 @@ BAD = [
     (changed(states=[["s"], "g"]), "states[0] is a list; it must be a string"),
     (changed(transitions=[]), "initial: state 's' has no transitions"),
     ("\ufeff" + json.dumps(GOOD), "Unexpected UTF-8 BOM"),
-    (json.dumps(GOOD).encode("utf-16"), "is not UTF-8 text"),
+    (json.dumps(GOOD).encode("utf-16"), "not UTF-8 text"),
     (json.dumps(GOOD).encode() + b"\0", "Extra data"),
     ("", "line 1, column 1: "),
     (changed(transitions=GOOD["transitions"] * 2), "state 's' has two actions named 'a'"),
     ("[" * 100_000, "nested too deeply"),
-    (b"\xff\xfe{}", "is not UTF-8 text"),
+    (b"\xff\xfe{}", "not UTF-8 text"),
 ]
 
 

@@ -19,7 +19,7 @@ pytest.importorskip("plado")
             ("(at ?y)", "(at ?z)"),
             r"Argument \?z of atom effect .* is not defined, in line 8 of delivery.pddl; define it",
         ),
-        (("(at ?y)", "(at ?y ?x)"), r"mismatch in \(at \?y \?x\).*, in line 8 of delivery.pddl; .* fix the name"),
+        (("(at ?y)", "(at ?y ?x)"), r"mismatch in \(at \?y \?x\).*, in line 8 of delivery.pddl; correct it there"),
         (("?x - place) :pre", "?x - plaice) :pre"), "Type 'plaice' is not defined, in line 10 of delivery.pddl"),
         (("(increase (total-cost) 1)", "(decrease (total-cost) 1)"), r"line 10: \(take p b\) lowers total-cost by 1;"),
         (

@@ -96,7 +96,7 @@ function showPrecision({ plan, rounded, refining, refines }) {
   if (refines) $("precision").hidden = false; // and it stays while alpha changes
   $("have").classList.remove("stale");
   const apart = plan.upper === null ? null : (plan.upper - plan.lower) / Math.max(Math.abs(plan.lower), Math.abs(plan.upper));
-  const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap between the bounds" : `bounds ${Number((100 * apart).toPrecision(2))}% apart`;
+  const gap = apart === null ? "no upper bound" : apart <= 1e-8 ? "no gap between the bounds" : `gap of ${Number((100 * apart).toPrecision(2))}% between the bounds`;
   $("have").textContent = `${refining ? "refining, so far" : plan.status.replaceAll("_", " ")}: ${gap}, costs ${rounded ? "rounded to" : "in"} steps of ${Number(plan.step.toPrecision(6))}`;
 }
 
@@ -124,7 +124,7 @@ function showHeadline(answers) {
   const short = (value) => (value === null ? "unbounded" : Number(value.toPrecision(5)).toLocaleString("en", { maximumFractionDigits: 3 }));
   const tail = ({ plan, shown }) => (plan.cvar === null && plan.upper !== null ? `at most ${short(plan.upper)}` : `${shown.cvar.startsWith("≥") ? "at least " : ""}${short(plan.cvar)}`);
   const part = `${Number((100 * exact.plan.alpha).toPrecision(3))}%`;
-  const parts = exact.plan.alpha === 1 ? ["With this plan the mean cost of all runs is ", strong(tail(exact)), ": at 100% CVaR is the expected cost."]
+  const parts = exact.plan.alpha === 1 ? ["With this plan the mean cost of all runs is ", strong(tail(exact)), ": at alpha 1, CVaR is the expected cost."]
     : ["With this plan the mean cost of the worst ", strong(part), " of runs is ", strong(tail(exact)), exact.plan.status === "optimal" ? "; no plan has a lower one. " : `; no plan has one below ${short(exact.plan.lower)}. `];
   if (exact.plan.nominal) {
     parts.push("This holds for ", strong(setNamed(state.uncertainty)), `; in the model itself it is ${short(exact.plan.nominal.cvar)}.`);
