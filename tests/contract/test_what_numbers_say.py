@@ -80,7 +80,7 @@ def test_what_cannot_be_followed_within_limits_and_on_curves(game, too_large):
     assert math.isnan(plan.cvar)
     most = plan.own_cvar.removeprefix("at most ")
     assert plan.max_cvar <= float(most) < plan.max_cvar + 1e-6  # rounded up
-    assert "the limit saves" in plan.notes[-1]
+    assert "the limit lowers it by" in plan.notes[-1]
     assert "nan" not in str(plan.table())
     rounded = prudent.solve(game, 0.2, step=7)
     assert math.isnan(rounded.cvar)

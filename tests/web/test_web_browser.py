@@ -238,7 +238,7 @@ def test_the_best_plan_so_far_is_shown_until_another_question_stops_it(visit):
     here.page.wait_for_selector("#plan-exact .badge.refining")
     assert here.page.locator("#plan-exact .badge").inner_text() == "refining…"
     here.wait("document.querySelector('#plan-exact .chart.js-plotly-plot')")
-    assert here.page.inner_text("#have").startswith("refining, so far: bounds ")
+    assert here.page.inner_text("#have").startswith("refining, so far: gap of ")
     lower, upper = (float(here.number(key).get_attribute("data-value")) for key in ("lower", "upper"))
     theirs = printed("solve", "autonomous-navigation", "--set", "seed=7", "--alpha", 0.2)
     assert lower <= theirs["upper"] and theirs["lower"] <= upper
@@ -264,7 +264,7 @@ def test_a_solve_that_takes_too_long_leaves_what_it_had(visit, get):
     here.page.wait_for_selector("#plan-exact .badge:not(.refining)")
     assert here.page.inner_text("#problem") == "too long"
     assert float(here.number("upper").get_attribute("data-value")) == best["plan"]["upper"]
-    assert here.page.inner_text("#have").startswith("within gap: bounds ")
+    assert here.page.inner_text("#have").startswith("within gap: gap of ")
 
 
 LEFT_OVER = """() => [...document.querySelectorAll(".chart, #curve, #frontier, #map, #story")]
