@@ -40,7 +40,7 @@ def counted(case: Case) -> list[Row]:
         return _rows(case, naive, left)
     work = tiling.work
     left["equal action rows once"] = 2.0 * len(work.cost) * levels, f"{len(work.cost):,} outcomes"
-    source = work.action_node[owner(work.outcome_start)]
+    source = owner(work.action_start)[owner(work.outcome_start)]
     reachable = np.maximum(levels - 1 - work.delay[source], 0)
     left["budgets that can be left"] = 2.0 * float(reachable.sum()), "counted from the least that was spent"
     excess, mean = banded(case, tiling, source, reachable)

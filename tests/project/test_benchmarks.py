@@ -15,6 +15,7 @@ import numpy_reference
 from awkward_models import OURS, rows_of
 from cases import Case, staged
 from page import page
+from savings import counted
 from simulated_worlds import CONFIDENCE, held_alone, promises
 from table import Row, Series
 from timing import Spread, interleaved
@@ -131,3 +132,9 @@ def test_robust_promises_hold_in_simulated_worlds(runs, worlds):
 
 def test_a_short_log_alone_does_not_hold_what_a_known_model_does():
     assert 0.4 < held_alone(100, 10) < CONFIDENCE
+
+
+def test_each_saving_leaves_less_work():
+    rows = counted(Case("BG", prudent.domains.betting_game(), 0.02))
+    left = [row.value for row in rows]
+    assert left[0] == 100 and left == sorted(left, reverse=True) and 0 < left[-1] < 50

@@ -22,6 +22,7 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
 from prudent.runtime.limits import Stopped
+from prudent.runtime.tables import certain, number
 
 __all__ = ["Cap", "cap_of", "limited", "solve_within"]
 
@@ -181,11 +182,14 @@ def _bought(plan: Plan, optimum: Solution) -> str:
     cvar, mean = prepared.scale.in_units(optimum.cvar), prepared.scale.in_units(optimum.expected)
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
     share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
+    scale = prepared.scale
+    exact, known = (certain(gap, scale.money) for gap in (0.0, plan.upper - plan.lower if scale.rounded else 0.0))
+    expected, lowered = number(mean, exact), number(saved, exact)
     if np.isnan(more):
-        return f"at the minimal CVaR the expected cost is {mean:.6f}; the limit lowers it by {saved:.6g}{share}"
+        return f"at the minimal CVaR the expected cost is {expected}; the limit lowers it by {lowered}{share}"
     return (
-        f"at the minimal CVaR, {cvar:.6f}, the expected cost is {mean:.6f}; an extra CVaR of {more:.6g} lowers "
-        f"it by {saved:.6g}{share}"
+        f"at the minimal CVaR, {number(cvar, known)}, the expected cost is {expected}; an extra CVaR of "
+        f"{number(more, known)} lowers it by {lowered}{share}"
     )
 
 
@@ -194,8 +198,9 @@ def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> 
     if len(policy.parts) == 1 or not isinstance(found, Mixture):
         return ()
     parts = (found.first, found.share), (found.second, 1 - found.share)
-    mean = prepared.scale.in_units
-    shown = [f"with probability {share:.6g} one of expected cost {mean(part.expected):.6f}" for part, share in parts]
+    scale = prepared.scale
+    costs = [number(scale.in_units(part.expected), certain(0.0, scale.money)) for part, _ in parts]
+    shown = [f"with probability {p:.6g} one of expected cost {cost}" for (_, p), cost in zip(parts, costs, strict=True)]
     return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)
 
 

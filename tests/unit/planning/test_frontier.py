@@ -176,8 +176,17 @@ def test_a_plan_within_a_limit_says_what_it_buys():
     drawn, bought = plan.notes
     assert drawn.startswith("randomised: draws a policy at the start of a run, with probability 0.")
     assert bought.startswith(
-        "at the minimal CVaR, 91.337584, the expected cost is 75.486476; an extra CVaR of 1.66242 lowers it by 12.6853 "
-        "(16.8%)"
+        "at the minimal CVaR, 91.337584, the expected cost is 75.486476; an extra CVaR of 1.662416 lowers it by 12.685"
+    )
+
+
+def test_notes_on_what_a_limit_buys_have_two_decimals_for_money():
+    step = [(0.8, "g", 1.25), (0.2, "g", 9.99)]
+    model = prudent.build("s", lambda state: {"bold": step, "safe": [(1.0, "g", 4.5)]} if state == "s" else None)
+    (bought,) = prudent.solve(model, 0.1, max_cvar=10).notes
+    assert (
+        bought
+        == "at the minimal CVaR, 4.50, the expected cost is 4.50; an extra CVaR of 5.49 lowers it by 1.50 (33.4%)"
     )
 
 
