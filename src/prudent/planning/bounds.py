@@ -25,17 +25,32 @@ class Bracket:
 
     lower: float
     upper: float
-    size: float  # a relative gap is relative to this
+    step: float = 0.0  # the least difference between total costs; 0 if costs are rounded
 
     @property
     def gap(self) -> float:
         """The distance between the bounds."""
         return self.upper - self.lower
 
+    @property
+    def straddles(self) -> bool:
+        """Whether the value may be 0, so that a relative gap says nothing about it."""
+        return self.lower <= 0 <= self.upper
+
+    @property
+    def size(self) -> float:
+        """What a relative gap is relative to: the larger bound; at least a cost step if the value may be 0."""
+        return max(abs(self.lower), abs(self.upper), self.step if self.straddles else 0.0)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the value is known, up to rounding errors."""
+        return bool(np.isfinite(self.gap)) and self.gap <= OPTIMAL_GAP * self.size
+
 
 @dataclass(frozen=True)
 class Target:
-    """The largest gap allowed between the bounds: absolute, relative to their size, or either."""
+    """The largest gap allowed between the bounds: absolute, relative to the larger of them, or either."""
 
     gap: float | None = None
     relative_gap: float | None = None
@@ -63,16 +78,23 @@ class Target:
         asked = [self.gap, None if self.relative_gap is None else self.relative_gap * size]
         return max(width for width in asked if width is not None)
 
-    def status(self, bracket: Bracket, *, aims: bool, interrupted: bool) -> str:
-        """Return the status of a plan; ``aims``: whether its method tries to close the bracket."""
-        finite = np.isfinite(bracket.gap)  # an infinite bound is never within a gap
-        if finite and bracket.gap <= OPTIMAL_GAP * bracket.size:
+    def reached(self, bracket: Bracket) -> bool:
+        """Return whether bounds are as close as asked for; an infinite bound never is."""
+        return bool(np.isfinite(bracket.gap)) and bracket.gap <= self.width(bracket.size)
+
+    def status(self, bracket: Bracket, *, aims: bool, interrupted: bool, second: bool = True) -> str:
+        """Return the status of a plan.
+
+        ``aims``: whether its method tries to close the bracket; ``second``: whether its second objective is surely
+        optimal, too.
+        """
+        if bracket.closed and second:
             return "optimal"
         if interrupted:
             return "interrupted"
         if not aims and not self.said:
             return "approximate"
-        return "within_gap" if finite and bracket.gap <= self.width(bracket.size) else "gap_not_reached"
+        return "within_gap" if self.reached(bracket) else "gap_not_reached"
 
 
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
@@ -122,5 +144,4 @@ def bracket(prepared: Prepared, lower: float, upper: float, steps: float, alpha:
         most += prepared.scale.deviation * steps / alpha
     if not least <= most:
         raise Defect(f"{prepared.model.name}: the lower bound {least!r} is above the upper bound {most!r}")
-    # The size is that of the answer, measured from 0 or from best luck, and on a lattice at least one level.
-    return Bracket(least, most, max(abs(least), abs(most), most - base, prepared.scale.resolution))
+    return Bracket(least, most, prepared.scale.resolution)

@@ -119,19 +119,14 @@ def _attempt(job: Job, prepared: Prepared, cap: Cap) -> Stage[_Within]:
     asked = safest.bracket
     if job.target.said:
         lower, upper = bracket_below(prepared, solution.expected_lower), prepared.scale.in_units(solution.expected)
-        asked = Bracket(lower, upper, _size(prepared, upper))
+        asked = Bracket(lower, upper, prepared.scale.resolution)
     found = _Within(solution, optimum, safest.bracket, limit)
     return Stage(prepared, found, asked, safest.levels, now() - began, solution.stopped)
 
 
-def _size(prepared: Prepared, mean: float) -> float:
-    """Return the size that a relative gap of an expected cost refers to."""
-    return max(abs(mean), mean - prepared.scale.in_units(0), prepared.scale.resolution)
-
-
 def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:
     """Return a plan with a limit on its CVaR; its status follows from the bounds on the expected cost."""
-    mean = Bracket(plan.expected_lower, plan.expected, _size(plan.policy.prepared, plan.expected))
+    mean = Bracket(plan.expected_lower, plan.expected, plan.policy.prepared.scale.resolution)
     return replace(plan, max_cvar=limit, status=target.status(mean, aims=True, interrupted=interrupted))
 
 

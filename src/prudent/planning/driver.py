@@ -33,6 +33,7 @@ from prudent.planning.refine import (
     affordable,
     cells_of,
     coarser_step,
+    endless,
     fair_step,
     finer_step,
     in_time,
@@ -256,8 +257,8 @@ class Job:
         return Target() if self.target.exact and not self._base.scale.rounded else self.target
 
     def _close(self, stage: Stage[Any]) -> bool:
-        """Return whether a stage reaches the gap; an infinite bound never does."""
-        return bool(np.isfinite(stage.bracket.gap)) and stage.bracket.gap <= self._aim.width(stage.bracket.size)
+        """Return whether a stage reaches the gap, or finer ones might never do."""
+        return self._aim.reached(stage.bracket) or endless(stage, self._aim)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
         """Do work that saves its progress in the checkpoint, if there is one; remove the file when the work is done."""

@@ -39,11 +39,8 @@ def solve_for(job: Job, objective: Objective) -> Plan:
     def attempt(prepared: Prepared) -> Stage[tuple[BudgetPolicy, Achieved]]:
         began = now()
         policy, achieved = _achieve(prepared, job.alpha, objective, job.limits)
-        least = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
-        if isinstance(objective, Excess):
-            least = max(least, abs(objective.budget), objective.budget - prepared.scale.in_units(0))
-        size = max(abs(achieved.lower), abs(achieved.upper), least)
-        bracket = Bracket(achieved.lower, achieved.upper, size)
+        step = 0.0 if isinstance(objective, Exceedance) else prepared.scale.resolution
+        bracket = Bracket(achieved.lower, achieved.upper, step)
         return Stage(prepared, (policy, achieved), bracket, policy.level, now() - began)
 
     with job.stopping():

@@ -12,7 +12,7 @@ from prudent.engine.prepared import Prepared
 from prudent.methods.solution import Solution
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Target, bracket_below, bracket_of
+from prudent.planning.bounds import Bracket, Target, bracket_below, bracket_of
 from prudent.planning.driver import Job
 from prudent.planning.refine import Stage
 from prudent.policies.distribution import GROUPED
@@ -42,9 +42,14 @@ def plan_of(
     """Return a solution as a plan, in the user's units; ``intervals`` is its set of models, if any."""
     prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
     cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
-    status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted)
-    if status == "optimal" and stage.stopped:  # in CVaR alone: budgets not swept may have a lower expected cost
-        status = "interrupted" if interrupted else "within_gap"
+    expected, least = prepared.scale.in_units(solution.expected), bracket_below(prepared, solution.expected_lower)
+    complete = method == "exact" and not (prepared.scale.rounded or stage.stopped)  # then ties were decided exactly
+    status = (target or Target()).status(
+        bracket,
+        aims=method == "exact",
+        interrupted=interrupted,
+        second=complete or Bracket(least, expected, prepared.scale.resolution).closed,
+    )
     return Plan(
         model=model,
         policy=solution.policy,
@@ -54,8 +59,8 @@ def plan_of(
         status=status,
         cvar=max(cvar, bracket.lower) if prepared.scale.rounded else cvar,
         var=solution.var,
-        expected=prepared.scale.in_units(solution.expected),
-        expected_lower=bracket_below(prepared, solution.expected_lower),
+        expected=expected,
+        expected_lower=least,
         lower=bracket.lower,
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
@@ -102,6 +107,11 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     if stopped == "memory" and limits is not None:
         would = "" if math.isnan(stage.needs) else f" to about {shown_bytes(stage.needs)}"
         notes.append(f"stopped at the {shown_bytes(limits.memory)} limit; raise memory={would} or set step=")
+    if status == "gap_not_reached" and stage.bracket.straddles and math.isfinite(stage.bracket.gap):
+        notes.append(
+            "the bounds lie on both sides of 0, so no relative gap is reached; the absolute gap (gap=, --gap) reached "
+            f"is {stage.bracket.gap:.3g}"
+        )
     if stopped == "digits":
         notes.append("a finer step is below the floating-point precision of the costs")
     if stopped == "time" and limits is not None:

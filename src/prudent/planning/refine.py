@@ -39,6 +39,7 @@ __all__ = [
     "chance_step",
     "coarse_step",
     "coarser_step",
+    "endless",
     "fair_step",
     "finer_step",
     "first_step",
@@ -82,7 +83,10 @@ gap surely shrinks while steps are still coarse."""
 COMMON = 2
 """Steps below this many common steps are not worth rounding to."""
 
-NO_GAP = Bracket(0.0, 0.0, 0.0)
+ENOUGH = 2**15
+"""Levels after which bounds on both sides of 0 are not refined further; fewer if they have more than 64 outcomes."""
+
+NO_GAP = Bracket(0.0, 0.0)
 """The bracket of stages without a gap to reach."""
 
 
@@ -172,6 +176,16 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
     if work <= AT_ONCE * PER_SECOND * limits.left or trial > AT_ONCE * PER_SECOND * limits.left:
         return work <= SAFELY * PER_SECOND * limits.left
     return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= SAFELY * limits.left
+
+
+def endless(stage: Stage[Any], target: Target) -> bool:
+    """Return whether refining may never end: no step reaches a relative gap if the value sought is 0.
+
+    A stage of little work is refined all the same, since its bounds may come to lie on one side of 0.
+    """
+    if target.gap or not stage.bracket.straddles:
+        return False
+    return stage.levels * max(work_per_level(stage.prepared) / 64, 1.0) > ENOUGH
 
 
 class Next(NamedTuple):

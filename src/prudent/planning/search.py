@@ -265,7 +265,7 @@ class _Search:
         if self.fallback is not None:
             note = "no upper bound: within the limits, the fallback does not reach a goal with probability 1"
         stage = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
-        return self._plan(replace(stage, bracket=Bracket(self.lower, math.inf, abs(self.lower))), explored)
+        return self._plan(replace(stage, bracket=Bracket(self.lower, math.inf)), explored)
 
     def _bracketed(self, closed: Stage[Solution]) -> Stage[Solution]:
         """Give a plan with a fallback the lower bound of the whole model, which has no such action."""

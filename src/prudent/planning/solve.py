@@ -83,8 +83,9 @@ def solve(
         cost second.  ``"cvar-wc"`` and ``"cvar-ev"``: the paper's methods with the paper's options; :class:`CvarWC` and
         :class:`CvarEV` take your own.
     gap, relative_gap : float, optional
-        The largest gap between ``lower`` and ``upper``, absolute or relative to their size.  The default is the exact
-        optimum if that is modest work, else 0.001 relative.  The status reports whether the gap was reached.  ``gap=0``
+        The largest gap between ``lower`` and ``upper``, absolute or relative to the larger of their magnitudes.  The
+        default is the exact optimum if that is modest work, else 0.001 relative.  If the optimum may be 0, no relative
+        gap is reached; a note then gives the absolute one.  The status reports whether the gap was reached.  ``gap=0``
         requires the exact optimum if costs have a common step, however much work it is; if a limit is reached first,
         the plan is for rounded costs.
     slack : float, optional

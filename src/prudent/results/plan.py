@@ -38,7 +38,8 @@ from prudent.runtime.tables import (
 __all__ = ["STATUS", "Exploration", "Plan"]
 
 STATUS = {
-    "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it",
+    "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it, with the lowest "
+    "expected cost at that CVaR",
     "within_gap": "the gap between the bounds on the optimal CVaR is within the tolerance",
     "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; use method exact without step=, allow "
     "more time or memory, or request a larger gap",
