@@ -142,3 +142,44 @@ def test_a_heuristic_that_is_too_high_is_refused_or_the_plan_is_not_certified(se
         whole = prudent.solve(model, alpha)
         same = plan.cvar == pytest.approx(whole.cvar) and plan.expected == pytest.approx(whole.expected)
         assert same or not plan.explored.certified
+
+
+@pytest.mark.parametrize("seed", range(examples(12)))
+def test_a_plan_says_what_its_bounds_rest_on(seed):
+    """Whatever the heuristic, the fallback and the limit: bounds that say of no assumption hold."""
+    seen = set()
+    for number in range(12):
+        rng = np.random.default_rng([seed, number, 21])
+        model, alpha = priced_model(rng, "cents", most_states=16), float(rng.choice([1.0, 0.5, 0.1, 0.02]))
+        whole, value, size = prudent.solve(model, alpha, gap=0), least_expected(model), float(np.abs(model.cost).max())
+        valid, h = bool(rng.integers(2)), None
+        if rng.random() < 0.8:
+            off = {s: (-1 if valid else 1) * size * rng.choice([0, 0.2, 3]) for s in value}
+            h = {s: v + (off[s] if np.isfinite(v) and v != 0 else 0.0) for s, v in value.items()}.__getitem__
+        real = whole.worst_case + size * model.n_states
+        price = [None, real if np.isfinite(real) else 1e4, whole.lower + 0.1 * size][int(rng.integers(3))]
+        stops = iter([""] * int(rng.integers(12)))
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                if rng.random() < 0.7:
+                    patch.setattr(search._Search, "_why_stop", lambda self, stops=stops: next(stops, "time"))
+                plan = prudent.search(*as_function(model), alpha, heuristic=h, fallback=price, time_limit=100)
+        except (prudent.PrudentError, search.Stopped) as error:
+            assert not valid or "fallback is" in str(error) or "takes longer" in str(error) or h is None, error
+            continue
+        known, slip, notes = plan.explored, 1e-9 * size * model.n_states, " ".join(plan.notes)
+        above, below = plan.upper < whole.lower - slip, plan.lower > whole.upper + slip
+        assert not (above and not known.priced) and not (below and not known.trusted and model.cost.min() >= 0)
+        assert not below or "the lower bound holds if" in notes
+        assert not above or "the upper bound holds if runs can end at a cost of" in notes
+        if valid or (h is None and model.cost.min() >= 0):
+            assert not below and plan.expected_lower <= whole.expected + slip
+            assert plan.worst_case <= whole.worst_case + slip
+        assert known.certified or (plan.message.startswith("if ") and "1e-8" not in plan.message)
+        assert known.certified or "not certified" in notes
+        assert known.met == known.expanded or "holds if" in notes
+        if plan.status == "optimal" and valid and h and not known.priced:
+            assert plan.cvar == pytest.approx(whole.cvar, abs=slip)
+            assert plan.expected == pytest.approx(whole.expected, abs=slip)
+        seen |= {plan.status, known.certified, known.priced > 0, below, above}
+    assert {True, False, "gap_not_reached"} <= seen

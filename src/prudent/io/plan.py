@@ -143,7 +143,7 @@ def _check_content(content: dict[str, Any]) -> None:
     if not isinstance(chance, float) or not 0 < chance <= 1:
         raise PrudentError("goal_probability must be above 0 and at most 1")
     whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
-    if not whole or len(counts) != len(fields(Exploration)):
+    if not whole or not len(fields(Exploration)) - 1 <= len(counts) <= len(fields(Exploration)):  # one is recent
         raise PrudentError("explored must be the list of the counts of a search")
     if "nominal" in content and not (
         isinstance(content["nominal"], list)

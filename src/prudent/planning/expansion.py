@@ -2,7 +2,8 @@
 
 Values of the heuristic h are rounded down to the common step of the costs, which the model then keeps.  h must be at
 most 0 at goals, and at most the lowest expected cost known from plans that stay in the explored part; otherwise it is
-rejected.  In states that were not expanded, h is trusted.
+rejected.  In states that were not expanded, a given h is trusted, whatever its value: costs not yet seen may be
+negative.  Without one, h is 0, and costs are assumed not to be negative; a negative cost that is met is rejected.
 
 If getting stuck has a price, it is paid only in states from which no goal can be reached.  That a state is one of these
 is known once all its descendants are expanded.  Until then it is *in doubt* if no known goal can be reached from it: a
@@ -158,13 +159,11 @@ class Expansion:
 
     @property
     def trusted(self) -> int:
-        """The number of unexpanded states at which bounds rest on the heuristic; 0 is safe if no cost is negative."""
-        safe = 0.0 if self.dead_end_cost is None else min(self.dead_end_cost, 0.0)
-        if min(self.partial.cost, default=0.0) < 0:
-            safe = -math.inf
+        """The number of unexpanded states at which the lower bound rests on a heuristic that was given."""
         partial = self.partial
-        doubt = (n for n in range(len(self.bound)) if self.bound[n] > safe or n in self.hopeless)
-        return sum(not partial.is_expanded(n) and not partial.is_goal(n) for n in doubt)
+        if self.heuristic is None:
+            return 0
+        return sum(not partial.is_expanded(n) and not partial.is_goal(n) for n in range(len(self.bound)))
 
     def check_heuristic(self, limits: Limits) -> None:
         """Reject a heuristic above the lowest expected cost of plans that stay in the explored part."""

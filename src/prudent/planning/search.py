@@ -12,8 +12,13 @@ Otherwise the states that it meets are expanded, with more states near them to m
 partial model is solved again (LAO*).  If costs are rounded, the lower bound is that of the partial model, the upper
 bound that of the plan.
 
-*Heuristic.*  It is checked as far as the explored part allows.  In states that were not expanded it is trusted, and
-:class:`~prudent.results.plan.Exploration` counts them.
+*What must be true.*  The heuristic is checked as far as the explored part allows.  In states that were not expanded it
+is trusted, and :class:`~prudent.results.plan.Exploration` counts them.  Without a heuristic h is 0, which is a lower
+bound if no cost outside the explored part is negative.  A plan that ends runs at a price is a plan of the whole model
+only if runs can really end so.  All of this is written on the plan.
+
+*Expected cost.*  While the plan leaves the explored part, the optimal CVaR is not known exactly, so only the lowest
+expected cost of the partial model is a lower bound on the expected cost of the plans that attain it.
 """
 
 import gc
@@ -24,12 +29,13 @@ from typing import Any
 
 import numpy as np
 
+from prudent.engine.values.expected_cost import surely_expected
 from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.methods.exact import exact
 from prudent.methods.solution import Solution
 from prudent.models.partial import Outcomes, PartialModel, Successors
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target
+from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target, bracket_below
 from prudent.planning.driver import Job, begin
 from prudent.planning.expansion import Expansion, Heuristic
 from prudent.planning.plans import plan_of
@@ -90,17 +96,19 @@ def search(
     heuristic : callable, optional
         ``heuristic(state)`` is a lower bound on the lowest expected cost from a state; it is infinite if no goal can be
         reached.  With ``dead_end_cost`` it bounds the cost of plans that may pay this cost, and higher values are
-        lowered to it.  The higher the heuristic, the smaller the explored part.  The default is 0, a valid bound if no
-        cost is negative.  A heuristic found to be too high is rejected with an error; if parts of it were not checked,
-        ``plan.explored.certified`` is false.
+        lowered to it.  The higher the heuristic, the smaller the explored part.  A heuristic found to be too high is
+        rejected with an error; if it was not checked in all states met, ``plan.explored.certified`` is false, and a
+        note states where it must be valid.  The default is 0, a valid bound if no cost is negative: a negative cost
+        that is met is an error, and a note states that none may be in the part that was not explored.
     goals : iterable of states, optional
         As in :func:`prudent.build`.
     fallback : callable or float, optional
         What runs do outside the explored part; this gives an upper bound if the search is stopped early.  A function
         ``fallback(state)`` returns the action of a policy that reaches a goal with probability 1.  A number is a price
-        to end the run there; a price below the optimal CVaR is rejected.  If random outcomes may lead anywhere, no plan
-        stays in the explored part: give a price, and the search ends once the gap is reached, by default 1e-8 of the
-        size of the bounds.
+        to end the run there.  The upper bound then holds if runs can really end at this price; a note states this, and
+        ``plan.explored.certified`` is false.  A price below the lower bound on CVaR is rejected.  If random outcomes
+        may lead anywhere, no plan stays in the explored part: give a price, and the search ends once the gap is
+        reached, by default 1e-8 of the size of the bounds.
     dead_end_cost : float, optional
         The cost of getting stuck, as in :func:`prudent.amend`.
     gap, relative_gap : float, optional
@@ -178,7 +186,7 @@ class _Search:
                     closed = self._with_fallback(tips, self.job.limits)
                     if closed is not None and closed.bracket.upper - self.lower <= self._aim(stage):
                         self.known.check_heuristic(self.job.limits.without_time)
-                        return self._plan(self._bracketed(closed), self._explored())
+                        return self._plan(self._bracketed(closed), self._ended(closed), stage)
                 if stopped:
                     break
         if best is None:
@@ -230,9 +238,10 @@ class _Search:
         """Reject a price below the lower bound: ending a run would be cheaper than any plan, and bound nothing."""
         price = self.fallback
         if price is not None and not callable(price) and price < self.lower - OPTIMAL_GAP * abs(self.lower):
+            given = "" if self.known.heuristic is None else " if the heuristic is valid"
             raise PrudentError(
-                f"fallback is {price:.12g}; no plan has a CVaR below {self.lower:.12g}, and only a higher price gives "
-                "an upper bound; raise it, or make ending a run an action of the model"
+                f"fallback is {price:.12g}; no plan has a CVaR below {self.lower:.12g}{given}, and only a higher price "
+                "gives an upper bound; raise it, or make ending a run an action of the model"
             )
 
     def _nearly(self, stage: Stage[Solution], tips: list[int]) -> bool:
@@ -258,14 +267,15 @@ class _Search:
         self.known.check_heuristic(limits)
         closed = self._with_fallback(self._tips(stage), limits)
         if closed is not None:
-            return self._plan(replace(self._bracketed(closed), stopped=stopped), explored)
+            ended = explored if callable(self.fallback) else self._ended(closed)
+            return self._plan(replace(self._bracketed(closed), stopped=stopped), ended, stage)
         # Without a fallback the plan is incomplete.
         found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
         note = "the plan has no action in states not explored; set fallback= to define one"
         if self.fallback is not None:
             note = "no upper bound: within the limits, the fallback does not reach a goal with probability 1"
-        stage = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
-        return self._plan(replace(stage, bracket=Bracket(self.lower, math.inf)), explored)
+        partly = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
+        return self._plan(replace(partly, bracket=Bracket(self.lower, math.inf)), explored, stage)
 
     def _bracketed(self, closed: Stage[Solution]) -> Stage[Solution]:
         """Give a plan with a fallback the lower bound of the whole model, which has no such action."""
@@ -302,16 +312,41 @@ class _Search:
                 seen.update(after)
                 queue += dict.fromkeys(after)
 
-    def _plan(self, stage: Stage[Solution], explored: Exploration) -> Plan:
+    def _plan(self, stage: Stage[Solution], explored: Exploration, best: Stage[Solution] | None = None) -> Plan:
+        """Return a solution as a plan; ``best`` is that of the partial model, if this plan leaves the explored part."""
         model, job = stage.prepared.model, self.job
         plan = plan_of(model, "exact", job.alpha, replace(stage, seconds=job.seconds), job.target, job.limits)
-        if explored.certified:
-            return replace(plan, explored=explored)
-        note = (
-            "not certified: the bounds hold if the heuristic is at most the lowest expected cost in the "
-            f"{explored.trusted:,} states that were met but not expanded"
-        )
-        return replace(plan, explored=explored, notes=(*plan.notes, note))
+        if best is not None:
+            least = bracket_below(best.prepared, float(surely_expected(best.prepared)[best.prepared.start]))
+            least = plan.expected if plan.expected < least else least  # which may be unknown
+            status, known = plan.status, Bracket(least, plan.expected, stage.prepared.scale.resolution)
+            if status == "optimal" and not known.closed:
+                status = job.target.status(stage.bracket, aims=True, interrupted=False, second=False)
+            worst = best.prepared.scale.in_units(best.found.worst)  # the fallback is not the only way on
+            plan = replace(plan, expected_lower=least, worst_case=worst, status=status)
+        return replace(plan, explored=explored, notes=(*plan.notes, *self._provisos(explored)))
+
+    def _provisos(self, explored: Exploration) -> list[str]:
+        """Return notes on what must be true for the bounds to hold."""
+        notes = []
+        if explored.trusted:
+            notes.append(
+                "not certified: the lower bound holds if the heuristic is at most the lowest expected cost in all "
+                f"states that were met but not expanded ({explored.trusted:,})"
+            )
+        elif explored.met > explored.expanded:
+            notes.append("the lower bound holds if no cost is negative in the part that was not explored")
+        if explored.priced:
+            notes.append(
+                f"not certified: the upper bound holds if runs can end at a cost of {self.fallback:.12g} in all states "
+                f"in which this plan falls back ({explored.priced:,}); the model has no such action"
+            )
+        return notes
 
     def _explored(self) -> Exploration:
         return Exploration(len(self.partial.states), len(self.partial.expanded), self.solves, self.known.trusted)
+
+    def _ended(self, closed: Stage[Solution]) -> Exploration:
+        """Return the same for a plan with a price as its fallback."""
+        priced = sum(not self.partial.is_expanded(number) for number in self._tips(closed))
+        return replace(self._explored(), priced=priced)

@@ -79,13 +79,17 @@ STATUS_ROBUST = {
 
 STATUS_SEARCHED = {
     **STATUS,
+    "within_gap": "the bounds on the optimal CVaR hold, and their gap is within the tolerance",
     "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; allow more time or memory, give a "
     "heuristic closer to the lowest expected cost, set fallback= (--fallback) if there is no upper bound, or request "
     "a larger gap",
-    "interrupted": "stopped by Ctrl-C, and the bounds found so far hold; run it again for longer, with a heuristic "
-    "closer to the lowest expected cost, or with fallback= (--fallback) if there is no upper bound",
+    "interrupted": "the bounds found so far hold, but the search was stopped by Ctrl-C; run it again for longer, with "
+    "a heuristic closer to the lowest expected cost, or with fallback= (--fallback) if there is no upper bound",
 }
 """The same for a plan of a search, which has no checkpoint and starts again."""
+
+UNCERTIFIED = {**STATUS_SEARCHED, "optimal": "no plan has a lower CVaR, and none of that CVaR a lower expected cost"}
+"""The same if the bounds rest on a heuristic or on a price; each follows what must be true."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +109,28 @@ class Exploration:
     met: int  # states found
     expanded: int  # states whose actions were requested
     solves: int = 0  # how often the explored part was solved
-    trusted: int = 0  # states that were not expanded and at which the bounds rest on the heuristic
+    trusted: int = 0  # states that were not expanded and at which the lower bound rests on a given heuristic
+    priced: int = 0  # states that were not expanded and at which runs of the plan end at the price of the fallback
 
     @property
     def certified(self) -> bool:
-        """Whether the bounds hold even if the heuristic is wrong: they rest on it at no state."""
-        return self.trusted == 0
+        """Whether the bounds rest neither on a heuristic nor on a price.
+
+        If states remain that were not expanded, they still need that no cost is negative in the part not explored.
+        """
+        return not (self.trusted or self.priced)
+
+    @property
+    def proviso(self) -> str:
+        """What must be true for the bounds to hold, in a few words; empty if the whole model was explored (internal)."""
+        provisos = []
+        if self.trusted:
+            provisos.append("the heuristic is valid where it was not checked")
+        elif self.met > self.expanded:
+            provisos.append("no cost is negative in the part that was not explored")
+        if self.priced:
+            provisos.append("runs can end at the price of the fallback")
+        return " and ".join(provisos)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,7 +197,8 @@ class Plan(Shown):
         if self.nominal is not None:
             return STATUS_ROBUST[self.status]
         if self.explored is not None:
-            return STATUS_SEARCHED[self.status]
+            means = (STATUS_SEARCHED if self.explored.certified else UNCERTIFIED)[self.status]
+            return f"if {self.explored.proviso}, {means}" if self.explored.proviso else means
         return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
 
     def __repr__(self) -> str:
@@ -431,7 +452,8 @@ class Plan(Shown):
         """Return the row for the bounds on the optimal CVaR."""
         best = "optimal CVaR" if self.nominal is None else "minimal worst-case CVaR"
         if shown["lower"] == shown["upper"]:
-            return best, shown["lower"], "known to all digits shown"
+            proviso = "" if self.explored is None else self.explored.proviso
+            return best, shown["lower"], "known to all digits shown" + (f", if {proviso}" if proviso else "")
         return best, "", between(self.lower, self.upper, self._money)
 
     def _objective_row(self, goal: Achieved) -> tuple[str, str, str]:

@@ -157,6 +157,68 @@ def test_where_costs_are_negative_every_state_not_expanded_is_on_trust(monkeypat
     assert any("not certified" in note for note in plan.notes)
 
 
+def refund(state):
+    """A refund sixty steps away: the optimum is -440, and a plan that stops at once costs 10."""
+    if state == 60:
+        return {"x": [(1, "goal", -500)]}
+    return {} if state == "goal" else {"a": [(1, state + 1, 1)], "stop": [(1, "goal", 10)]}
+
+
+@pytest.mark.parametrize("h", [lambda s: 0, lambda s: -1 if s != "goal" else 0])
+def test_what_was_not_seen_is_not_certified(h):
+    plan = prudent.search(0, refund, 0.5, heuristic=h)
+    assert plan.cvar == 10 and plan.explored.trusted == 1 and not plan.explored.certified
+    assert plan.message.startswith("if the heuristic is valid where it was not checked, no plan has a lower CVaR")
+    assert "1e-8" not in plan.message and "not certified: the lower bound holds if the heuristic" in plan.notes[-1]
+    assert "all digits shown, if the heuristic is valid where it was not checked" in str(plan.table())
+    right = prudent.search(0, refund, 0.5, heuristic=lambda s: -440 - s if s != "goal" else 0)
+    assert right.cvar == -440 and right.explored.certified == (right.explored.met == right.explored.expanded)
+
+
+def test_without_a_heuristic_the_plan_says_that_costs_are_taken_to_be_at_least_0():
+    plan = prudent.search(0, refund, 0.5)
+    assert plan.message.startswith("if no cost is negative in the part that was not explored, the optimal CVaR is")
+    assert plan.notes == ("the lower bound holds if no cost is negative in the part that was not explored",)
+    whole = prudent.search(1, {1: {"a": [(1, 0, 1)]}, 0: {}}, 0.5)
+    assert whole.message.startswith("the optimal CVaR is known") and not whole.notes and whole.explored.certified
+
+
+def toll(state):
+    """A far way at no cost until its end, which costs 100, and a near way that costs 50."""
+    if state == 0:
+        return {"safe": [(1, "goal", 50)], "go": [(1, 1, 0.001)]}
+    if state == "goal":
+        return {}
+    return {"end": [(1, "goal", 100)]} if state == 10**6 else {"on": [(1, state + 1, 0)]}
+
+
+def test_the_upper_bound_of_a_price_says_what_it_rests_on(tmp_path):
+    plan = prudent.search(0, toll, 0.5, fallback=1, memory="200kB")
+    assert plan.upper == pytest.approx(1.001) and plan.explored.priced == 1 and not plan.explored.certified
+    assert "runs can end at the price of the fallback" in plan.message
+    assert "the upper bound holds if runs can end at a cost of 1 in all states in which" in " ".join(plan.notes)
+    prudent.save(plan, tmp_path / "plan.safetensors")
+    assert prudent.load_plan(tmp_path / "plan.safetensors", plan.model).message == plan.message
+    safe = prudent.search(0, toll, 0.5, goals=["goal"], fallback=60, memory="200kB")
+    assert safe.upper == 50 and safe.explored.priced == 0 and safe.explored.certified
+    assert safe.worst_case <= 50 and safe.expected_lower == 0  # other plans may end elsewhere, and at less
+
+
+def test_bounds_of_a_stopped_search_are_not_those_of_its_fallback(monkeypatch):
+    """Runs that fall back cost at least 900; those of the best plan cost 40."""
+    monkeypatch.setattr(search, "GROWTH", 0)
+    monkeypatch.setattr(search, "AT_LEAST", 1)
+    stops = iter([""] * 3)
+    monkeypatch.setattr(search._Search, "_why_stop", lambda self: next(stops, "time"))
+    whole = prudent.solve(prudent.build(8, {s: {-1: [(1, s - 1, 5)]} if s else {} for s in range(9)}), 0.5)
+    for fallback in (900, None):
+        stops = iter([""] * 3)
+        plan = prudent.search(8, lambda s: {-1: [(1, s - 1, 5)]} if s else {}, 0.5, fallback=fallback, time_limit=100)
+        assert (
+            plan.lower <= whole.cvar and plan.expected_lower <= whole.expected and plan.worst_case <= whole.worst_case
+        )
+
+
 def test_limits_and_steps_are_those_of_solve():
     one, two = (prudent.search(20, street, 0.1, threads=threads) for threads in (1, 2))
     assert (one.cvar, one.expected, one.explored) == (two.cvar, two.expected, two.explored) and one.device == "cpu"
@@ -184,7 +246,8 @@ def test_options_that_cannot_be_are_refused(options, told):
 
 def test_bounds_end_a_search_where_luck_may_carry_a_run_anywhere():
     plan = prudent.search(6, drifting, 0.1, fallback=500)
-    assert plan.status == "optimal" and plan.upper - plan.lower <= 1e-7 and plan.explored.certified
+    assert plan.status == "optimal" and plan.upper - plan.lower <= 1e-7 and not plan.explored.certified
+    assert "the upper bound holds if runs can end at a cost of 500" in " ".join(plan.notes)
     rough = prudent.search(6, drifting, 0.1, fallback=500, relative_gap=0.05)
     assert rough.status == "within_gap" and rough.explored.expanded < plan.explored.expanded
     assert rough.lower <= plan.cvar <= rough.upper
