@@ -122,7 +122,7 @@ class Exploration:
 
     @property
     def proviso(self) -> str:
-        """What must be true for the bounds to hold, in a few words; empty if the whole model was explored (internal)."""
+        """What must be true for the bounds to hold, in a few words; empty if nothing must (internal)."""
         provisos = []
         if self.trusted:
             provisos.append("the heuristic is valid where it was not checked")
