@@ -62,8 +62,8 @@ class Uncertain:
         return least
 
 
-def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
-    """Return a prepared model with the intervals of its model's outcomes."""
+def uncertain(prepared: Prepared, intervals: Intervals, *, down: bool = False) -> Uncertain:
+    """Return a prepared model with the intervals of its model's outcomes; ``down``: its costs are rounded down."""
     model, scale, state_of = prepared.model, prepared.scale, prepared.members.state_of
     n, first = len(prepared.cost), prepared.model_action < 0
     sets = Sets(
@@ -81,8 +81,10 @@ def uncertain(prepared: Prepared, intervals: Intervals) -> Uncertain:
     known = (state_of[model.outcome_state] >= 0) & (state_of[model.successor] >= 0)
     cost = np.full(model.n_outcomes, -1)
     cost[known] = scale.normalised(model.cost[known], model.outcome_state[known], model.successor[known])
+    cost, free_below = (scale.surely(cost), scale.stride) if down else (cost, 1)
     rows = state_of[model.successor], cost, intervals.low, intervals.high, model.probability
-    misfit = align(prepared.model_action, model.outcome_start, *rows, prepared.action_state, prepared.fine, sets)
+    own = prepared.action_state, prepared.fine, free_below
+    misfit = align(prepared.model_action, model.outcome_start, *rows, *own, sets)
     if misfit >= 0:
         raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not match")
     chance = first[prepared.outcome_action]  # the initial state is not uncertain

@@ -36,11 +36,12 @@ class Sets(NamedTuple):
 
 
 @njit(cache=True)
-def align(model_action, first, target, cost, low, high, probability, own, rows, sets):
+def align(model_action, first, target, cost, low, high, probability, own, rows, free_below, sets):
     """Add up the intervals of the model's outcomes in the prepared ones; return an action that does not fit, or -1.
 
     ``first`` is where the outcomes of each model action begin; ``target`` and ``cost`` are their prepared successors
-    and costs.  ``own`` is the prepared state of each prepared action, ``rows`` the prepared costs.
+    and costs.  ``own`` is the prepared state of each prepared action, ``rows`` the prepared costs.  Costs under
+    ``free_below`` are free.
     """
     for a in range(len(model_action)):
         m = model_action[a]
@@ -50,7 +51,7 @@ def align(model_action, first, target, cost, low, high, probability, own, rows, 
         for o in range(first[m], first[m + 1]):
             if probability[o] <= 0:
                 continue
-            if target[o] == own[a] and cost[o] == 0:
+            if target[o] == own[a] and cost[o] < free_below:
                 sets.loop_low[a] += low[o]
                 sets.loop_high[a] += high[o]
                 continue

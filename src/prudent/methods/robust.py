@@ -18,14 +18,20 @@ choices at w, wherever that many levels are left.  At w the value is U itself; a
 swept together with U.  The least of these over all w is a lower bound.  The two bounds meet if nature's choices do not
 change from one level to the next, and always for intervals of width 0.
 
-*Rounded costs.*  The policy is planned on costs rounded up, so the upper bound holds.  The lower bound is then that of
-the model itself, since its probabilities are among nature's choices.
+*Rounded costs.*  The policy is planned on costs rounded up, so the upper bound holds.  The lower bound is that of costs
+rounded down until the budget is used up, and true costs afterwards: no run costs more than before, whatever is played
+and whatever nature does.  Row b of that sweep stands for budgets above b - 1, down to their limit, which is what the
+second table has.  Both bounds are off by about a step for each action of a run.
+
+*The model itself* gives another lower bound, since its probabilities are among nature's choices.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.robust import RobustSweep, robust_sweep
 from prudent.engine.sweep.robust_layout import shared
@@ -54,6 +60,7 @@ class RobustExplored:
     worst: WorstMean
     swept: RobustSweep
     nominal: Explored | None = None  # of the model itself, if that was explored, too
+    beneath: "RobustExplored | None" = None  # of costs rounded down, if costs are rounded
 
     @property
     def prepared(self) -> Prepared:
@@ -72,8 +79,8 @@ class RobustExplored:
     def lower(self, alpha: float) -> float:
         """Return a lower bound on the minimal worst-case CVaR."""
         known = 0.0 if self.nominal is None else self.nominal.lower(alpha)
-        if self.prepared.scale.rounded:
-            return known
+        if self.beneath is not None:
+            return max(known, self.beneath.lower(alpha))
         below = self.swept.below[1:] * (1 - self.swept.error)
         f = float((np.arange(len(below)) + below / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
         return max(known, min(f, len(below)) if self.swept.stopped else f, float(self.worst.lower[self.prepared.start]))
@@ -100,12 +107,12 @@ class RobustExplored:
         own = own_tail(policy, spent_budget(policy), self.upper(policy.level, alpha), alpha, limits=limits)
         return Nominal(own.cvar if not own.notes else np.nan, own.var, own.mean), own.notes
 
-    def solution(self, alpha: float, lower: float = 0.0, limits: Limits | None = None) -> Solution:
-        """Return the best policy for an alpha; ``lower`` is a known lower bound, in levels."""
+    def solution(self, alpha: float, limits: Limits | None = None) -> Solution:
+        """Return the best policy for an alpha."""
         prepared, swept = self.prepared, self.swept
         w, attains = self.budgets(alpha)
         policy, upper, least = self.policy(w), self.upper(w, alpha), float(self.worst.lower[prepared.start])
-        lower = max(lower, self.lower(alpha))
+        lower = self.lower(alpha)
         nominal, notes = self.own(policy, alpha, limits)
         complete = not (swept.stopped or prepared.scale.rounded)
         return Solution(
@@ -128,15 +135,23 @@ def explore_against(
     prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits, nominal: Explored | None = None
 ) -> RobustExplored:
     """Sweep the budgets against nature as far as alpha requires."""
-    model = shared(uncertain(prepared, intervals))
-    worst = worst_expected_cost(model)
-    return RobustExplored(model, worst, robust_sweep(model, worst, alpha, limits), nominal)
+
+    def sweep(model: Uncertain, **more: Any) -> RobustExplored:
+        worst = worst_expected_cost(model)
+        return RobustExplored(model, worst, robust_sweep(model, worst, alpha, limits), **more)
+
+    model, beneath = shared(uncertain(prepared, intervals)), None
+    if prepared.scale.rounded:
+        below = prepare(prepared.model, prepared.scale.step, down=True)
+        beneath = sweep(uncertain(below, intervals, down=True))
+        beneath = replace(beneath, swept=replace(beneath.swept, choice=beneath.swept.choice[:0].copy()))
+    found = sweep(model, nominal=nominal, beneath=beneath)
+    if beneath is not None and beneath.swept.stopped and not found.swept.stopped:
+        found = replace(found, swept=replace(found.swept, stopped=beneath.swept.stopped))
+    return found
 
 
-def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits, lower: float = 0.0) -> Solution:
-    """Return a policy of minimal worst-case CVaR and, among those, lowest worst-case expected cost.
-
-    ``lower`` is a lower bound on the optimal CVaR of the model itself, in levels, if one is known.
-    """
+def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits) -> Solution:
+    """Return a policy of minimal worst-case CVaR and, among those, lowest worst-case expected cost."""
     with limits:  # after Ctrl-C, evaluate what was swept
-        return explore_against(prepared, intervals, alpha, limits).solution(alpha, lower, limits.for_the_rest)
+        return explore_against(prepared, intervals, alpha, limits).solution(alpha, limits.for_the_rest)
