@@ -138,3 +138,88 @@ def test_what_holds_for_every_set(case, alpha, seed):
         other = prudent.SSP(*arrays[:2], q, *arrays[2:], *start, model.state_names, model.action_names)
         own = prudent.evaluate(other, plan.policy.__call__)
         assert own.cvar(alpha) <= plan.upper + 1e-7 * size
+
+
+def priced(
+    rng: np.random.Generator, *, acyclic: bool, one: bool = False
+) -> tuple[RawSets, prudent.SSP, prudent.Intervals]:
+    """Draw a model with costs without a common step; with ``one`` there is a single policy."""
+    n = int(rng.integers(2, 4)) if acyclic else int(rng.integers(2, 7))
+    raw: RawSets = {n: []}
+    table: dict = {n: {}}
+    for s in range(n):
+        raw[s], table[s] = [], {}
+        for a in range(1 if one else int(rng.integers(1, 3))):
+            size, width = int(rng.integers(2, 4)), float(rng.choice([0.05, 0.2]))
+            to = rng.integers(s + 1 if acyclic else 0, n + 1, size)
+            to[0] = rng.integers(s + 1, n + 1)
+            each = [
+                (p, int(t), float(rng.uniform(0.3, 5))) for p, t in zip(rng.dirichlet(np.ones(size)), to, strict=True)
+            ]
+            table[s][a] = each
+            raw[s].append([(p - width * p * (1 - p), p + width * p * (1 - p), t, c) for p, t, c in each])
+    model = prudent.build(0, table.__getitem__)
+    rows = [outcome for s in range(model.n_states) for row in raw[model.state(s)] for outcome in row]
+    return raw, model, prudent.Intervals([low for low, *_ in rows], [high for _, high, *_ in rows])
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_rounded_costs_have_bounds_of_their_own(batch):
+    """The bounds enclose the least worst-case CVaR, and steps are refined until the gap is reached."""
+    rng = np.random.default_rng(900 + batch)
+    checked = 0
+    while checked < examples(4):
+        raw, model, sets = priced(rng, acyclic=True)
+        if np.prod([max(len(raw[s]), 1) for s, _ in pairs(raw, 0)]) > 64:
+            continue
+        alpha = float(rng.choice(ALPHAS))
+        best = least_worst_cvar(raw, 0, alpha)
+        for step in (None, 0.1, 1.0):
+            plan = prudent.solve(model, alpha, uncertainty=sets, step=step)
+            assert plan.lower - 1e-7 <= best <= plan.upper + 1e-7
+            assert plan.lower <= plan.cvar <= plan.upper
+            assert step or plan.status in ("optimal", "within_gap")
+        checked += 1
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_steps_are_refined_on_cycles(one):
+    for seed in range(examples(6)):
+        rng = np.random.default_rng([seed, one])
+        _, model, sets = priced(rng, acyclic=False, one=one)
+        alpha = float(rng.choice(ALPHAS[1:]))
+        plan = prudent.solve(model, alpha, uncertainty=sets)
+        assert plan.status in ("optimal", "within_gap") and plan.upper - plan.lower <= 1e-3 * plan.upper
+        if one:  # the bounds are those of the only policy
+            own = prudent.evaluate(model, plan.policy, uncertainty=sets).at_worst.cvar(alpha)
+            assert plan.lower <= own * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("acyclic", [True, False])
+def test_bounds_of_whole_costs_that_are_rounded_enclose_those_of_the_exact_plan(acyclic):
+    for seed in range(examples(20)):
+        rng = np.random.default_rng([seed, acyclic, 7])
+        _, model, sets = drawn(rng, acyclic=acyclic)
+        alpha = float(rng.choice(ALPHAS))
+        exact = prudent.solve(model, alpha, uncertainty=sets)
+        for step in [step for step in (0.7, 2.0, 3.0) if step <= model.cost.max()]:
+            plan = prudent.solve(model, alpha, uncertainty=sets, step=step)
+            assert plan.lower <= exact.upper * (1 + 1e-9) and exact.lower <= plan.upper * (1 + 1e-9)
+
+
+def test_a_step_is_chosen_that_fits_the_memory():
+    rng, n = np.random.default_rng(1), 100
+    to = lambda s: int(min(s + 1 + rng.integers(3), n))  # noqa: E731
+    cents = lambda: float(rng.integers(1, 99_900)) / 100  # noqa: E731
+    table: dict = {n: {}}
+    for s in range(n):
+        table[s] = {a: [(0.7, to(s), cents()), (0.2, int(rng.integers(n)), cents()), (0.1, n, cents())] for a in "ab"}
+    model = prudent.build(0, table)
+    spare = 0.1 * model.probability * (1 - model.probability)
+    sets = prudent.Intervals(model.probability - spare, model.probability + spare)
+    plan = prudent.solve(model, 0.05, uncertainty=sets, memory="2MB")
+    assert plan.step > 0.01 and plan.upper < np.inf and "stopped at the 2 MB limit" in " ".join(plan.notes)
+    with pytest.raises(prudent.PrudentError, match=r"larger step \(step=, --step\), from about ") as refused:
+        prudent.solve(model, 0.05, uncertainty=sets, memory="2MB", step=0.01)
+    named = float(str(refused.value).split("from about ")[1].split()[0])
+    assert prudent.solve(model, 0.05, uncertainty=sets, memory="2MB", step=named).upper >= plan.lower

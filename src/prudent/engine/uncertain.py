@@ -95,7 +95,9 @@ def uncertain(prepared: Prepared, intervals: Intervals, *, down: bool = False) -
 
 def refuse_endless(prepared: Prepared, sets: Sets) -> None:
     """Reject sets from which nature can choose so that some runs never end: their worst case has no bound."""
-    if (sets.low > 0).all():
+    doubtful = (sets.low <= 0) & (sets.successor != prepared.outcome_state)
+    doubtful = np.bincount(prepared.outcome_action, doubtful, prepared.n_actions) > 0
+    if not doubtful.any():
         return
     kept, start, stays = ~prepared.is_goal, sets.outcome_start[:-1], np.zeros(0, dtype=bool)
     before = -1
@@ -105,11 +107,12 @@ def refuse_endless(prepared: Prepared, sets: Sets) -> None:
         most = sets.loop_high + np.add.reduceat(np.where(inside, sets.high, 0.0), start)
         stays = kept[prepared.action_state] & (leave <= 0) & (most >= 1 - NEAR)
         kept = np.bincount(prepared.action_state[stays], minlength=len(kept)) > 0
-    if kept.any():
-        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(stays)[0]]))
+    if (stays & doubtful).any():  # otherwise nature does not add to what plans can do themselves
+        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(stays & doubtful)[0]]))
         raise PrudentError(
             f"uncertainty: {place}: every outcome that leads towards a goal may have probability 0, so runs may never "
-            "end and their worst-case cost has no bound; give these outcomes a low above 0, or remove the action"
+            "end and their worst-case cost has no bound; give these outcomes a low above 0, or add an action that "
+            "surely leads towards a goal"
         )
 
 

@@ -18,6 +18,7 @@ from prudent.methods.exact import Explored, solution_for
 from prudent.methods.robust import RobustExplored, explore_against
 from prudent.methods.solution import UNKNOWN, Nominal
 from prudent.models.intervals import Intervals, intervals_of
+from prudent.models.lasting import lasting
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import bracket
@@ -383,6 +384,8 @@ def curve(
     check_model(model)
     alpha_min = check_alpha(alpha_min, "alpha_min")
     intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g}"
+    if intervals is not None:
+        model, intervals = lasting(model, intervals)
     job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
         nominal = explored(job, what)

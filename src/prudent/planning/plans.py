@@ -97,8 +97,12 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     deviation = prepared.scale.deviation
     if prepared.scale.rounded:
         notes += [f"{note}; the bounds account for it" for note in prepared.scale.notes]
-        if not math.isnan(stage.found.cvar):
+        own = stage.found.nominal
+        if own is None and not math.isnan(stage.found.cvar):
             notes.append(GROUPED)
+        elif own is not None:
+            notes.append("the worst-case CVaR is that of costs rounded up, an upper bound on the policy's own")
+            notes += [] if math.isnan(own.cvar) else [f"in the model itself, {GROUPED}"]
         notes += stage.notes
     elif status == "within_gap" and not stopped and deviation > 0:
         notes.append(f"the bounds account for costs that are off their common step by up to {deviation:.1g}")

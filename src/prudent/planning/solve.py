@@ -17,6 +17,7 @@ from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
 from prudent.models.intervals import Intervals, intervals_of
+from prudent.models.lasting import lasting
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
@@ -113,7 +114,9 @@ def solve(
         called nature, chooses from the set anew at every visit to a state.  Give intervals for the probabilities, a
         confidence such as 0.95 for a model with counts (:func:`from_episodes`), or ``"own"`` for a model that has
         intervals.  ``upper`` then holds for every model in the set; ``cvar`` and ``expected`` are for the worst of
-        them, and ``plan.nominal`` is for the model itself.
+        them, and ``plan.nominal`` is for the model itself.  An action with which nature could keep a run from its goal
+        forever is left out if another one is safe: a note states this, and ``plan.model`` and ``plan.intervals`` are
+        without it.
     step : float, optional
         Round the costs to multiples of this; the step is not refined.
     memory : int or str, optional
@@ -176,6 +179,8 @@ def solve(
         elif cap is not None:
             plan = solve_within(job, cap)
         elif intervals is not None:
+            smaller, intervals = lasting(model, intervals)
+            job = replace(job, model=smaller)
             plan = solve_robust(job, intervals, lambda: run_method(job, name, run))
         else:
             stage = run_method(job, name, run)

@@ -72,8 +72,9 @@ STATUS_ROBUST = {
     **STATUS,
     "optimal": "the minimal worst-case CVaR is known to within 1e-8 of its size, and the policy attains it",
     "within_gap": "the gap between the bounds on the minimal worst-case CVaR is within the tolerance",
-    "gap_not_reached": "the upper bound holds for every model in the set, but another plan may have a lower one, down "
-    "to the lower bound; request a larger gap (gap=, relative_gap=), or give narrower intervals",
+    "gap_not_reached": "the bounds hold, the upper one for every model in the set, but their gap exceeds the "
+    "tolerance; it comes from rounding costs (allow more time or memory, or leave out step=), from a limit or, if "
+    "costs were not rounded, from the lower bound for budgets between two cost steps; or request a larger gap",
 }
 """The same for a plan for a set of models."""
 

@@ -142,3 +142,52 @@ def test_many_observations_leave_little_room(times):
     sets = prudent.from_episodes(log, count="n", initial="s").intervals(0.95)
     assert 0 <= sets.width <= 4 / times**0.5
     assert (sets.low <= [0.9, 0.1]).all() and (sets.high >= [0.9, 0.1]).all()
+
+
+WAYS = {
+    "s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "sure": [(1, "g", 20)], "walk": [(1, "t", 1)]},
+    "t": {"back": [(1, "s", 1)], "on": [(0.5, "t", 2), (0.5, "g", 2)]},
+}
+
+
+def test_an_action_that_may_never_lead_on_is_left_out_where_another_one_is_safe():
+    model = prudent.build("s", WAYS)
+    low, high = model.probability.copy(), model.probability.copy()
+    low[:2], high[:2] = [0.2, 0.0], [1.0, 0.8]
+    plan = prudent.solve(model, 0.2, uncertainty=prudent.Intervals(low, high))
+    without = prudent.build("s", {**WAYS, "s": {a: o for a, o in WAYS["s"].items() if a != "try"}})
+    assert plan.status == "optimal" and plan.cvar == pytest.approx(prudent.solve(without, 0.2).cvar)
+    assert "left out: state 's', action 'try', where nature could keep runs" in " ".join(plan.notes)
+    assert plan.model.n_actions == model.n_actions - 1  # going back, a choice of the plan, is none of nature's
+    worst = prudent.evaluate(plan.model, plan.policy, uncertainty=plan.intervals).at_worst.cvar(0.2)
+    assert worst == pytest.approx(plan.cvar)
+    curve = prudent.curve(model, uncertainty=prudent.Intervals(low, high), alpha_min=0.2)
+    assert curve.points[0].cvar == pytest.approx(plan.cvar) and "left out" in " ".join(curve.notes)
+
+
+def test_a_way_to_where_no_action_is_safe_is_left_out():
+    """In 'trap' nature may keep runs, so only the dear way is left; nothing that a plan could do with is lost."""
+    table = {
+        "s": {"cheap": [(1, "trap", 1)], "dear": [(1, "g", 9)]},
+        "trap": {"out": [(0.5, "trap", 1), (0.5, "g", 1)]},
+    }
+    model = prudent.build("s", table)
+    low, high = model.probability.copy(), model.probability.copy()
+    trap = model.outcome_state == model.index("trap")
+    low[trap], high[trap] = 0.0, 1.0
+    plan = prudent.solve(model, 0.5, uncertainty=prudent.Intervals(low, high))
+    assert plan.cvar == 9 and plan.policy("s") == "dear" and not any("left out" in note for note in plan.notes)
+
+
+def test_nature_may_rule_out_a_slip_where_plans_can_go_in_circles():
+    """A slip that may have probability 0 is no reason to refuse a grid, where plans can walk in circles."""
+    table = {s: {d: [(0.8, (s + d) % 5, 1), (0.2, s, 1)] for d in (-1, 1)} if s else {} for s in range(5)}
+    model = prudent.build(2, table)
+    slip = model.successor == model.outcome_state
+    low, high = np.where(slip, 0.0, 0.7), np.where(slip, 0.3, 1.0)
+    plan = prudent.solve(model, 0.2, uncertainty=prudent.Intervals(low, high))
+    exact = prudent.build(
+        2, {s: {d: [(0.7, (s + d) % 5, 1), (0.3, s, 1)] for d in (-1, 1)} if s else {} for s in table}
+    )
+    assert plan.status == "optimal" and plan.cvar == pytest.approx(prudent.solve(exact, 0.2).cvar)
+    assert not any("left out" in note for note in plan.notes)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.engine.cost_step import nice_step
 from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.robust_layout import error_of, largest_block, new_scratch, tile_of
 from prudent.engine.sweep.task import TIE
@@ -26,6 +27,9 @@ from prudent.runtime.progress import Progress
 from prudent.runtime.team import in_parts, side_by_side
 
 __all__ = ["RobustSweep", "robust_sweep"]
+
+MARGIN = 2
+"""The factor by which a step is advised that is larger than needed: rounding adds levels."""
 
 FURTHER = 1.3
 """The length of the first tables, as a multiple of the levels surely needed."""
@@ -52,10 +56,7 @@ class RobustSweep:
 def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limits) -> RobustSweep:
     """Sweep rising budgets until no larger one can be optimal for alpha."""
     prepared, start, sure = model.prepared, model.prepared.start, float(worst.value[model.prepared.start])
-    limits.check(
-        _bytes(model, int(sure) + 2), "the tables of a robust plan",
-        "raise memory= (--memory), or give a larger step= (--step)",
-    )  # fmt: skip
+    limits.check(_bytes(model, int(sure) + 2), "the tables of a robust plan", _advice(model, sure, limits.memory))
     tile = max(tile_of(model), AT_ONCE)
     advance = (_without_cycles if prepared.acyclic else _with_cycles)(model, worst, tile, limits)
     tables = _tables(model, worst, int(FURTHER * sure) + 34)
@@ -116,6 +117,17 @@ def _with_cycles(model: Uncertain, worst: WorstMean, _: int, limits: Limits) -> 
     blocks, base = model.prepared.free_blocks[:2], worst.base
     scratch = new_scratch(model, (model.fresh_order, model.fresh_order), tile_of(model))
     return lambda first, last, tables: settle(*blocks, first, last, model.sets, base, tables, TIE, scratch)
+
+
+def _advice(model: Uncertain, sure: float, memory: int) -> str:
+    """Return advice for a sweep that needs more memory than there is: a step at which its first tables fit."""
+    prepared = model.prepared
+    fixed, each = _bytes(model, 0), _bytes(model, 1) - _bytes(model, 0)
+    fewer = (memory - fixed) / (MARGIN * each)
+    step = nice_step(prepared.scale.level_size * (sure + 2) / fewer) if fewer > 2 else np.inf
+    if step > float(np.abs(prepared.model.cost).max(initial=0.0)):
+        return "raise memory= (--memory)"
+    return f"raise memory= (--memory), or set a larger step (step=, --step), from about {step:g} on"
 
 
 def _bytes(model: Uncertain, levels: int) -> int:
