@@ -92,20 +92,6 @@ def sweep_rate(model: prudent.SSP, alpha: float, turns: int) -> tuple[float, flo
     return least, 2 * len(prepared.cost) * len(swept.excess) / least
 
 
-def evaluated(model: prudent.SSP, alpha: float) -> str:
-    """Evaluate a plan on the CPU and on the GPU; return a line for the table."""
-    policy = prudent.solve(model, alpha, device="gpu").policy
-    seconds, means = {}, {}
-    for device in ("gpu", "cpu", "gpu"):
-        began = now()
-        means[device] = prudent.evaluate(model, policy, device=device).mean
-        seconds[device] = now() - began
-    assert np.isclose(means["cpu"], means["gpu"], rtol=1e-10, atol=0)
-    ratio = seconds["cpu"] / seconds["gpu"]
-    what = "laying out the chain, and how far runs can go, on the CPU"
-    return f"| its plan, evaluated | | | {seconds['cpu']:.3g} | {seconds['gpu']:.3g} | {ratio:.2g} | | {what} |"
-
-
 def chain(length: int) -> prudent.SSP:
     """Return a corridor: at no cost beyond best luck one can only go on to the next state, so none are side by side."""
     table = {
@@ -169,9 +155,6 @@ def main(quick: bool) -> None:
         if name == "inventory-control 100":
             seconds, rate = sweep_rate(model, alpha, turns)
             lines.append(f"| its sweep alone | | | | {seconds:.3g} | | | {rate:.3g} naive multiply-adds a second |")
-            print(lines[-1], flush=True)
-        if name == "random-1000000":
-            lines.append(evaluated(model, alpha))
             print(lines[-1], flush=True)
         del model, found
     text = "\n".join(lines) + "\n"

@@ -1,13 +1,13 @@
 """What more ranks gain: one solve on 1, 2, 4, ... processes of one thread each.
 
-    mpiexec -n 16 python benchmarks/ranks.py [CAPACITY] [STATES] [apart]
+    mpiexec -n 16 python benchmarks/ranks.py [CAPACITY] [STATES]
 
 Inventory Control and the random cyclic model of ``large_model.py``, on the first n ranks of the job, n doubling.
 Prints the seconds of a whole solve, and apart: of preparation, which rank 0 does, with the cores of those that wait for
 it unless it is bound to its own (``mpiexec --bind-to none``); of the sweep before its first level
 (laying out, telling the ranks); of its levels.  Then how many times faster than one rank the whole is, and the levels;
-the bytes of the tables of values for each rank; for each level, how often ranks meet, and the messages and bytes that a
-rank gets, the most of all; and the CVaR.  With ``apart`` ranks of one machine exchange messages as those of several do.
+the bytes of the tables of values for each rank; for each level, the messages and bytes that a rank sends, the most of
+all; and the CVaR.
 """
 
 import sys
@@ -21,11 +21,9 @@ import prudent
 from large_model import large_model
 from prudent.engine.sweep import bounded
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.rank_lanes import LaneLevelSweep, LaneTileSweep
 from prudent.engine.sweep.rank_levels import RankLevelSweep
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.tiles import TileSweep
-from prudent.runtime import ranks as ranks_module
 
 ALPHA, TURNS = 0.05, 3
 WORLD = MPI.COMM_WORLD
@@ -36,7 +34,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.sweep = self.levels = 0.0
-        self.settled = self.table = self.met = self.messages = self.bytes = 0
+        self.settled = self.table = self.messages = self.bytes = 0
 
     def timed(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that adds its time to a field."""
@@ -53,34 +51,29 @@ class Watch:
         """Return an ``advance`` that notes what the sweep has and has sent."""
 
         def call(sweep: Any, *arguments: Any, **options: Any) -> Any:
-            ranks, before, done = sweep.task.ranks, self._sent(sweep), sweep.done
+            before, done = self._sent(sweep), sweep.done
             found = function(sweep, *arguments, **options)
-            met, messages, sent = (now - then for now, then in zip(self._sent(sweep), before, strict=True))
-            self.met, self.messages, self.bytes = self.met + met, self.messages + messages, self.bytes + sent
+            messages, sent = (now - then for now, then in zip(self._sent(sweep), before, strict=True))
+            self.messages, self.bytes = self.messages + messages, self.bytes + sent
             self.settled += sweep.done - done
-            window, size = getattr(sweep, "_window", None), 1 if ranks is None else ranks.size
-            if window is None:
-                tables = sweep.table.nbytes
-            else:
-                tables = sum(table.nbytes for table in (*window.tables, *window.before))
-            self.table = tables // size if isinstance(sweep, LaneTileSweep | LaneLevelSweep) else tables
+            window = getattr(sweep, "_window", None)
+            tables = [sweep.table] if window is None else [*window.tables, *window.before]
+            self.table = sum(table.nbytes for table in tables)
             return found
 
         return call
 
     @staticmethod
-    def _sent(sweep: Any) -> tuple[int, int, int]:
+    def _sent(sweep: Any) -> tuple[int, int]:
         ranks = sweep.task.ranks
-        if ranks is None:
-            return 0, 0, 0
-        return 0 if ranks.near is None else ranks.near.meetings, ranks.messages, ranks.bytes
+        return (0, 0) if ranks is None else (ranks.messages, ranks.bytes)
 
 
 def measured(model: prudent.SSP | None, comm: MPI.Comm) -> tuple[list[float], list[Watch], float]:
     """Solve on all ranks of a communicator; return the times of the best of some turns, what ranks noted, the CVaR."""
     sweep, kinds = (
         bounded.budget_sweep,
-        dict.fromkeys((LaneTileSweep, LaneLevelSweep, RankTileSweep, RankLevelSweep), "_advance"),
+        dict.fromkeys((RankTileSweep, RankLevelSweep), "_advance"),
     )
     alone = {LevelSweep: "advance", TileSweep: "advance"} if comm.size == 1 else {}
     best: tuple[list[float], list[Watch], float] = [float("inf")], [], 0.0
@@ -115,7 +108,7 @@ def main(capacity: int, states: int) -> None:
     """Print a table for each model."""
     if WORLD.rank == 0:
         print("model      ranks   whole = prepare + lay out + levels     gain of whole, of levels   MB each", end="")
-        print("   a level: meetings, messages, kB      CVaR", flush=True)
+        print("   a level: messages, kB      CVaR", flush=True)
     for name in ("inventory", "cyclic"):
         model = small = None
         if WORLD.rank == 0:
@@ -134,12 +127,12 @@ def main(capacity: int, states: int) -> None:
                     table = max(watch.table for watch in watches) / 1e6
                     each = [
                         max(getattr(watch, what) for watch in watches) / max(watches[0].settled, 1)
-                        for what in ("met", "messages", "bytes")
+                        for what in ("messages", "bytes")
                     ]
                     print(
                         f"{name:<10} {size:5} {times[0]:7.3f} {times[1]:9.3f} {times[2]:9.3f} {times[3]:8.3f}"
                         f"   {alone[0] / times[0]:12.2f} {alone[3] / times[3]:12.2f} {table:12.1f}"
-                        f" {each[0]:14.1f} {each[1]:9.1f} {each[2] / 1e3:8.1f} {cvar:15.9f}",
+                        f" {each[0]:14.1f} {each[1] / 1e3:8.1f} {cvar:15.9f}",
                         flush=True,
                     )
             wait_for_all()
@@ -147,8 +140,4 @@ def main(capacity: int, states: int) -> None:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    if "apart" in given:
-        given.remove("apart")
-        ranks_module.common_memory = lambda *about: None
-    main(*(int(each) for each in given or (100, 1_000_000)))
+    main(*(int(each) for each in sys.argv[1:] or (100, 1_000_000)))

@@ -315,31 +315,6 @@ def settle_nodes(
             choice[(b % rows)[~gone], s] = chosen[~gone]
 
 
-def choose(count, line, b, changing, state, entry, entry_start, low, high, stride, without, number):
-    s = state[changing]
-    left = entry_start[s] + (np.clip(b, low[s], np.maximum(high[s], low[s])) - low[s]) * stride
-    none = (b <= 0) | (high[s] < low[s])
-    number[line + changing] = np.where(none, without[s], entry[np.where(none, 0, left)])
-
-
-def arrive(
-    count, first, t, window, n, entered, start, sure, source, cost, playing, probability, mass, number, out
-):  # fmt: skip
-    for r in range(first, first + count):
-        arc = np.arange(start[r], start[r + 1])
-        at = (t - cost[arc].astype(np.int64)) % window * n + source[arc]
-        counts = (cost[arc] <= t) & ((arc < sure[r]) | (number[at] == playing[arc]))
-        out[r] = (1.0 if r == entered else 0.0) + (probability[arc] * mass[at])[counts].sum()
-
-
-def meet(count, mass, met):
-    met += mass[:count]
-
-
-def play(count, changing, state, action_start, mass, number, played):
-    played[action_start[state[changing]] + number[changing]] += mass[changing]
-
-
 KERNELS = {
     "levels": {
         "settle_plan": settle_plan,
@@ -353,6 +328,5 @@ KERNELS = {
         each.__name__: each
         for each in (ends, relax, tally, shift, claim, enclose, begin_worst, lower_worst, worst_after)
     },
-    "forwards": {each.__name__: each for each in (choose, arrive, meet, play)},
     "tiles": {"fill_past": fill_past, "settle_nodes": settle_nodes},
 }  # fmt: skip

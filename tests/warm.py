@@ -36,8 +36,6 @@ def use(kind: str) -> None:
     prudent.curve(small)
     prudent.frontier(small, 0.2)
     on_ranks(2, lambda comm: prudent.solve(small, 0.2, comm=comm))
-    prudent.runtime.ranks.common_memory = lambda *about: None  # as on several machines
-    on_ranks(2, lambda comm: prudent.solve(small, 0.2, comm=comm))
 
 
 if __name__ == "__main__":

@@ -68,17 +68,8 @@ def answers(out):
     return [json.loads(line) | {"seconds": 0} for line in out.splitlines() if line.startswith("{")]
 
 
-APART = """
-import sys
-import prudent.runtime.ranks
-if "apart" in sys.argv:  # as ranks of several machines
-    sys.argv.remove("apart")
-    prudent.runtime.ranks.common_memory = lambda *about: None
-"""
-
-SOLVES = f"""
-{APART}
-import json, zlib
+SOLVES = """
+import json, sys, zlib
 import numpy as np
 from mpi4py import MPI
 import prudent
@@ -97,7 +88,7 @@ for model in map(random_model, range(16)):
     plan = prudent.solve(model, 0.1, threads=1, comm=MPI.COMM_WORLD)
     if MPI.COMM_WORLD.rank == 0:
         plays = zlib.crc32(b"".join(np.ascontiguousarray(each).tobytes() for each in plan.policy.choices))
-        print(json.dumps(plan.to_dict() | {{"plays": plays}}))
+        print(json.dumps(plan.to_dict() | {"plays": plays}))
     else:
         assert plan is None
 """
@@ -110,10 +101,9 @@ def truth():
     return answers(out)
 
 
-@pytest.mark.parametrize("where", ["near", "apart"])
 @pytest.mark.parametrize("size", [2, 3])
-def test_every_number_of_ranks_finds_the_same(size, where, truth):
-    code, out, err = run(size, "-c", SOLVES, *[where][where == "near" :])
+def test_every_number_of_ranks_finds_the_same(size, truth):
+    code, out, err = run(size, "-c", SOLVES)
     assert code == 0, err
     assert answers(out) == truth
 
@@ -129,12 +119,10 @@ def test_rank_0_prints_saves_and_refuses(tmp_path):
     assert (code, answers(out), err.count("neither a domain nor a file")) == (2, [], 1)
 
 
-LONG = f"""
-{APART}
+LONG = """
 import os, sys, time
 import prudent.io.checkpoint
 from prudent.apps.cli.main import main
-from prudent.engine.sweep.rank_lanes import LaneTileSweep
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 
 def slow(kind):
@@ -144,13 +132,12 @@ def slow(kind):
     def advance(self, last, final):
         advanced(self, last, final)
         if last > 20:
-            os.write(2, f"at {{self.ranks.rank}} {{os.getpid()}}\\n".encode())  # whole lines
+            os.write(2, f"at {self.ranks.rank} {os.getpid()}\\n".encode())  # whole lines
             time.sleep(0.02)  # so that it is not over before it is stopped
 
     kind._advance = advance
 
 prudent.io.checkpoint.EVERY = 0.0
-slow(LaneTileSweep)
 slow(RankTileSweep)
 main(["solve", "betting-game", "--alpha", "0.2", "--threads", "1", "--json", *sys.argv[1:]])
 """
@@ -176,17 +163,16 @@ def test_ctrl_c_prints_what_is_known():
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("where", ["near", "apart"])
-def test_a_rank_that_is_killed_ends_all_and_the_place_is_kept(where, tmp_path):
-    place, how = tmp_path / "place", [where][where == "near" :]
-    with begun(2, "-c", LONG, *how, "--checkpoint", place) as child:
+def test_a_rank_that_is_killed_ends_all_and_the_place_is_kept(tmp_path):
+    place = tmp_path / "place"
+    with begun(2, "-c", LONG, "--checkpoint", place) as child:
         os.kill(under_way(child, 1), signal.SIGKILL)
         out, err = child.communicate(timeout=120)
     assert child.returncode != 0 and not answers(out)
     assert (out + err).strip()  # the launcher says so
     assert place.exists()
     quick = re.sub(r"slow\(\w+\)\n", "", LONG)
-    code, out, err = run(3, "-c", quick, *how, "--checkpoint", place)  # on more ranks
+    code, out, err = run(3, "-c", quick, "--checkpoint", place)  # on more ranks
     truth = prudent.solve(prudent.domains.betting_game(), 0.2)
     assert code == 0 and not place.exists()
     assert "place was saved by 2 ranks; 3 resume from it" in err

@@ -18,7 +18,6 @@ from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values import device_values
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
-from prudent.policies import device_forwards, forwards
 from prudent.policies.chain import backward_from_each, spent_budget
 from prudent.runtime.limits import Limits, in_force
 from standin import StandIn
@@ -184,29 +183,6 @@ def test_a_policy_is_evaluated_backwards(device, monkeypatch, number, narrow):
         assert "follow" in "".join(device.launched)
     assert found.shape == cpu.shape and np.allclose(found, cpu, rtol=1e-11)
     assert (found[1] >= found[0]).all()
-
-
-@pytest.mark.parametrize("number", CYCLIC)
-@pytest.mark.parametrize("tolerance", [pytest.param(1e-13, marks=pytest.mark.slow), 1e-8, 1e-4])
-def test_a_policy_is_followed_forwards(device, monkeypatch, number, tolerance):
-    monkeypatch.setattr(forwards, "MANY", 0)
-    monkeypatch.setattr(device_forwards, "PIECE", 3)
-    model = random_model(number)
-    policy = prudent.solve(model, 0.1, step=1.0).policy
-    weight, limits = spent_budget(policy).upper, Limits.of(None, None)
-    cpu = forwards.followed(policy, 1, None, tolerance, weight, limits)
-    limits.device = device
-    found = forwards.followed(policy, 1, None, tolerance, weight, limits)
-    if isinstance(device, StandIn):
-        assert {"choose", "arrive", "meet", "play"} <= set(device.launched)
-    both = min(cpu.levels, found.levels)
-    assert np.allclose(found.total[:, :both], cpu.total[:, :both], rtol=1e-10, atol=1e-18)
-    assert found.missing <= tolerance and found.total.sum() + found.missing == pytest.approx(1.0)
-    longer = forwards.followed(policy, 1, found.levels, 1e-300, weight, Limits.of(None, None))  # as far as the device
-    assert longer.levels == found.levels or longer.missing == 0.0
-    assert found.missing == pytest.approx(longer.missing, rel=1e-9)
-    for name in ("played", "arriving", "there", "ahead"):
-        assert np.allclose(getattr(found, name), getattr(longer, name), rtol=1e-9, atol=1e-300)
 
 
 def test_bounded_worst_cases_with_cycles(device):

@@ -54,23 +54,6 @@ def wait_for(counters, parts):
             give_way()
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def arrive(counters, total):
-    """Count one more as here, and wait a while until there are ``total``; return whether there are."""
-    add_atomically(counters, DONE, 1)
-    for _ in range(SPINS):
-        if read_atomically(counters, DONE) >= total:
-            return True
-        pause()
-    return False
-
-
-@njit(cache=True, nogil=True, _nrt=False)
-def arrived(counters, total):
-    """Return whether ``total`` are here."""
-    return read_atomically(counters, DONE) >= total
-
-
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def end(counters):
     """End the work early: nobody waits any longer; all who did find that it has ended."""

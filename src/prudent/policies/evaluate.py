@@ -68,8 +68,8 @@ def evaluate(
     time_limit : float, optional
         The time limit in seconds, approximately; exceeding it is an error.
     device : str
-        ``"gpu"`` uses a GPU for models in which every cycle has a cost, unless costs are rounded; see
-        :func:`prudent.solve`.
+        ``"gpu"`` finds the values of states there if the model has cycles and each has a cost; see
+        :func:`prudent.solve`.  The distribution is found on the CPU.
     uncertainty : Intervals or float or "own", optional
         A set of models, as in :func:`prudent.solve`, for a plan's policy or a table: ``at_worst`` then has the policy's
         CVaR and expected cost in the worst of them; all other numbers are for the model itself.

@@ -11,7 +11,6 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared, choice_type, restrict
 from prudent.engine.room import shared_room
-from prudent.engine.sweep.device_levels import DeviceLevelSweep
 from prudent.engine.sweep.estimate import FOLLOWED
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.values.bellman import costs_of, free_arcs
@@ -24,9 +23,8 @@ from prudent.kernels.pairs import follow_pairs
 from prudent.kernels.team import new_counters
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.policies.arrivals import chain_of, played_anywhere
-from prudent.policies.device_forwards import DeviceFlow
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, device_in_force, go_on, threads_in_force
+from prudent.runtime.limits import Limits, go_on, threads_in_force
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 
@@ -173,22 +171,17 @@ def _pulled(
     weight: FloatArray,
     limits: Limits | None,
 ) -> Followed:
-    """Follow a policy level by level, to where its runs arrive, on all threads or on a device."""
+    """Follow a policy level by level, to where its runs arrive, on all threads."""
     prepared, plays = policy.prepared, np.zeros(policy.prepared.n_actions)
     if most == 0 or prepared.is_goal[prepared.start]:
         return _pushed(policy, played, window, layers, most, tolerance, weight, limits)
     chain = chain_of(policy, played, prepared.left_out if layers > 1 else np.empty(0))
-    device = device_in_force() if limits is None else limits.device
-    there = None
-    if device is not None and layers == 1 and len(chain.arrivals.cycle) == 0:
-        there = DeviceFlow(device, policy, chain, window)
-    else:
-        number = np.zeros(window * chain.n_places, dtype=choice_type(prepared))
-        flow = Flow(np.zeros((window * chain.n_places + 1) * layers), number, window, layers)
+    number = np.zeros(window * chain.n_places, dtype=choice_type(prepared))
+    flow = Flow(np.zeros((window * chain.n_places + 1) * layers), number, window, layers)
     met, circling = np.zeros(len(chain.arrivals.state)), _circling(prepared)
     ended = Ended(np.zeros((layers, 0)), np.array([0.0, np.inf, 0.0]), np.zeros(1, dtype=np.int64))
     last, levels = policy.level + window - 1 if policy.level > 0 else 0, 0  # from then on no line has any budget
-    rows = max((LevelSweep if there is None else DeviceLevelSweep).batch // max(len(prepared.cost), 1), 1)
+    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
     threads = threads_in_force() if limits is None else limits.threads
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and ended.stop[0] == 0:
@@ -197,16 +190,9 @@ def _pulled(
                 more = min(most - levels, max(levels, 1024), rows)
                 ended = ended._replace(total=np.append(ended.total, np.zeros((layers, more)), axis=1))
             if levels == last:
-                if there is not None:
-                    there.count(met, plays)
                 chain.count(met, policy, plays)
                 chain = chain.without_budget(policy.choices.without)
-                if there is not None:
-                    there.take(chain)
             until = ended.total.shape[1] if levels >= last else min(ended.total.shape[1], last)
-            if there is not None:
-                levels = there.pull(chain, circling, tolerance, levels, until, ended)
-                continue
             about: tuple[Any, ...] = chain.arrivals, circling, policy.choices, policy.level, tolerance
             about = *about, levels, until, chain.start, flow, met, plays, ended, new_counters()
 
@@ -216,9 +202,6 @@ def _pulled(
             side_by_side(chain.lanes(until - levels, threads), work)
             levels = int(ended.stop[0]) or until
             progress.at(levels)
-    if there is not None:
-        flow = there.flow()
-        there.count(met, plays)
     chain.count(met, policy, plays)
     later = np.zeros((layers, window - 1)), np.zeros(prepared.n_states), np.zeros(window - 1)
     about = chain.arrivals, circling, policy.choices, policy.level, levels - 1, flow

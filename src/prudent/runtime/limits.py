@@ -110,8 +110,6 @@ class Limits:
             time_limit = as_number("time_limit", time_limit, "a number of seconds above 0", lambda x: x > 0)
         available = available_memory() if ranks is None else ranks.memory
         most = int(0.8 * available) if memory is None else in_bytes(memory)
-        if ranks is not None and ranks.near is not None:
-            most = min(most * ranks.size, ranks.near.room)  # each rank's share, times the number of ranks
         if threads is None:
             threads = own_cores(ranks)
         elif isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:

@@ -9,7 +9,9 @@ alone ends the whole job: the others would wait for it forever.
 
 import os
 import pickle
+import platform
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
-from prudent.runtime.common_memory import common_memory, machine, wait_until
 
 __all__ = ["Ranks", "on_first", "ranks_of"]
 
@@ -31,6 +32,9 @@ ALIGNED = 64
 
 PIECE = 2**28
 """The most bytes of one message: some implementations count them in 32 bits."""
+
+LOOKS, REST, LONGEST = 200, 1e-4, 2e-3
+"""How often a waiting rank checks before it yields its core; how long it then sleeps, and at most."""
 
 METHODS = ("Dup", "Free", "Get_rank", "Get_size", "Isend", "Irecv", "Bcast", "isend", "recv", "Iprobe", "Abort")
 OBJECTS = ("bcast", "gather", "allgather", "alltoall")
@@ -49,12 +53,11 @@ class Ranks:
         self.messages, self.bytes = 0, 0  # sent from here
         self.threads = 1  # of this rank, in what ranks share
         bound_to = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        found = self._comm.allgather((machine(), bound_to, memory))
+        found = self._comm.allgather((_machine(), bound_to, memory))
         machines, cores = [each for each, *_ in found], [each[:2] for each in found]
         self.here = machines.count(machines[self.rank])  # ranks on this machine
         self.sharing = cores.count(cores[self.rank])  # those of them that are bound to the same cores
         self.memory = min(memory // machines.count(each) for each, _, memory in found)  # bytes that each rank has
-        self.near = common_memory(self._comm, memory)  # what all ranks see; None if there are several machines
 
     def tell(self, order: object) -> None:
         """Announce something short to all other ranks; only rank 0 does."""
@@ -63,7 +66,7 @@ class Ranks:
 
     def hear(self) -> Any:
         """Wait for an announcement of rank 0."""
-        wait_until(lambda: self._comm.Iprobe(source=0, tag=ORDER))
+        _wait_until(lambda: self._comm.Iprobe(source=0, tag=ORDER))
         return self._comm.recv(source=0, tag=ORDER)
 
     def told(self, what: Any = None) -> Any:
@@ -84,24 +87,18 @@ class Ranks:
         return list(self._comm.allgather(mine))
 
     def shared(self, what: Any = None, copy: Callable[[NDArray[Any], NDArray[Any]], None] | None = None) -> Any:
-        """Return what rank 0 gives, on all ranks; on one machine they see the same arrays, which must not be changed.
-
-        Another way to copy arrays may be given.
-        """
+        """Return what rank 0 gives, on all ranks; another way to copy arrays may be given."""
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(what, protocol=5, buffer_callback=buffers.append) if self.rank == 0 else b""
         mine = [np.frombuffer(each.raw(), dtype=np.uint8) for each in buffers]
         data, sizes = self.told((data, [len(each) for each in mine]))
         begins = np.cumsum([0, *(-(-size // ALIGNED) * ALIGNED for size in sizes)]).tolist()
-        whole = (np.zeros if self.near is None else self.near.zeros)(begins[-1], np.uint8)
+        whole = np.zeros(begins[-1], np.uint8)
         parts = [whole[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
         for part, array in zip(parts, mine, strict=False):
             np.copyto(part, array) if copy is None else copy(array, part)
-        if self.near is not None:
-            self.near.meet()
-        else:
-            for piece in _pieces(whole):
-                self._comm.Bcast(piece, root=0)
+        for piece in _pieces(whole):
+            self._comm.Bcast(piece, root=0)
         return what if self.rank == 0 else pickle.loads(data, buffers=parts)
 
     def send(self, array: NDArray[Any], to: int) -> None:
@@ -131,7 +128,7 @@ class Ranks:
 
     def _complete(self, requests: list[Any]) -> None:
         for request in requests:
-            wait_until(request.Test)
+            _wait_until(request.Test)
 
     def close(self) -> None:
         """End the exchange: nothing more is announced."""
@@ -203,6 +200,24 @@ def _at_once(comm: Any) -> Iterator[None]:
         print(f"prudent: rank {comm.Get_rank()} {said}, which ends all ranks", file=sys.__stderr__, flush=True)
         comm.Abort(code)
         raise
+
+
+def _machine() -> str:
+    """Return a name that no other machine has, as far as the system reports."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{platform.node()} {file.read().strip()}"
+    except OSError:
+        return platform.node()
+
+
+def _wait_until(done: Callable[[], bool]) -> None:
+    """Check whether something is done until it is, less and less often."""
+    looks = 0
+    while not done():
+        looks += 1
+        if looks > LOOKS:
+            time.sleep(0.0 if looks < 2 * LOOKS else min(REST * looks / (2 * LOOKS), LONGEST))
 
 
 def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:

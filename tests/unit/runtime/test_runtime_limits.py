@@ -12,7 +12,7 @@ from prudent.runtime.limits import Limits, own_cores
 @pytest.mark.parametrize(("bound_to", "lent"), [(16, 8), (3, 3), (1, 2)])
 def test_rank_0_borrows_the_cores_of_ranks_that_wait_for_it(bound_to, lent, monkeypatch):
     monkeypatch.setattr(module, "cores", lambda: bound_to)
-    ranks = SimpleNamespace(here=4, size=6, memory=10**9, near=None)
+    ranks = SimpleNamespace(here=4, size=6, memory=10**9)
     limits = Limits.of(None, None, threads=2, ranks=ranks)
     assert (limits.threads, ranks.threads, limits.memory) == (lent, 2, 8 * 10**8)
 
@@ -22,13 +22,6 @@ def test_ranks_share_the_cores_that_they_are_bound_to(sharing, own, monkeypatch)
     monkeypatch.setattr(module, "cores", lambda: 6)
     assert own_cores(SimpleNamespace(sharing=sharing)) == own
     assert own_cores(None) == 6
-
-
-def test_memory_is_for_each_rank_and_near_ranks_have_it_together():
-    ranks = SimpleNamespace(here=4, size=4, sharing=4, memory=10**9, near=SimpleNamespace(room=10**10))
-    assert Limits.of("1GB", None, ranks=ranks).memory == 4 * 10**9
-    ranks.near.room = 3 * 10**9  # where common memory is has less
-    assert Limits.of("1GB", None, ranks=ranks).memory == 3 * 10**9
 
 
 def test_ranks_sweep_on_cpus():

@@ -7,7 +7,6 @@ from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.device_levels import DeviceLevelSweep
 from prudent.engine.sweep.device_tiles import DeviceTileSweep
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.rank_lanes import LaneLevelSweep, LaneTileSweep
 from prudent.engine.sweep.rank_levels import RankLevelSweep
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import Backend, Task
@@ -19,10 +18,8 @@ BACKENDS: tuple[type[Backend], ...] = (
     BetweenSweep,
     DeviceTileSweep,
     DeviceLevelSweep,
-    LaneTileSweep,
     RankTileSweep,
     TileSweep,
-    LaneLevelSweep,
     RankLevelSweep,
     LevelSweep,
 )

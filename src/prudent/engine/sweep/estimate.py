@@ -64,15 +64,14 @@ def sweep_bytes(
 ) -> int:
     """Return the memory that a sweep of this many levels takes, without the model's.
 
-    If ranks share the sweep: on one machine, for all of them together; on several, on rank 0, which has all actions in
-    the end.  With cycles, rank 0 has the values of its own states and of states that these look at, at most one for
-    each outcome.
+    If ranks share the sweep: on rank 0, which has all actions in the end.  With cycles it has the values of its own
+    states and of states that these look at, at most one for each outcome.
     """
     values = max(backend.table_bytes(prepared, levels, aims, keep=keep) for backend in BACKENDS)
     kind = np.dtype(choice_type(prepared))
     pairs = prepared.n_states * (levels + 1) if aims.plan else 0
     copies = 2.0 if pairs > AT_FIRST else 1.0  # a long table may be copied as it grows
-    if ranks is not None and ranks.near is None and not keep:
+    if ranks is not None and not keep:
         copies = 1 + 1 / ranks.size  # its share, and the whole
         if tiling_of(prepared) is None and not prepared.between:
             whole = LevelSweep.table_bytes(prepared, levels, aims, keep=keep)

@@ -15,10 +15,11 @@ from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
 from prudent.engine.sweep.task import Backend, Tables, Task, kept_levels
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.sweep import Aims, Ends, Free, Known, Scratch, Turns, Values, Workspace, sweep
+from prudent.kernels.sweep import Aims, Ends, Free, Known, Scratch, Turns, Values, sweep
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
+from prudent.runtime.team import side_by_side
 
 __all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
 
@@ -68,20 +69,16 @@ class LevelSweep(Backend):
         self.table = new_table(layout, *fields, *([] if self._close or not aims.bound else [base.low]))
         places = layout.places
         first = task.first_choice[0][places.state]  # by place
-        self._columns, self._choice = columns, self._zeros(0, first.dtype)
+        self._columns, self._choice = columns, np.zeros(0, first.dtype)
         self._lengthen_actions(1)
         self._choice[places.column] = first[: len(places.column)]
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        self._free = Free(arcs, costs_of(prepared, arcs), ends, base, self._workspace())
+        self._free = Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace())
         self._known = self._new_known()
         most = int(np.diff(prepared.action_start).max(initial=1))
-        self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(self._lanes)]
+        self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(self.task.threads)]
         self._sure = task.sure
-
-    def _workspace(self) -> Workspace:
-        """Return a workspace for solving free cycles."""
-        return self.task.workspace()
 
     def _new_known(self) -> Known:
         """Return the values known before the sweep."""
@@ -148,11 +145,11 @@ class LevelSweep(Backend):
         """Settle some levels at the places of some turns."""
         task, layout, places = self.task, self.layout, self.layout.places
         values = Values(self.table, len(self.table) // (len(places.state) * self.fields), self.fields)
-        choice, counters = self._choice.reshape(-1, self._columns), self._zeros(new_counters().shape, np.int64)
+        choice, counters = self._choice.reshape(-1, self._columns), new_counters()
         about = turns, places, self._known, self._free, task.terms, task.tie, task.aims
         range_of = first, last, values, choice[first if task.aims.plan else 0 :], layout.start, self.found
-        lanes = lanes_of(turns, len(places.cost) * (last - first), self._lanes)
-        self._side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
+        lanes = lanes_of(turns, len(places.cost) * (last - first), task.threads)
+        side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
 
     def _bound(self, first: int, last: int) -> None:
         """Note the lower bound on U of the start on some levels, where it has no field of its own."""
@@ -163,13 +160,9 @@ class LevelSweep(Backend):
     def _lengthen(self, last: int) -> None:
         """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
         size = (min(self._furthest, last - 1) + 1) * len(self.layout.places.state) * self.fields
-        self.table = self._longer(self.table, size)
+        self.table = lengthened(self.table, size)
         if self.task.aims.plan:
             self._lengthen_actions(last)
-
-    def _longer(self, table: FloatArray, size: int) -> FloatArray:
-        """Return a table of at least so many numbers."""
-        return lengthened(table, size)
 
     def _lengthen_actions(self, last: int) -> None:
         """Make room for the actions of the levels before ``last``."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from prudent.engine.sweep.rank_lanes import LaneLevelSweep, LaneTileSweep
 from prudent.engine.sweep.rank_levels import RankLevelSweep
 from prudent.engine.sweep.rank_sweep import RankSweep, shared_task
 from prudent.engine.sweep.rank_tiles import RankTileSweep
@@ -15,8 +14,7 @@ from prudent.runtime.ranks import Ranks
 
 __all__ = ["follow"]
 
-KINDS: tuple[type[RankSweep], ...] = LaneTileSweep, LaneLevelSweep, RankTileSweep, RankLevelSweep
-SWEEPS = {kind.__name__: kind for kind in KINDS}
+SWEEPS: dict[str, type[RankSweep]] = {kind.__name__: kind for kind in (RankTileSweep, RankLevelSweep)}
 
 
 def follow(ranks: Ranks, threads: object) -> None:

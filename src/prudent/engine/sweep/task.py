@@ -5,7 +5,6 @@ saved in a checkpoint and resumed from it.  A checkpoint that does not fit the t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +22,6 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
 from prudent.runtime.ranks import Ranks
-from prudent.runtime.team import side_by_side
 
 __all__ = [
     "AT_FIRST",
@@ -195,23 +193,10 @@ class Backend(ABC):
         """Bound on the relative increase of U, by level or for all, by choices among ties and rounding; else nan."""
         return np.nan
 
-    @property
-    def _lanes(self) -> int:
-        """How many threads may work on it."""
-        return self.task.threads
-
-    def _zeros(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-        """Return a table that all lanes see."""
-        return np.zeros(shape, dtype=dtype)
-
-    def _side_by_side(self, lanes: int, work: Callable[[int], None]) -> None:
-        """Do the work of some lanes."""
-        side_by_side(lanes, work)
-
     def _widen(self, last: int) -> None:
         known = self.found.shape[1]
         if last > known:
-            wider = self._zeros((3, max(last, 2 * known)))
+            wider = np.zeros((3, max(last, 2 * known)))
             wider[:, :known] = self.found
             self.found = wider
 

@@ -5,7 +5,6 @@ is done, another node reuses the row.  From tile to tile, a node hands on only t
 the rows in use stay in the caches.  Otherwise every node has a row of its own, whose levels slide along.
 """
 
-from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
@@ -66,7 +65,6 @@ class Window:
     plan: bool
     threads: int = 1
     levels: InitVar[float] = np.inf
-    zeros: Callable[..., NDArray[Any]] = np.zeros  # makes its arrays
     origin: int = field(default=0, init=False)  # the first level in the tables, where rows are not shared
     streams: int = field(init=False)  # tiles in work at the same time, at most
     tile: int = field(init=False)  # levels in a tile, at most
@@ -83,8 +81,8 @@ class Window:
         if not tiling.shares_rows and 16 * tiling.rows * self._widest > TABLES:  # the sweep may end early: begin narrow
             self.width = min(self._widest, 2 * self.tile)
         size = self.streams * tiling.rows * self.width + LANES
-        self.tables = [self.zeros(size if used else 1) for used in (True, self.plan)]
-        self.before = [self.zeros(LANES), self.zeros(LANES)]
+        self.tables = [np.zeros(size if used else 1) for used in (True, self.plan)]
+        self.before = [np.zeros(LANES), np.zeros(LANES)]
         self.strip = self.tile
         if tiling.shares_rows:
             team = -(-self.threads // self.streams)
@@ -109,7 +107,7 @@ class Window:
         parts = tiling.parts(strip, -(-self.threads // streams))
         lanes = tiling.lanes(parts, levels, strip, self.threads)
         streams = min(streams, lanes)
-        found, counters = self.zeros((2, levels)), self.zeros(new_counters(n).shape, np.int64)
+        found, counters = np.zeros((2, levels)), new_counters(n)
         about = tiling.rows * self.width, counters, tiling.prepared.start, tiling.start_group
         return Tiles(first, last, tile, strip, streams, *about, *found), parts, lanes
 
@@ -147,13 +145,13 @@ class Window:
         size, most = self._handed(levels), self._handed(min(self.tiling.back, self.most))
         for i in range(2 if self.plan else 1):
             if size > len(self.before[i]):
-                longer = self.zeros(max(size, min(most, AT_ONCE)))
+                longer = np.zeros(max(size, min(most, AT_ONCE)))
                 longer[: len(self.before[i])] = self.before[i]
                 self.before[i] = longer
 
     def _widen(self, tables: list[FloatArray], rows: int, width: int, wider: int) -> None:
         for i in range(2 if self.plan else 1):
-            longer = self.zeros(rows * wider + LANES)
+            longer = np.zeros(rows * wider + LANES)
             longer[:-LANES].reshape(rows, wider)[:, :width] = tables[i][: rows * width].reshape(rows, width)
             tables[i] = longer
 

@@ -21,6 +21,7 @@ from prudent.kernels.stretches import NEVER, Free, Known, Tiles
 from prudent.kernels.sweep import Aims, Ends
 from prudent.kernels.tiles import settle
 from prudent.runtime.limits import Arrays, threads_in_force
+from prudent.runtime.team import side_by_side
 
 __all__ = ["TileSweep"]
 
@@ -88,7 +89,7 @@ class TileSweep(Backend):
         self._sure = task.sure
         # Memory is taken only when it is written to, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
-        self._choice = self._zeros((rows, prepared.n_states), dtype=choice_type(prepared))
+        self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
         self._choice[0] = task.first_choice[0]
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
@@ -98,7 +99,7 @@ class TileSweep(Backend):
     def _new_window(self) -> Window:
         """Return the tables to begin with."""
         task = self.task
-        return Window(self.tiling, task.most, task.aims.plan, self._lanes, task.levels, self._zeros)
+        return Window(self.tiling, task.most, task.aims.plan, task.threads, task.levels)
 
     def _new_known(self) -> Known:
         """Return the values known before the sweep."""
@@ -141,7 +142,7 @@ class TileSweep(Backend):
         def work(lane: int) -> None:
             settle(*about, self._free[lane], parts, self._scratch[lane], lane)
 
-        self._side_by_side(lanes, work)
+        side_by_side(lanes, work)
         self._note(tiles)
 
     def _make_room(self, lanes: int) -> None:
@@ -165,7 +166,7 @@ class TileSweep(Backend):
     def _lengthen(self, last: int) -> None:
         levels, n = self._choice.shape
         if self.task.aims.plan and last > levels:
-            longer = self._zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
+            longer = np.zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
             longer[:levels] = self._choice
             self._choice = longer
 

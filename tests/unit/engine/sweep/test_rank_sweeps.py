@@ -15,11 +15,10 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep import level_layout as level_layout_module
 from prudent.engine.sweep import levels as levels_module
-from prudent.engine.sweep import rank_tiles, tile_window
+from prudent.engine.sweep import rank_tiles
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.rank_lanes import LaneLevelSweep, LaneTileSweep
 from prudent.engine.sweep.rank_layout import share_of
 from prudent.engine.sweep.rank_levels import RankLevelSweep
 from prudent.engine.sweep.rank_service import follow
@@ -42,7 +41,7 @@ MODELS = {
     "chain": lambda: chain(),
     **{number: (lambda number=number: random_model(number)) for number in (1, 2, 4, 6, 8, 20, 22)},
 }
-KINDS = {LaneTileSweep: TileSweep, RankTileSweep: TileSweep, LaneLevelSweep: LevelSweep, RankLevelSweep: LevelSweep}
+KINDS = {RankTileSweep: TileSweep, RankLevelSweep: LevelSweep}
 
 
 def wide_model():
@@ -59,14 +58,6 @@ def wide_model():
 def chain():
     """Return a model with cycles whose states lead to states nearby."""
     return prudent.build(0, lambda s: {} if s == 60 else {"on": [(0.5, s + 1, 2), (0.5, max(s - 1, 0), 1)]})
-
-
-@pytest.fixture(autouse=True, params=["one machine", "several machines"])
-def near(request, monkeypatch):
-    """Ranks see the same memory, or do not."""
-    if request.param == "several machines":
-        monkeypatch.setattr("prudent.runtime.ranks.common_memory", lambda *about: None)
-    return request.param == "one machine"
 
 
 @pytest.fixture(autouse=True)
@@ -87,9 +78,9 @@ def task_for(which, *, aims=BOTH, most=70, ranks=None, threads=1):
     return Task(prepared, least.base, least.choice, worst, aims, EXCESS, *about)
 
 
-def kind_for(which, near):
-    """Return the backend that sweeps a model on ranks of one machine, or of several."""
-    return backend_for(task_for(which, ranks=SimpleNamespace(near=near or None)), 70)
+def kind_for(which):
+    """Return the backend that sweeps a model on ranks."""
+    return backend_for(task_for(which, ranks=SimpleNamespace()), 70)
 
 
 def led(size, work, threads=1):
@@ -124,8 +115,8 @@ def results(sweep):
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("which", MODELS)
-def test_the_same_bits_on_any_number_of_ranks(which, size, near):
-    kind = kind_for(which, near)
+def test_the_same_bits_on_any_number_of_ranks(which, size):
+    kind = kind_for(which)
     alone = results(swept(task_for(which), KINDS[kind]))
     found = led(size, lambda ranks: results(swept(task_for(which, ranks=ranks), kind)))
     assert all(same(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
@@ -137,42 +128,27 @@ def test_rows_that_one_process_does_not_share_are_shared():
 
 
 @pytest.mark.parametrize("which", ["betting", 6, 2])
-def test_each_rank_has_threads_of_its_own(which, near):
-    kind = kind_for(which, near)
+def test_each_rank_has_threads_of_its_own(which):
+    kind = kind_for(which)
     alone = results(swept(task_for(which), KINDS[kind]))
     found = led(2, lambda ranks: results(swept(task_for(which, ranks=ranks, threads=2), kind)), threads=3)
     assert all(same(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
 
 
-@pytest.mark.parametrize("which", ["higher stakes", "larger store"])
-def test_lanes_of_ranks_settle_several_tiles_at_the_same_time(which, near, monkeypatch):
-    alone = results(swept(task_for(which), TileSweep))
-    for name, value in {"SHORT": 8, "BEHIND": 0, "LITTLE": 1e9}.items():
-        monkeypatch.setattr(tile_window, name, value)
-
-    def work(ranks):
-        sweep = swept(task_for(which, ranks=ranks), kind_for(which, near))
-        return results(sweep), sweep._window.streams
-
-    found, streams = led(3, work)
-    assert (streams > 1) == near
-    assert all(same(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
-
-
 @pytest.mark.parametrize("aims", [BOUND, PLAN])
 @pytest.mark.parametrize("which", ["treasure", 6, 2])
-def test_a_plan_or_a_bound_alone(which, aims, monkeypatch, near):
+def test_a_plan_or_a_bound_alone(which, aims, monkeypatch):
     monkeypatch.setattr(levels_module, "CLOSE", 0.0)  # the bound has a field of its own
     monkeypatch.setattr(level_layout_module, "CLOSE", 0.0)
-    kind = kind_for(which, near)
+    kind = kind_for(which)
     alone = results(swept(task_for(which, aims=aims), KINDS[kind]))
     found = led(3, lambda ranks: results(swept(task_for(which, aims=aims, ranks=ranks), kind)))
     assert all(same(ours, theirs) for ours, theirs in zip(found, alone, strict=True))
 
 
 @pytest.mark.parametrize("which", ["betting", "inventory", 20, 2, 6])
-def test_any_number_of_ranks_goes_on_from_the_same_checkpoint(which, near):
-    kind = kind_for(which, near)
+def test_any_number_of_ranks_goes_on_from_the_same_checkpoint(which):
+    kind = kind_for(which)
     truth = results(swept(task_for(which), KINDS[kind]))
 
     def kept(task, sweep_kind):
@@ -210,20 +186,18 @@ def test_states_are_split_and_exchanged_as_seldom_as_costs_allow():
 
 
 @pytest.mark.parametrize("which", ["chain", 2, 6])
-def test_what_the_tables_of_ranks_take(which, near, monkeypatch):
+def test_what_the_tables_of_ranks_take(which, monkeypatch):
     def work(ranks):
-        sweep = swept(task_for(which, ranks=ranks), LaneLevelSweep if near else RankLevelSweep)
+        sweep = swept(task_for(which, ranks=ranks), RankLevelSweep)
         actions = sweep.done * sweep._columns * sweep._choice.itemsize  # rows beyond are not taken
         return sweep.table.nbytes + actions, sweep_bytes(sweep.task.prepared, sweep.done, ranks=ranks)
 
     taken, foreseen = led(3, work)
     assert taken <= foreseen
-    few, many = (SimpleNamespace(size=size, near=near or None) for size in (3, 30))
-    sizes = [sweep_bytes(task_for(which).prepared, 9, ranks=ranks) for ranks in (few, many)]
-    assert (sizes[0] > sizes[1]) == (not near)  # of one rank; or of all together
+    few, many = (sweep_bytes(task_for(which).prepared, 9, ranks=SimpleNamespace(size=size)) for size in (3, 30))
+    assert few > many
     monkeypatch.setattr("prudent.engine.sweep.estimate.AT_FIRST", 10)
-    copied = led(3, work)[1] - foreseen  # actions are copied as they grow
-    assert copied >= task_for(which).prepared.n_states if near else copied == 0
+    assert led(3, work)[1] == foreseen  # rank 0 has room for all actions from the beginning
 
 
 def test_what_can_be_mended_and_ctrl_c_are_raised_on_all_ranks():
