@@ -398,8 +398,9 @@ class Plan(Shown):
         """Return the plan's numbers as text, each with the digits that are certain (internal)."""
         exact, lower, upper = self._decimals(0.0), *bounds(self.lower, self.upper, self._money)
         side = at_least if self._from_below else number if self.nominal is None else at_most
+        cvar, near = side(self.cvar, self._own_decimals), number(self.cvar, self._own_decimals)
         return {
-            "cvar": side(self.cvar, self._own_decimals),
+            "cvar": near if near == lower == upper else cvar,  # bounds that agree are rounded to the nearest digit
             "var": number(self.var, self._own_decimals),
             "expected": number(self.expected, exact),
             "expected_lower": at_least(self.expected_lower, self._decimals(self.expected - self.expected_lower)),

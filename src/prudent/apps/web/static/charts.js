@@ -20,9 +20,9 @@ export function layout(more = {}) {
 }
 
 // Below the picture where it is narrow, above it where there is room.
-export function legend(place) {
+export function legend(place, inColumns = {}) {
   const narrow = place.clientWidth < 460, below = -66 / Math.max(place.clientHeight - 130, 60);
-  return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: below, yanchor: "top" } : { y: 1.02, yanchor: "bottom" }) } };
+  return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: below, yanchor: "top", ...inColumns } : { y: 1.02, yanchor: "bottom" }) } };
 }
 
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };

@@ -137,7 +137,7 @@ function drawStory() {
   if (over) { x.push(run.steps.length + 1); spent.push(run.total); outlook.push(run.total); }
   const shapes = [], traces = [
     { type: "scatter", mode: "lines+markers", name: "cost so far", x, y: spent, line: { color: colour("exact"), width: 2.4, shape: "hv" }, marker: { size: 6 } },
-    { type: "scatter", mode: "lines+markers", name: "expected total cost", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
+    { type: "scatter", mode: "lines+markers", name: "expected total", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
   ];
   const range = [0.7, run.steps.length + 1.3]; // what else there is is named in the legend, where no line crosses it
   if (run.budget !== null) traces.push({ type: "scatter", mode: "lines", name: "budget", x: range, y: [run.budget, run.budget], line: { color: colour("tail"), width: 1.5, dash: "dot" }, hoverinfo: "skip" });
@@ -146,7 +146,7 @@ function drawStory() {
     traces.push({ type: "scatter", mode: "markers", name: "the tail is safe", x: [null], y: [null], marker: { symbol: "square", size: 13, color: colour("good"), opacity: 0.35 }, hoverinfo: "skip" });
   }
   draw(places.story, traces, layout({
-    shapes, ...legend(places.story), margin: { l: 46, r: 10, t: 26, b: 36 },
+    shapes, ...legend(places.story, { entrywidth: 0.48, entrywidthmode: "fraction" }), margin: { l: 46, r: 10, t: 26, b: 36 },
     xaxis: { range, title: { text: "step" }, dtick: run.steps.length > 20 ? undefined : 1 }, yaxis: { title: { text: "cost" } },
   }));
 }
