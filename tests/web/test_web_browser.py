@@ -125,6 +125,7 @@ def test_it_loads_and_shows_every_method_and_figure(visit):
     )
     assert len(set(edges)) == len(shown)
     assert "91.338" in here.page.inner_text("#headline")
+    assert here.page.locator("dd[data-key=step]").all_inner_texts() == ["1"] * len(shown)
     here.page.click("summary")
     cell = here.page.locator("#digits tr", has=here.page.get_by_text("cvar", exact=True)).locator("td").nth(1)
     assert float(cell.inner_text()) == printed("solve", "betting-game", "--alpha", 0.2)["cvar"]
@@ -221,6 +222,8 @@ def test_a_gap_is_chosen_where_it_makes_a_difference(visit):
         )
         assert float(have[1]) == pytest.approx(100 * (1 - theirs["lower"] / theirs["upper"]), rel=0.05)
         assert float(have[1]) <= percent and float(have[2]) == theirs["step"]
+        assert here.number("step").inner_text() == f"{theirs['step']:g}, rounded"
+        assert "exact" not in here.page.inner_text("#plan-exact") + here.page.inner_text("#about")
         assert f"relative_gap={gap}" in here.page.url
         assert f"relative_gap={gap}" in here.page.get_attribute("#downloads a >> nth=0", "href")
         assert f"--relative-gap {gap} --json" in here.page.text_content("#command")
@@ -415,6 +418,14 @@ def test_play_a_run_to_where_it_turns_bold(visit):
         assert box["y"] - 1 <= row["y"] < box["y"] + box["height"]  # what is played is in sight
         if "From this step on the tail is safe" in text:
             turned = steps
+            assert here.page.locator("#story .legend text").all_text_contents()[2:] == ["budget", "the tail is safe"]
+            assert here.page.locator("#story .annotation").count() == 0  # no label that a line could cross
+            scrolls = here.page.evaluate(
+                """() => [...document.querySelectorAll("main *")]
+                    .filter((place) => /auto|scroll/.test(getComputedStyle(place).overflowY))
+                    .map((place) => [place.tabIndex, Boolean(place.ariaLabel)])"""
+            )
+            assert len(scrolls) >= 4 and all(each == [0, True] for each in scrolls)
         here.page.click("#step")
         steps += 1
     assert steps == here.page.locator("#log li").count() == 11
@@ -531,6 +542,26 @@ def test_the_cards_share_their_axes(visit):
         assert box["width"] >= 300 and box["height"] >= 240
 
 
+def test_the_cards_share_their_axes_after_another_model_and_back(visit):
+    """The first of the other plans brings the axes that all plans had before."""
+    here = visit("?model=figure-2&alpha=0.2").ready().ready("cvar-ev").ready("cvar-wc").ready("expected")
+    here.wait("document.querySelectorAll('.plan .js-plotly-plot').length === 4")
+    held = []
+    here.page.route(re.compile("api/solve.*method=(expected|cvar)"), lambda route: held.append(route))
+    here.page.select_option("#model", "betting-game")
+    here.page.select_option("#model", "figure-2")
+    here.ready().wait("document.querySelector('#plan-exact .js-plotly-plot')")
+    of = "document.querySelector('#plan-{} .chart').layout?.xaxis.range.join()"
+    alone = here.page.evaluate(of.format("exact"))
+    while not (
+        mine := [route for route in held if "figure-2" in route.request.url and "expected" in route.request.url]
+    ):
+        here.page.wait_for_timeout(20)
+    mine[-1].continue_()
+    here.ready("expected").wait("document.querySelector('#plan-expected .js-plotly-plot')")
+    assert here.page.evaluate(of.format("expected")) == here.page.evaluate(of.format("exact")) != alone
+
+
 def test_bars_are_joined_to_a_common_width(visit):
     bars = {"x": [2, 3, 5, 6], "p": [0.1, 0.2, 0.3, 0.4], "bar": [-3, -2, 0, 1]}
     bars |= {"width": 1, "step": 1, "end": 5, "missing": 0}
@@ -602,18 +633,47 @@ def test_an_upload_has_its_name_a_map_and_a_way_back(visit, machine):
     bare.wait("document.getElementById('name').textContent === 'machine'")
 
 
-def test_waiting_ends_where_there_is_no_plan(visit):
-    here = visit("?model=figure-2&alpha=0.2").ready().drawn("frontier").drawn("story")
-    here.expected = ("400",)
-    typed(here, 7)
-    here.page.wait_for_selector("#problem:not([hidden])")
-    assert here.page.evaluate(WAITS) == []
+def test_an_alpha_that_is_none_changes_nothing(visit):
+    here = visit("?model=figure-2&alpha=0.2").ready("cvar-ev").ready("cvar-wc").ready("expected").ready()
+    here.drawn("curve").drawn("frontier").drawn("story")
+    here.wait(f"({WAITS})().length === 0")
+    before, asked = here.page.inner_text("main"), len(here.requests)
+    for alpha in ("-1", "7", "0"):
+        typed(here, alpha)
+        message = f"alpha is {alpha}; it must be the worst fraction of runs, above 0 and at most 1"
+        assert here.page.inner_text("main") == f"{message}\n\n{before}"
+        assert here.page.input_value("#alpha-number") == "0.2" and "alpha=0.2" in here.page.url
+        assert here.page.inner_text("#percent") == "20%" and here.page.evaluate(WAITS) == []
+    assert len(here.requests) == asked
     typed(here, 0.3)
     for method in ("exact", "expected", "cvar-wc", "cvar-ev"):
         here.ready(method, 0.3)
-    here.drawn("frontier").drawn("story").drawn("curve")
-    here.wait("document.getElementById('story').dataset.alpha === '0.3'")
+    assert here.page.is_hidden("#problem")
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(504, "too long"), pytest.param(400, "no memory", marks=pytest.mark.slow)]
+)
+def test_a_model_whose_first_plan_does_not_come_shows_the_rest(visit, status, message):
+    """Whether it takes too long or is refused; and what comes later is shown."""
+    here = visit("?model=figure-2&alpha=0.2").ready()
+    here.expected, told = (str(status),), {"error": message, "problems": [message]}
+    exact = re.compile("api/solve.*method=exact")
+    here.page.route(exact, lambda route: route.fulfill(status=status, json=told))
+    here.page.select_option("#model", "betting-game")
+    for method in ("expected", "cvar-wc", "cvar-ev"):
+        here.ready(method)
+    here.drawn("curve").drawn("frontier")
+    here.wait("document.getElementById('about').dataset.model === 'betting-game'")
     here.wait(f"({WAITS})().length === 0")
+    assert here.page.inner_text("#problem") == here.page.inner_text("#plan-exact .chart") == message
+    assert here.page.inner_text("#map") == here.page.inner_text("#story") == message
+    assert here.page.inner_text("#headline") == "There is no plan of minimal CVaR to show."
+    assert here.page.locator("main > :visible").count() >= 7
+    here.page.unroute(exact)
+    typed(here, 0.3)
+    here.ready(alpha=0.3).drawn("map").drawn("story")
+    check_numbers(here, 0.3)
 
 
 def test_a_model_that_opens_with_a_refused_alpha_has_its_curve_later(visit):
@@ -681,13 +741,22 @@ def test_an_upload_is_overtaken_by_another_choice(visit, machine):
     assert held and here.page.input_value("#model") == "betting-game"
 
 
-def test_the_curve_is_clicked_after_another_model(visit):
+def test_the_curve_is_clicked_anywhere_after_another_model(visit):
     here = visit("?model=betting-game&alpha=0.2").ready().drawn("curve")
     here.page.select_option("#model", "figure-2")
     here.wait("document.getElementById('about').dataset.model === 'figure-2'")
-    here.wait("document.getElementById('curve').dataset.heard")
-    here.page.evaluate("document.getElementById('curve').emit('plotly_click', { points: [{ x: 0.5 }] })")
-    here.ready(alpha=0.5)
+    here.drawn("curve").wait("Math.max(...document.getElementById('curve').data[0].y) < 50")  # the new model's
+    here.page.locator("#curve").scroll_into_view_if_needed()
+    area = here.page.locator("#curve .nsewdrag").bounding_box()
+    low, high = here.page.evaluate("document.getElementById('curve').layout.xaxis.range")
+    here.page.mouse.click(area["x"] + 0.75 * area["width"], area["y"] + 0.3 * area["height"])  # no line is near
+    here.wait("document.getElementById('alpha-number').value !== '0.2'")
+    alpha = here.page.input_value("#alpha-number")
+    assert float(alpha) == pytest.approx(10 ** (low + 0.75 * (high - low)), rel=0.02)
+    here.ready(alpha=alpha)
+    area = here.page.locator("#curve .nsewdrag").bounding_box()
+    here.page.mouse.click(area["x"] - 30, area["y"] + 0.6 * area["height"])  # beside the axes
+    assert here.page.input_value("#alpha-number") == alpha
 
 
 def test_the_figure_of_budgets_in_the_documentation_follows_its_slider(browser):

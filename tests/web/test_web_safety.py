@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 import pytest
 from click.testing import CliRunner
@@ -46,7 +48,17 @@ def test_strange_hosts_are_not_answered(running, host):
         assert answer.status_code == 421 and "plan" not in answer.text
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1234", "[::1]:8000"])
+@pytest.mark.parametrize(
+    "host",
+    """localhost:abc [::1].evil.example 127.0.0.1:80:evil localhost:80@evil.example [::1 [localhost] [127.0.0.1]
+    127.0.0.1:99999 localhost/x localhost\\x [:::1] [::1%eth0] 127.0.0.1:80, user@localhost ::1""".split(),
+)
+def test_malformed_hosts_are_refused(running, host):
+    answer = running.client.get("/api/status", headers={"Host": host})
+    assert answer.status_code == 400 and "one name or address" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1234", "[::1]:8000", "LocalHost:80", "localhost:"])
 def test_names_of_this_machine_are_answered(running, host):
     assert running.client.get("/", headers={"Host": host}).status_code == 200
 
@@ -63,6 +75,9 @@ def test_hosts_when_others_are_let_in():
 
     assert wrong(b"192.168.1.5:8000") is None and wrong(b"[fe80::1]:8000") is None
     assert wrong(b"rebound.example:8000")[0] == 421
+    assert wrong(b"192.168.1.5:8000@rebound.example")[0] == wrong(b"[fe80::1].rebound.example")[0] == 400
+    twice = [(b"host", b"192.168.1.5"), (b"host", b"192.168.1.5")]
+    assert guard._wrong({"headers": twice, "path": "/", "query_string": b""})[0] == 400
 
 
 def test_other_sites_may_link_but_not_use(running):
@@ -71,6 +86,69 @@ def test_other_sites_may_link_but_not_use(running):
         assert running.client.get("/", headers=headers).status_code == 200
         assert running.client.get("/api/solve?model=figure-2&alpha=0.1", headers=headers).status_code == 403
         assert running.client.post("/api/models?name=a.json", content=b"{}", headers=headers).status_code == 403
+
+
+def test_uploads_come_from_the_page_itself(running):
+    def sent(origin, **more):
+        headers = {"Origin": origin, **more}
+        return running.client.post("/api/models?name=a.json", content=b"{}", headers=headers).status_code
+
+    port = int(running.address.rpartition(":")[2])
+    foreign = ["https://evil.example", "null", "", f"http://localhost:{port}", f"http://127.0.0.1:{port + 1}"]
+    assert {origin: sent(origin) for origin in foreign} == dict.fromkeys(foreign, 403)
+    assert sent("https://evil.example", **{"Sec-Fetch-Site": "same-origin"}) == 403
+    assert sent(running.address) == 400  # as what was sent is no model
+    assert sent("https://Prudent.localhost", Host="prudent.localhost") == 421
+    assert running.client.get("/", headers={"Origin": "https://evil.example"}).status_code == 200
+
+
+def ends_within(connection, seconds):
+    """Whether the server closes a connection within some seconds."""
+    connection.settimeout(seconds)
+    try:
+        while connection.recv(4096):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def test_connections_that_ask_nothing_are_closed(bare, monkeypatch):
+    """Nothing, half a head, half a head after an answer, a body that never ends, a head that comes a byte at a time."""
+    monkeypatch.setattr("prudent.apps.web.server.Connection.seconds", 0.3)
+    port = int(bare.address.rpartition(":")[2])
+    head = b"GET /now HTTP/1.1\r\nHost: localhost\r\n"
+    with ExitStack() as stack:
+        made = []
+        for sent in (b"", head, head + b"\r\n" + head, head + b"Content-Length: 9999\r\n\r\n{"):
+            made.append(stack.enter_context(socket.create_connection(("127.0.0.1", port))))
+            made[-1].sendall(sent)
+        late = bare.client.get("/late")  # at work longer than that, then idle, and asked again
+        assert late.text == bare.client.get("/now").text == "done"
+        assert [ends_within(connection, 20) for connection in made] == [True] * len(made)
+        slow = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        with pytest.raises(ConnectionError):
+            for _ in range(200):
+                slow.sendall(b"G")
+                time.sleep(0.05)
+
+
+def test_connections_that_ask_nothing_do_not_shut_others_out(bare):
+    port = int(bare.address.rpartition(":")[2])
+    part = b"POST /whole HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n{"
+    with ExitStack() as stack:
+        many = []
+        for i in range(1000):
+            many.append(stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)))
+            with contextlib.suppress(ConnectionError):
+                many[-1].sendall(part if i % 2 else b"")
+            if i % 50 == 0:  # let the server take them in
+                assert httpx.get(f"{bare.address}/now", timeout=30).text == "done"
+        assert httpx.get(f"{bare.address}/now", timeout=30).text == "done"
+        assert len(bare.server.server_state.connections) <= 200
+        assert ends_within(many[0], 5)  # the oldest made room
 
 
 def test_no_file_is_opened_for_a_request(running, tmp_path):

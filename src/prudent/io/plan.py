@@ -3,9 +3,9 @@
 The file is sealed: the policy's actions are tensors, as :mod:`prudent.policies.packing` describes; the plan's numbers,
 the model's fingerprint and a digest of the prepared model are metadata.
 
-A digest can be forged, so it proves nothing.  Reading checks the type and range of every field, every number of a state
-or an action against the model, and that the policy reaches a goal.  Reading takes memory of at most 64 times the file's
-size plus 1 MiB, besides what preparing the model takes.
+A digest can be forged, so it proves nothing.  Reading checks the type and range of every field, that the bounds do not
+contradict each other, every number of a state or an action against the model, and that the policy reaches a goal.
+Reading takes memory of at most 64 times the file's size plus 1 MiB, besides what preparing the model takes.
 """
 
 import json
@@ -166,7 +166,7 @@ def _check_content(content: dict[str, Any]) -> None:
         and len(about) == 5
         and about[0] in OBJECTIVES
         and (about[4] is None) == (about[0] in ("var", "worst-case"))
-        and all(isinstance(number, float) and math.isfinite(number) for number in about[1:] if number is not None)
+        and all(isinstance(x, float) and math.isfinite(x) for x in (about[1:4] if about[4] is None else about[1:]))
     ):
         raise PrudentError("objective is not valid")
     for name, odd in NUMBERS.items():
@@ -178,6 +178,21 @@ def _check_content(content: dict[str, Any]) -> None:
             raise PrudentError(f"{name} is {_shown(value)}, which is not a valid number")
     if not (0 < content["alpha"] <= 1 and content["step"] > 0 and content["seconds"] >= 0):
         raise PrudentError("alpha must be above 0 and at most 1, step above 0, and seconds at least 0")
+    _check_bounds(content)
+
+
+def _check_bounds(content: dict[str, Any]) -> None:
+    """Refuse bounds that contradict each other or the plan's own numbers; those may differ by rounding errors."""
+    value = {name: float(content[name]) for name in NUMBERS}
+    ordered = [("lower", "upper"), ("lower", "cvar"), ("expected_lower", "expected")]
+    if content["objective"] is None and value["max_cvar"] == math.inf:  # else its CVaR need not be the lowest
+        ordered.append(("cvar", "upper"))
+    if content["objective"] is not None:
+        _, value["its value"], value["its lower bound"], value["its upper bound"], _ = content["objective"]
+        ordered += [("its lower bound", "its upper bound"), ("its lower bound", "its value")]
+    for low, high in ordered:
+        if value[low] > value[high] and not math.isclose(value[low], value[high]):
+            raise PrudentError(f"{low} is {value[low]!r}, which is above {high}, {value[high]!r}")
 
 
 def _bounds(content: dict[str, Any], tensors: Tensors) -> Intervals | None:

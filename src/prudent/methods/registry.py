@@ -43,7 +43,7 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "exact": Method("exact:exact", "Prudent", "exact: minimal CVaR, then lowest expected cost", symbol="star"),
+    "exact": Method("exact:exact", "Prudent", "minimal CVaR, then lowest expected cost", symbol="star"),
     "cvar-ev": Method("cvar_ev:CvarEV", "CVaR-EV", "the paper's: CVaR, then expected cost", True, symbol="square"),
     "cvar-wc": Method("cvar_wc:CvarWC", "CVaR-WC", "the paper's: CVaR only", True, symbol="diamond"),
     "expected": Method(

@@ -400,7 +400,7 @@ class Plan(Shown):
         else:
             rows = [("CVaR", shown["cvar"], tail), ("VaR", shown["var"], exceeded), self._mean_row(shown)]
         if self.objective is None:  # else the optimal CVaR was not sought
-            rows.append(self._optimum(shown))
+            rows.append(self._optimum())
         known = "over all plans; this plan may exceed it" if self.explored is None else "over all plans, at least"
         rows.append(("minimal worst-case cost", shown["worst_case"], known))
         if self.goal_probability < 1:
@@ -420,6 +420,8 @@ class Plan(Shown):
         """Return the plan's numbers as text, each with the digits that are certain (internal)."""
         exact, lower, upper = self._decimals(0.0), *bounds(self.lower, self.upper, self._money)
         side = at_least if self._from_below else number if self.nominal is None else at_most
+        if self.nominal is not None and lower == upper:  # its CVaR is rounded up, so its upper bound is, too
+            upper = at_most(self.upper, self._own_decimals)
         return {
             "cvar": side(self.cvar, self._own_decimals),
             "var": number(self.var, self._own_decimals),
@@ -449,12 +451,13 @@ class Plan(Shown):
         """An upper bound on the policy's own CVaR."""
         return self.upper if self.max_cvar == math.inf else self.max_cvar
 
-    def _optimum(self, shown: dict[str, str]) -> tuple[str, str, str]:
+    def _optimum(self) -> tuple[str, str, str]:
         """Return the row for the bounds on the optimal CVaR."""
         best = "optimal CVaR" if self.nominal is None else "minimal worst-case CVaR"
-        if shown["lower"] == shown["upper"]:
+        lower, upper = bounds(self.lower, self.upper, self._money)
+        if lower == upper:
             proviso = "" if self.explored is None else self.explored.proviso
-            return best, shown["lower"], "known to all digits shown" + (f", if {proviso}" if proviso else "")
+            return best, lower, "known to all digits shown" + (f", if {proviso}" if proviso else "")
         return best, "", between(self.lower, self.upper, self._money)
 
     def _objective_row(self, goal: Achieved) -> tuple[str, str, str]:

@@ -177,6 +177,19 @@ def nested(depth=900):
     return value
 
 
+CONTRADICTIONS = [
+    ({"lower": 9.0, "upper": 8.0}, "lower is 9.0, which is above upper, 8.0"),
+    ({"lower": 1e300, "cvar": "inf"}, "lower is 1e+300, which is above upper"),
+    ({"upper": -1e300}, "which is above upper, -1e+300"),
+    ({"cvar": 0.0}, "which is above cvar, 0.0"),
+    ({"cvar": 1000.0}, "cvar is 1000.0, which is above upper"),
+    ({"cvar": "inf"}, "cvar is inf, which is above upper"),
+    ({"cvar": "-inf"}, "which is above cvar, -inf"),
+    ({"expected": -1.0}, "which is above expected, -1.0"),
+    ({"expected_lower": 1e9}, "expected_lower is 1000000000.0, which is above expected"),
+    ({"objective": ["var", 5.0, 6.0, 4.0, None]}, "its lower bound is 6.0, which is above its upper bound, 4.0"),
+    ({"objective": ["var", 3.0, 4.0, 6.0, None]}, "its lower bound is 4.0, which is above its value, 3.0"),
+]
 FORGED = [
     (field("version", 2), "is of version 2; this release reads version 1"),
     (field("version", True), "is of version true"),
@@ -226,8 +239,11 @@ FORGED = [
             ["exceedance", 1.0, 1.0, 1.0, None],
             ["worst-case", 1, 1.0, 1.0, None],
             ["mean-plus-cvar", 1.0, "1", 1.0, 2.0],
+            ["var", None, 1.0, 1.0, None],
+            ["var", 1.0, None, 1.0, None],
         )
     ),
+    *((lambda content, _, wrong=wrong: content.update(wrong), message) for wrong, message in CONTRADICTIONS),
     (lambda _, tensors: tensors.pop("choice"), "they must be choice"),
     (tensor("other", [1]), "its tensors are choice, other"),
     (tensor("node_state", [1]), "its tensors are choice, node_state; they must be choice, node_state, node_memory"),

@@ -1,6 +1,7 @@
 """Results show the digits that are certain: of money two decimals, of rounded costs those that the bounds support."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,18 @@ def test_simulated_numbers_have_two_digits_of_their_error(model):
     assert mean[1:] == (f"{runs.mean:.1f}", f"± {runs.mean_se:.1f}, exactly {plan.expected:.2f}")
     assert cvar[1] == f"{runs.cvar(0.1):.0f}" and cvar[2].startswith(f"± {runs.cvar_se(0.1):.0f}, ")
     assert AMOUNT.fullmatch(var[1])
+
+
+def test_no_cvar_is_shown_above_its_own_upper_bound():
+    for wait, end in ((31, 5), (40, 3), (94, 64), (8, 30)):  # the CVaR has more than six decimals
+        actions = {"s": {"a": [(0.6, "t", 84), (0.4, "g", 63)]}, "t": {"c": [(0.3, "t", wait), (0.7, "g", end)]}}
+        model = prudent.build("s", actions)
+        p = model.probability
+        model = replace(model, intervals=prudent.Intervals(0.9 * p, 0.9 * p + 0.1))
+        plan = prudent.solve(model, 0.2, uncertainty="own")
+        shown = plan.shown()
+        assert plan.lower <= plan.cvar <= plan.upper and len(shown["cvar"].partition(".")[2]) >= 5
+        assert read(shown["lower"]) <= read(shown["cvar"]) <= read(shown["upper"])
 
 
 def test_round_alphas():

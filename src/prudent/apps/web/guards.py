@@ -1,7 +1,11 @@
 """Checks of every request before the app (host, origin, length), and headers of every answer.
 
 *Host.*  A foreign page may let its own name point to 127.0.0.1 and then read the answers (DNS rebinding); such a
-request names the foreign host.  So only requests to names of this machine are answered; a bare address is safe.
+request names the foreign host.  So only requests to names of this machine are answered; a bare address is safe.  What
+is not a name or an address, with or without a port, is refused.
+
+*Origin.*  A browser says which page makes a request, in ``Sec-Fetch-Site`` or, if it is older, in ``Origin``.  The
+parts of the page, uploads above all, are for the page itself.
 
 *Content-Security-Policy.*  Scripts are our own files alone: nothing inline, nothing evaluated, no other host.  Plotly's
 bundle works under that, for it evaluates only in kinds of charts that are not used here.  It does write inline styles,
@@ -10,6 +14,7 @@ data: and blob: addresses.
 """
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable
 
@@ -39,6 +44,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 LONGEST = 2000  # characters of a query
+
+HOST = re.compile(r"(?:\[([0-9a-f.]*:[0-9a-f.:]*)\]|([\w.-]*))(?::([0-9]{0,5}))?", re.ASCII)
+"""A Host header: an address of IPv6 in brackets, or a name or another address; then a port, perhaps."""
 
 
 def allowed_hosts(host: str) -> frozenset[str]:
@@ -80,18 +88,24 @@ class Guard:
 
     def _wrong(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        name = _name(headers.get(b"host", ""))
+        host = headers.get(b"host", "").lower()
+        name = _name(host)
+        if name is None or sum(each == b"host" for each, _ in scope["headers"]) > 1:
+            return 400, f"the host is {host[:100]!r}; it must be one name or address, with or without a port"
         if name not in self.hosts and not (self.open_to_all and _address(name)):
             return 421, f"the host is {name[:100]!r}; this server answers to {', '.join(sorted(self.hosts))}"
-        if headers.get(b"sec-fetch-site", "none") in ("cross-site", "same-site") and scope["path"] != "/":
+        site, origin = headers.get(b"sec-fetch-site", "none"), headers.get(b"origin")
+        foreign = origin is not None and origin.lower().partition("://")[2] != host
+        if (foreign or site in ("cross-site", "same-site")) and scope["path"] != "/":
             return 403, "another site may link to the page, but may not load its parts"
         if len(scope.get("query_string", b"")) > LONGEST:
             return 414, f"the query of the address has more than {LONGEST} characters; shorten it"
         return None
 
 
-def _name(host: str) -> str:
-    """Return the name of a Host header, without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+def _name(host: str) -> str | None:
+    """Return the name or address in a Host header, without its port; None if the header is malformed."""
+    found = HOST.fullmatch(host)
+    if found is None or int(found[3] or 0) > 65535 or (found[1] and not _address(found[1])):
+        return None
+    return found[1] or found[2]

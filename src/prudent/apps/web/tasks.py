@@ -90,7 +90,7 @@ def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
     prepared = plan.policy.prepared
     long = bool(prepared.n_states * prepared.scale.in_levels(plan.own.var) > LONG)
     result = prudent.simulate(plan.model, plan.policy).distribution if long else follow()
-    shown = plan.shown()
+    shown = plan.shown() | {"step": f"{plan.step:g}{', rounded' if prepared.scale.rounded else ''}"}
     if plan.nominal is None:
         own = plan.own_cvar.removeprefix("exactly ")
         shown["cvar"] = own.replace("at least ", "≥\u00a0").replace("at most ", "≤\u00a0")

@@ -6,7 +6,7 @@ import { known, methodNamed, setNamed, state } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 
-const FIELDS = [["CVaR", "cvar", "big"], ["VaR", "var", ""], ["expected cost", "expected", ""], ["optimal CVaR ≥", "lower", ""], ["optimal CVaR ≤", "upper", ""]];
+const FIELDS = [["CVaR", "cvar", "big"], ["VaR", "var", ""], ["expected cost", "expected", ""], ["optimal CVaR ≥", "lower", ""], ["optimal CVaR ≤", "upper", ""], ["cost step", "step", ""]];
 
 export function card({ name, title: called, what: looksFor }) {
   const made = document.createElement("article");
@@ -84,7 +84,7 @@ export function showNumbers(method, answers) {
   const exact = answers[known.yardstick]?.plan;
   for (const each of method === known.yardstick ? Object.keys(answers) : [method]) {
     const other = answers[each]?.plan;
-    if (other && exact) $(`plan-${each}`).querySelector(".against").textContent = each === known.yardstick ? yardstick(exact) : exact.nominal ? "planned for the model itself" : against(other, exact);
+    if (other) $(`plan-${each}`).querySelector(".against").textContent = !exact ? "" : each === known.yardstick ? yardstick(exact) : exact.nominal ? "planned for the model itself" : against(other, exact);
   }
   if (method === known.yardstick) showPrecision(answer);
   showHeadline(answers);

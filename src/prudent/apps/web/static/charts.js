@@ -20,9 +20,9 @@ export function layout(more = {}) {
 }
 
 // Below the picture where it is narrow, above it where there is room.
-export function legend(place) {
+export function legend(place, inColumns = {}) {
   const narrow = place.clientWidth < 460, below = -66 / Math.max(place.clientHeight - 130, 60);
-  return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: below, yanchor: "top" } : { y: 1.02, yanchor: "bottom" }) } };
+  return { showlegend: true, legend: { orientation: "h", x: 0, font: { size: narrow ? 11 : 12 }, ...(narrow ? { y: below, yanchor: "top", ...inColumns } : { y: 1.02, yanchor: "bottom" }) } };
 }
 
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
@@ -35,7 +35,6 @@ export function draw(place, traces, shape) {
 
 export function waiting(place, text) {
   if (place.classList.contains("js-plotly-plot")) window.Plotly.purge(place);
-  delete place.dataset.heard; // its listeners are gone
   place.classList.remove("js-plotly-plot"); // which not every version of Plotly takes away
   place.classList.add("waiting");
   place.textContent = text;
@@ -119,6 +118,14 @@ export function curve(place, content, point) {
     xaxis: { type: "log", range: [Math.log10(Math.min(...x) / 1.06), Math.log10(1.06)], title: { text: "alpha: the worst fraction of runs" }, tickangle: 0, tickvals: marks, ticktext: marks.map((alpha) => `${100 * alpha}%`) },
     yaxis: { title: { text: "total cost" } },
   }));
+}
+
+// The alpha at which the curve is clicked, whether or not a line is there; null outside its axes.
+export function alphaAt(place, { clientX, clientY }) {
+  const area = place.querySelector(".nsewdrag")?.getBoundingClientRect();
+  if (!area || clientX < area.left || clientX > area.right || clientY < area.top || clientY > area.bottom) return null;
+  const [low, high] = place.layout.xaxis.range;
+  return Math.min(10 ** (low + ((high - low) * (clientX - area.left)) / area.width), 1);
 }
 
 // An axis for values that differ by rounding alone is not a hair's breadth wide.

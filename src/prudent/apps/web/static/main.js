@@ -173,10 +173,9 @@ async function newAlpha(fresh = false) {
   } catch (error) {
     if (mine !== turn) return;
     noPlan(error);
-    if (!answers[known.yardstick]) return;
   } finally { solving.abort(); }
   if (due) { due = false; askCurve(); askAbout(); }
-  const whole = answers[known.yardstick].whole !== false; // else it was stopped: there is nothing to follow
+  const whole = (answers[known.yardstick]?.whole ?? true) && known.yardstick in answers; // else there is nothing to follow
   if (whole) askMap();
   for (const { name, slow } of others) if (!slow) askMethod(name, mine);
   if (!fresh) await later(SETTLE);
@@ -189,17 +188,17 @@ async function newAlpha(fresh = false) {
   for (const { name, slow } of others) if (slow) askMethod(name, mine);
 }
 
-// The plan did not come, so nothing waits for it any more; the numbers of the best plan so far stay.
+// The plan did not come, so nothing waits for it any more; the numbers of the best plan so far stay.  Others may come.
 function noPlan(error) {
   const best = answers[known.yardstick], message = error.message;
   if (best?.refining) {
     took(known.yardstick, { ...best, refining: false, whole: false });
   } else {
-    trade = null;
-    for (const { name } of known.methods) { delete answers[name]; failedCard(name, message); }
-    for (const name of ["curve", "frontier", "have"]) $(name).classList.remove("stale");
-    charts.waiting($("frontier"), message);
-    if (!points) charts.waiting($("curve"), message);
+    delete answers[known.yardstick];
+    failedCard(known.yardstick, message);
+    $("headline").textContent = "There is no plan of minimal CVaR to show.";
+    $("have").textContent = "";
+    for (const name of ["curve", "have"]) $(name).classList.remove("stale");
   }
   noMap(message);
   play.clear(stage, message);
@@ -244,22 +243,15 @@ function took(method, answer) {
   showNumbers(method, answers);
   requestAnimationFrame(() => setTimeout(() => { // the numbers are painted before the pictures are drawn
     if (answers[method] !== answer) return;
-    const shown = Object.values(answers), axes = charts.axesOf(shown);
-    if (method === known.yardstick || changed(axes)) for (const each of shown) drawPlan(each, axes);
-    else drawPlan(answer, axes);
+    const shown = Object.values(answers), axes = charts.axesOf(shown), same = JSON.stringify(axes);
+    for (const each of shown) {
+      if (each === answer || each.axes !== same) charts.distribution($(`plan-${each.plan.method}`).querySelector(".chart"), each, axes);
+      each.axes = same; // those of its picture
+    }
     if (method === known.yardstick && points) charts.curve($("curve"), points, answer.plan);
     if (trade && trade.alpha === Number(state.alpha)) charts.frontier($("frontier"), trade, answers);
   }));
 }
-
-let before = "";
-function changed(axes) {
-  const last = before;
-  before = JSON.stringify(axes);
-  return before !== last;
-}
-
-function drawPlan(answer, axes) { charts.distribution($(`plan-${answer.plan.method}`).querySelector(".chart"), answer, axes); }
 
 // ---- everything else about the model
 
@@ -271,10 +263,6 @@ async function askCurve() {
     $("curve").classList.remove("stale");
     $("curve-what").textContent = found.points[0].nominal ? "Minimal worst-case CVaR, its budget and the worst-case expected cost" : "Optimal CVaR, its VaR and the lowest expected cost";
     await charts.curve($("curve"), points, answers[known.yardstick]?.plan);
-    if (!$("curve").dataset.heard) {
-      $("curve").dataset.heard = "yes";
-      $("curve").on("plotly_click", ({ points: [point] }) => chooseAlpha(Number(point.x.toPrecision(3))));
-    }
   } catch (error) {
     points = null;
     $("curve").classList.remove("stale");
@@ -305,7 +293,7 @@ async function askAbout() {
   const found = await ask("about", "check").catch(() => null);
   if (!found) return;
   const count = (n, word) => `${n.toLocaleString("en")} ${word}`;
-  const parts = [count(found.states, "states"), count(found.actions, "actions"), count(found.outcomes, "outcomes"), found.acyclic ? "no cycles" : "with cycles", found.step === null ? "costs without a common step: rounded, with bounds" : `costs in steps of ${found.step}${$("precision").hidden ? ": exact" : ""}`];
+  const parts = [count(found.states, "states"), count(found.actions, "actions"), count(found.outcomes, "outcomes"), found.acyclic ? "no cycles" : "with cycles", found.step === null ? "costs without a common step" : `costs in steps of ${found.step}`];
   if (!domainChosen()) {
     uploads.set(state.model, found.model);
     showName();
@@ -390,7 +378,6 @@ function showDownloads() {
 function problem(error) {
   $("problem").hidden = !error;
   $("problem").textContent = error ? (error.problems ?? [error.message]).join("\n") : "";
-  document.querySelector("main").classList.toggle("failed", Boolean(error) && !answers[known.yardstick]);
 }
 
 // ---- listening
@@ -408,7 +395,16 @@ $("relative-gap").addEventListener("change", () => {
   Object.assign(state, { gap: $("relative-gap").value || null, left: null });
   newAlpha(true);
 });
-$("alpha-number").addEventListener("change", () => { if ($("alpha-number").value !== "") chooseAlpha($("alpha-number").value); });
+$("alpha-number").addEventListener("change", () => {
+  const typed = $("alpha-number").value;
+  if (Number(typed) > 0 && Number(typed) <= 1) return chooseAlpha(typed);
+  $("alpha-number").value = state.alpha; // as all that is shown
+  if (typed !== "") problem(new Error(`alpha is ${typed}; it must be the worst fraction of runs, above 0 and at most 1`));
+});
+$("curve").addEventListener("click", (event) => {
+  const alpha = charts.alphaAt($("curve"), event);
+  if (alpha !== null) chooseAlpha(Math.max(Number(alpha.toPrecision(3)), known.alpha_min));
+});
 $("model").addEventListener("change", () => {
   Object.assign(state, { model: $("model").value, set: [], gap: null, uncertainty: null, left: null, layer: null });
   state.name = uploads.get(state.model) ?? null;

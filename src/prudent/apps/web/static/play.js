@@ -99,6 +99,9 @@ function present(one) {
   const table = tableOf(["action", `excess over the budget${worst}`, `expected cost to come${worst}`, "why"], one.options.map((o) => [o.action, amountOr(o.excess), amountOr(o.expected), o.why]), [1, 2]);
   one.options.forEach((o, i) => { if (o.action === one.action && o.at === one.state) table.tBodies[0].rows[i].className = "played"; });
   const box = element("div", undefined, "scroll");
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", "Actions compared");
   box.append(table);
   parts.push(box);
   return parts;
@@ -132,20 +135,18 @@ function drawStory() {
   const seen = run.steps.slice(0, Math.min(at + 1, run.steps.length)), over = at >= run.steps.length && run.done;
   const x = seen.map((_, i) => i + 1), spent = seen.map((s) => s.spent), outlook = seen.map((s) => s.outlook);
   if (over) { x.push(run.steps.length + 1); spent.push(run.total); outlook.push(run.total); }
-  const shapes = [], annotations = [];
-  if (run.budget !== null) {
-    shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: run.budget, y1: run.budget, line: { color: colour("tail"), width: 1.5, dash: "dot" } });
-    annotations.push({ xref: "paper", x: 0, y: run.budget, text: "budget", showarrow: false, xanchor: "left", yanchor: "bottom", font: { size: 11, color: colour("tail") } });
-  }
+  const shapes = [], traces = [
+    { type: "scatter", mode: "lines+markers", name: "cost so far", x, y: spent, line: { color: colour("exact"), width: 2.4, shape: "hv" }, marker: { size: 6 } },
+    { type: "scatter", mode: "lines+markers", name: "expected total", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
+  ];
+  const range = [0.7, run.steps.length + 1.3]; // what else there is is named in the legend, where no line crosses it
+  if (run.budget !== null) traces.push({ type: "scatter", mode: "lines", name: "budget", x: range, y: [run.budget, run.budget], line: { color: colour("tail"), width: 1.5, dash: "dot" }, hoverinfo: "skip" });
   if (run.safe_from !== null && run.safe_from <= at) {
     shapes.push({ type: "rect", x0: run.safe_from + 1, x1: run.steps.length + 1, yref: "paper", y0: 0, y1: 1, fillcolor: colour("good"), opacity: 0.12, line: { width: 0 }, layer: "below" });
-    annotations.push({ x: run.safe_from + 1, yref: "paper", y: 0.5, text: "★ the tail is safe from here", showarrow: false, xanchor: run.safe_from + 1 > run.steps.length * 0.6 ? "right" : "left", yanchor: "bottom", font: { size: 11, color: colour("good") } });
+    traces.push({ type: "scatter", mode: "markers", name: "the tail is safe", x: [null], y: [null], marker: { symbol: "square", size: 13, color: colour("good"), opacity: 0.35 }, hoverinfo: "skip" });
   }
-  draw(places.story, [
-    { type: "scatter", mode: "lines+markers", name: "cost so far", x, y: spent, line: { color: colour("exact"), width: 2.4, shape: "hv" }, marker: { size: 6 } },
-    { type: "scatter", mode: "lines+markers", name: "expected total cost", x, y: outlook, line: { color: colour("expected"), width: 2, dash: "dash" }, marker: { size: 6, symbol: "diamond" } },
-  ], layout({
-    shapes, annotations, ...legend(places.story), margin: { l: 46, r: 10, t: 26, b: 36 },
-    xaxis: { range: [0.7, run.steps.length + 1.3], title: { text: "step" }, dtick: run.steps.length > 20 ? undefined : 1 }, yaxis: { title: { text: "cost" } },
+  draw(places.story, traces, layout({
+    shapes, ...legend(places.story, { entrywidth: 0.48, entrywidthmode: "fraction" }), margin: { l: 46, r: 10, t: 26, b: 36 },
+    xaxis: { range, title: { text: "step" }, dtick: run.steps.length > 20 ? undefined : 1 }, yaxis: { title: { text: "cost" } },
   }));
 }
