@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 import prudent
 from prudent.domains.registry import DOMAINS, make
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, numeral
 
 if TYPE_CHECKING:
     from prudent.models.ssp import SSP
@@ -24,10 +24,12 @@ __all__ = [
     "MEMORY",
     "PLAN",
     "POINTS",
+    "REAL",
     "STEP",
     "THREADS",
     "TIME_LIMIT",
     "UNCERTAINTY",
+    "WHOLE",
     "Make",
     "complete_model",
     "explorable",
@@ -39,19 +41,34 @@ __all__ = [
 Make: TypeAlias = "Callable[[], SSP]"
 """What verbs receive for MODEL: a function that makes it."""
 
+
+def _reader(kind: type[float], name: str) -> Callable[[Any], float]:
+    """Return what reads an option's number: as click does, but what only Python takes for one, as 1_000, is refused."""
+
+    def read(given: Any) -> float:
+        try:
+            return kind(numeral(str(given)))
+        except ValueError:
+            raise click.BadParameter(f"{given!r} is not a valid {name}.") from None
+
+    read.__name__ = name  # shown in the help
+    return read
+
+
+REAL, WHOLE = _reader(float, "float"), _reader(int, "integer")
 FILE = click.Path(dir_okay=False)
 PLAN = click.argument("plan", type=FILE)
-ALPHA = click.option("--alpha", type=float, required=True, help="The worst fraction of runs, above 0 and at most 1.")
+ALPHA = click.option("--alpha", type=REAL, required=True, help="The worst fraction of runs, above 0 and at most 1.")
 POINTS = click.option(
-    "--points", type=int, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
+    "--points", type=WHOLE, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
 )
-STEP = click.option("--step", type=float, help="Round the costs to multiples of this.")
+STEP = click.option("--step", type=REAL, help="Round the costs to multiples of this.")
 MEMORY = click.option(
     "--memory", metavar="BYTES", help="The memory limit for tables, such as 2GB.  [default: 80% of the free memory]"
 )
-TIME_LIMIT = click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this time.")
+TIME_LIMIT = click.option("--time-limit", type=REAL, metavar="SECONDS", help="Stop after this time.")
 THREADS = click.option(
-    "--threads", type=int, help="The number of threads; the result does not depend on it.  [default: all cores]"
+    "--threads", type=WHOLE, help="The number of threads; the result does not depend on it.  [default: all cores]"
 )
 
 
@@ -59,7 +76,7 @@ def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -
     if text is None or text == "own":
         return text
     try:
-        return float(text)
+        return float(numeral(text))
     except ValueError:
         raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
 
@@ -114,7 +131,7 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
     @click.option(
-        "--dead-end-cost", type=float, help="Cost of getting stuck in a state from which no goal can be reached."
+        "--dead-end-cost", type=REAL, help="Cost of getting stuck in a state from which no goal can be reached."
     )
     @click.option(
         "--goal",
@@ -123,8 +140,8 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         help="sure: plans reach a goal with probability 1; likeliest: with the highest possible probability, and "
         "--dead-end-cost is the cost of a run that does not reach a goal.",
     )
-    @click.option("--horizon", type=int, help="End every run after this many actions.")
-    @click.option("--horizon-cost", type=float, help="Cost of not reaching a goal within the horizon.")
+    @click.option("--horizon", type=WHOLE, help="End every run after this many actions.")
+    @click.option("--horizon-cost", type=REAL, help="Cost of not reaching a goal within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
     def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
