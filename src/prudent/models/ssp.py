@@ -6,11 +6,11 @@ is a state without actions; a run ends there at no cost.
 """
 
 from collections.abc import Container, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,12 @@ class SSP(Rows):
     def n_outcomes(self) -> int:
         """The number of outcomes of all actions together."""
         return len(self.probability)
+
+    def noted(self, *notes: str) -> Self:
+        """Return the same model with more notes (internal)."""
+        found = replace(self, notes=(*self.notes, *notes))
+        object.__setattr__(found, "deviation", self.deviation)  # of the sums as given, before they were normalised
+        return found
 
     @property
     def names(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
