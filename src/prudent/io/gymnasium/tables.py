@@ -159,9 +159,9 @@ def from_gymnasium(
     object.__setattr__(found, "deviation", model.deviation)  # of the table's own numbers, before they were normalised
     if limit is None or (horizon is not None and horizon <= limit):
         return found
-    ends = "has no limit" if horizon is None else f"ends them after {horizon:,}"
+    without = "has no limit" if horizon is None else f"ends them after {horizon:,}"
     return found.noted(
-        f"{title} ends every run after {limit:,} actions, by its TimeLimit, and this model {ends}: runs in the "
+        f"{title} ends every run after {limit:,} actions, by its TimeLimit, and this model {without}: runs in the "
         "environment may have another CVaR and another expected cost; horizon=True includes the TimeLimit"
     )
 
