@@ -192,6 +192,10 @@ class Decisions(Shown):
         notes = (f"{more:,} more rows; print(decisions), to_frame() and to_csv() have all",) if more > 0 else ()
         return self._table(self.rows[:SHOWN], notes)
 
+    def whole(self) -> Table:
+        """Return all rows as a table (internal)."""
+        return self._table(self.rows)
+
     def _table(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:
         cells = []
         for row in rows:
@@ -200,7 +204,7 @@ class Decisions(Shown):
         return Table("", tuple(cells), "wlw", head=("state", "spent", "action"), notes=notes)
 
     def __str__(self) -> str:
-        return str(self._table(self.rows))
+        return str(self.whole())
 
     def __repr__(self) -> str:
         return f"<Decisions: {len(self.rows):,} rows for {len({row.state for row in self.rows}):,} states>"

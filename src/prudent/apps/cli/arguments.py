@@ -12,6 +12,8 @@ from click.shell_completion import CompletionItem
 import prudent
 from prudent.domains.registry import DOMAINS, make
 from prudent.errors import PrudentError, numeral
+from prudent.runtime.lines import wrapped
+from prudent.runtime.progress import announce
 
 if TYPE_CHECKING:
     from prudent.models.ssp import SSP
@@ -30,6 +32,7 @@ __all__ = [
     "TIME_LIMIT",
     "UNCERTAINTY",
     "WHOLE",
+    "Context",
     "Make",
     "complete_model",
     "explorable",
@@ -54,6 +57,9 @@ def _reader(kind: type[float], name: str) -> Callable[[Any], float]:
     read.__name__ = name  # shown in the help
     return read
 
+
+WHOLE_HYPHEN = "\u2011"
+"""A hyphen at which no line breaks; the help has it only while it is laid out."""
 
 REAL, WHOLE = _reader(float, "float"), _reader(int, "integer")
 FILE = click.Path(dir_okay=False)
@@ -95,6 +101,29 @@ DEVICE = click.option(
     show_default=True,
     help="gpu: an NVIDIA GPU (needs CuPy, extra gpu); prudent check reports whether it is faster.",
 )
+
+
+class Formatter(click.HelpFormatter):
+    """Writes help whose lines break only between words; click would break names at their hyphens."""
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(text.replace("-", WHOLE_HYPHEN))
+
+    def write_dl(self, rows: Any, *widths: Any, **named: Any) -> None:
+        """Write a list of options."""
+        super().write_dl([tuple(cell.replace("-", WHOLE_HYPHEN) for cell in row) for row in rows], *widths, **named)
+
+    def getvalue(self) -> str:
+        """Return what was written."""
+        lines = super().getvalue().replace(WHOLE_HYPHEN, "-").split("\n")
+        return "\n".join("\n".join(wrapped(line, self.width, "        ")) for line in lines)
+
+
+class Context(click.Context):
+    """A context whose help breaks only between words."""
+
+    formatter_class = Formatter
 
 
 def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -188,7 +217,7 @@ def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
         from prudent.plot.canvas import save
 
         save(draw(), plot)
-        click.echo(f"prudent: picture written to {plot}", err=True)
+        announce(f"picture written to {plot}")
 
 
 def _model(

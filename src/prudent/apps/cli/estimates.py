@@ -8,6 +8,7 @@ import prudent
 from prudent.apps.cli.arguments import FILE, PLAN, WHOLE, Make, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
 from prudent.runtime.atomic_files import check_place
+from prudent.runtime.progress import announce
 
 __all__ = ["learn", "stress"]
 
@@ -52,7 +53,7 @@ def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, *
         prudent.save(data.model, save)
     answer(as_json, data.to_dict, data.table)
     if save is not None:
-        click.echo(f"prudent: model written to {save}", err=True)
+        announce(f"model written to {save}")
 
 
 @click.command()

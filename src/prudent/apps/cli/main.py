@@ -27,6 +27,7 @@ from prudent.apps.cli.arguments import (
     TIME_LIMIT,
     UNCERTAINTY,
     WHOLE,
+    Context,
     Make,
     complete_model,
     explorable,
@@ -38,7 +39,8 @@ from prudent.domains.registry import DOMAINS
 from prudent.errors import ModelError, PrudentError, numeral
 from prudent.methods.registry import METHODS, with_grid
 from prudent.runtime.launcher import launched, speaks
-from prudent.runtime.progress import announce_if_long
+from prudent.runtime.lines import for_stream
+from prudent.runtime.progress import announce, announce_if_long
 
 if TYPE_CHECKING:
     from prudent.methods.objectives import Objective
@@ -53,11 +55,14 @@ class Verbs(click.Group):
         """Run a verb."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            said = for_stream(f"Error: {error.format_message()}", sys.stderr)  # as click puts it
+            raise click.UsageError(said.removeprefix("Error: "), error.ctx) from None
         except PrudentError as error:
-            click.echo(f"prudent: {error}", err=True)
+            announce(str(error))
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo("prudent: stopped", err=True)
+            announce("stopped")
             ctx.exit(130)
 
 
@@ -204,14 +209,14 @@ def solve(
         print_json(plan.to_dict() | (table.to_dict() if table is not None and decisions else {}))
     else:
         show(plan.table())
-        if decisions:
-            click.echo(table)
+        if decisions and table is not None:
+            show(table.whole())
         for what, path in (("plan", save), ("decisions", decisions_csv)):
             if path is not None:
-                click.echo(f"prudent: {what} written to {path}", err=True)
+                announce(f"{what} written to {path}")
     checkpoint = asked["checkpoint"]
     if checkpoint is not None and Path(checkpoint).exists():
-        click.echo(f"prudent: progress saved in {checkpoint}; the same command resumes from it", err=True)
+        announce(f"progress saved in {checkpoint}; the same command resumes from it")
     if plan.status == "interrupted":
         ctx.exit(130)
 
@@ -274,7 +279,7 @@ def search(
     for content, path in ((plan, save), (plan.model, save_model)):
         if path is not None:
             prudent.save(content, path)
-            click.echo(f"prudent: written to {path}", err=True)
+            announce(f"written to {path}")
     answer(as_json, plan.to_dict, plan.table)
     if plan.status == "interrupted":
         ctx.exit(130)
@@ -387,10 +392,11 @@ def warm_up() -> None:
     Example:
       prudent warm-up
     """
+    from prudent.apps.cli.terminal import say
     from prudent.apps.warm_up import warm_up
 
     done = warm_up()
-    click.echo(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
+    say(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
 
 
 @main.command()
@@ -433,6 +439,8 @@ def _objective(text: str | None) -> "Objective | None":
 for module in (overviews, estimates):
     for verb in module.__all__:
         main.add_command(getattr(module, verb))
+for command in (main, *main.commands.values()):
+    command.context_class = Context
 
 
 if __name__ == "__main__":

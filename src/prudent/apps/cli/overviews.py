@@ -26,7 +26,7 @@ from prudent.apps.cli.arguments import (
 from prudent.domains.registry import DOMAINS, grid
 from prudent.errors import PrudentError, numeral
 from prudent.methods.registry import METHODS, with_grid
-from prudent.runtime.progress import announce_if_long
+from prudent.runtime.progress import announce, announce_if_long
 
 __all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve", "study"]
 
@@ -202,7 +202,7 @@ def study(
     found = prudent.study(domain, grid(domain, settings), _numbers("--alpha", alphas), **asked)
     if csv is not None:
         found.to_csv(csv)
-        click.echo(f"prudent: table written to {csv}", err=True)
+        announce(f"table written to {csv}")
     keep_picture(plot, lambda: prudent.plot.study(found))
     answer(as_json, found.to_dict, found.table)
     if not found.complete:
@@ -233,7 +233,7 @@ def reproduce(out: str, episodes: int, traffic: str | None) -> None:
     from prudent.apps.paper.reproduce import reproduce as run
 
     print_reproduction(run(Path(out), episodes=episodes, traffic=traffic))
-    click.echo(f"prudent: the report is {Path(out) / 'index.html'}", err=True)
+    announce(f"the report is {Path(out) / 'index.html'}")
 
 
 def _numbers(option: str, given: str) -> list[float]:

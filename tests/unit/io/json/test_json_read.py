@@ -352,7 +352,11 @@ def test_bad_counts_and_bounds_are_refused(tmp_path, changes, message):
 
 def test_one_kind_of_problem_does_not_hide_another(tmp_path):
     def row(state, action, *outcomes):
-        return {"state": state, "action": action, "outcomes": [dict(zip(("p", "to", "cost"), o)) for o in outcomes]}
+        return {
+            "state": state,
+            "action": action,
+            "outcomes": [dict(zip(("p", "to", "cost"), o, strict=True)) for o in outcomes],
+        }
 
     path = tmp_path / "bad.json"
     rows = [
