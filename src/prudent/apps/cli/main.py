@@ -214,6 +214,9 @@ def solve(
         for what, path in (("plan", save), ("decisions", decisions_csv)):
             if path is not None:
                 announce(f"{what} written to {path}")
+        if table is not None and decisions_csv is not None and not decisions:
+            for note in table.notes:
+                announce(note)
     checkpoint = asked["checkpoint"]
     if checkpoint is not None and Path(checkpoint).exists():
         announce(f"progress saved in {checkpoint}; the same command resumes from it")
