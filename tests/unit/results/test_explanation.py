@@ -139,24 +139,3 @@ def test_on_rounded_costs_it_says_that_the_action_is_looked_up():
     assert "looked up by the true cost so far" in told.notes[0] and told.notes[0] in str(told)
     assert told.action == plan.policy("t", 4.4) == plan.decisions()("t", 4.4)
     assert prudent.solve(prudent.domains.figure_2(), 0.1).explain("s1").notes == ()
-
-
-def test_a_run_of_the_page_is_a_run_of_the_plans_agent():
-    from prudent.apps.web.playing import played
-
-    rng = np.random.default_rng(3)
-    table = {
-        (i, j): {
-            action: [
-                (p, (i + 1, int(rng.integers(2))) if i < 5 else "end", float(rng.gamma(k, 10 / k).round(3)) * f)
-                for p, f in ((0.3, 3), (0.7, 1))
-            ]
-            for action, k in (("bold", 1), ("safe", 9))
-        }
-        for i in range(6)
-        for j in range(2)
-    }
-    plan = prudent.solve(prudent.build((0, 0), table.get, goals=["end"]), 0.125, step=5.0)
-    for seed in range(20):
-        run = played(plan, seed)
-        assert sum(step["luck"] for step in run["steps"]) == pytest.approx(plan.expected - run["total"], abs=1e-6)
