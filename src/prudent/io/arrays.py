@@ -62,7 +62,7 @@ def from_mdptoolbox(
     discount : float
         Below 1: after each action the run ends with probability ``1 - discount``, at a new goal ``"ended"``.  The
         expected total cost is then the expected discounted cost.  The risk is that of runs that end at random, not that
-        of the discounted sum; a note on the model and its plans says so.
+        of the discounted sum; a note on the model and its plans repeats this.
     state_names, action_names : sequence, optional
         Names of the ``S`` states and the ``A`` actions; by default their numbers.
     name : str

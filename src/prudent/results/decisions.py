@@ -30,7 +30,6 @@ __all__ = [
     "check_csv_path",
     "decisions_of",
     "met_of",
-    "open_bands",
     "pairs_met",
     "states_met",
 ]
@@ -52,8 +51,8 @@ PATIENCE = 5.0
 class Decision:
     """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``.
 
-    Where costs are rounded, one row ends where the next begins; at that cost the earlier row applies.  The first row of
-    a state then begins at minus infinity, so that the rows cover every cost.
+    Where costs are rounded, one row ends where the next begins; at that cost the earlier row applies.  In a table
+    of decisions the first row of a state then begins at minus infinity, so that the rows cover every cost.
 
     Examples
     --------
@@ -321,7 +320,8 @@ def decisions_of(plan: "Plan") -> Decisions:
         state = ahead.pop()
         if state in rows or model.is_goal[state]:
             continue
-        rows[state] = open_bands(policy, model.state(state))
+        first, *more = bands_of(policy, model.state(state))
+        rows[state] = (replace(first, at_least=-np.inf), *more)
         for action in {model.find_action(state, row.action) for row in rows[state]}:
             outcome = slice(*model.outcome_start[action : action + 2])
             ahead += model.successor[outcome][model.probability[outcome] > 0].tolist()
@@ -368,12 +368,6 @@ def _pairs(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
     prepared = policy.prepared
     arcs, least = free_arcs(prepared), np.full(prepared.n_states, UNREACHED, dtype=np.int64)
     return occupy(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, least), least
-
-
-def open_bands(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
-    """Return the decisions in a state for every cost so far; where costs are rounded, the first has no lower end."""
-    bands = bands_of(policy, state)
-    return (replace(bands[0], at_least=-np.inf), *bands[1:]) if policy.prepared.scale.rounded else bands
 
 
 def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:

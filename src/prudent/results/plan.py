@@ -15,7 +15,7 @@ from prudent.policies.distribution import Alphas, Distribution, exceeded_in
 from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
-from prudent.results.decisions import Decision, Decisions, decisions_of, open_bands
+from prudent.results.decisions import Decision, Decisions, bands_of, decisions_of
 from prudent.results.explanation import Explainer, Explanation, RobustExplainer
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
@@ -290,7 +290,7 @@ class Plan(Shown):
         >>> [(band.at_least, band.at_most, band.action) for band in plan.bands("s1")]
         [(0.0, 0.0, 'd'), (1.0, 2.0, 'e'), (3.0, inf, 'c')]
         """
-        return open_bands(self.policy, state)
+        return bands_of(self.policy, state)
 
     def visits(self) -> Visits:
         """Return the expected number of times that a run plays each action; exact, and 0 where no run goes.

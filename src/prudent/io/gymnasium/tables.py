@@ -100,7 +100,7 @@ def from_gymnasium(
     horizon : bool or int, optional
         The number of actions after which a run ends; True: as many as the environment's TimeLimit allows.  States
         become ``(state, actions taken)``.  By default runs continue until they terminate, whatever the TimeLimit; a
-        note on the model and its plans says so.
+        note on the model and its plans names both.
     horizon_cost : float
         The cost that is added to a run if the horizon ends it.
     name : str, optional
