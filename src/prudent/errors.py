@@ -15,6 +15,7 @@ __all__ = [
     "as_number",
     "must_be_one",
     "naming",
+    "numeral",
     "printable",
     "whole_number",
 ]
@@ -91,6 +92,13 @@ def naming(place: object) -> Iterator[None]:
         raise ModelError([f"{place}: {problem}" for problem in error.problems]) from None
     except PrudentError as error:
         raise PrudentError(f"{place}: {error}") from None
+
+
+def numeral(text: str) -> str:
+    """Return a text that is to be a number; raise ValueError for what Python alone reads as one, such as 1_000."""
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return text
 
 
 def as_number(name: str, value: object, wanted: str, good: Callable[[float], bool]) -> float:

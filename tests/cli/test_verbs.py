@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -245,6 +246,36 @@ def test_objectives_that_mean_nothing(text):
     result = CliRunner().invoke(main, ["solve", "betting-game", "--alpha", "0.2", "--objective", text])
     assert result.exit_code == 2
     assert "must be" in result.stderr
+
+
+NUMERALS = [
+    ("chances", "figure-2", "--budgets", "1_0"),
+    ("curve", "figure-2", "--alphas", "0_1,0.5"),
+    ("solve", "figure-2", "--alpha", "0.1", "--objective", "exceed:1_0"),
+    ("solve", "figure-2", "--alpha", "0.1", "--memory", "1_0GB"),
+    ("solve", "figure-2", "--alpha", "0.1", "--uncertainty", "0.9_5"),
+    ("solve", "figure-2", "--alpha", "0_1"),
+    ("solve", "betting-game", "--alpha", "0.1", "--set", "stages=1_0"),
+    ("study", "betting-game", "--alpha", "0.1", "--set", "stages=2,1_0"),
+]
+
+
+@pytest.mark.parametrize("asked", NUMERALS, ids=" ".join)
+def test_what_only_python_reads_as_a_number_is_none(asked):
+    result = CliRunner().invoke(main, list(asked))
+    assert result.exit_code == 2 and "_" in result.stderr
+    assert "must be" in result.stderr or "is not a valid" in result.stderr
+
+
+def test_every_option_reads_numbers_alike():
+    options = [(verb, option) for verb, command in main.commands.items() for option in command.params]
+    assert [(verb, option.name) for verb, option in options if option.type in (click.FLOAT, click.INT)] == []
+    named = [option for _, option in options if option.type.name in ("float", "integer")]
+    assert len(named) > 30
+    for option in named:
+        assert option.type.convert("1", option, None) == 1
+        with pytest.raises(click.BadParameter, match="'1_0' is not a valid"):
+            option.type.convert("1_0", option, None)
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "simulate", "curve", "frontier", "compare"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from prudent.domains.registry import domain
-from prudent.errors import PrudentError, printable, whole_number
+from prudent.errors import PrudentError, numeral, printable, whole_number
 from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
@@ -93,7 +93,7 @@ def _edge(cell: str, where: str) -> tuple[bool, dict[float, float]]:
             kind = value.strip("'")
         elif not key.startswith("'"):
             try:
-                minutes, probability = float(key), float(value)
+                minutes, probability = float(numeral(key)), float(numeral(value))
             except ValueError:
                 raise PrudentError(f"{where}: {item[:40]!r} must have the form minutes: probability") from None
             if not (0 <= minutes < 10**DIGITS and 0 <= probability <= 1):

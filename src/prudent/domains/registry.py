@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, numeral
 from prudent.models.ssp import SSP
 
 __all__ = ["DOMAINS", "Domain", "domain", "grid", "make", "named", "points_of"]
@@ -106,7 +106,7 @@ def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
     if isinstance(parameter.default, int | float):
         kind = type(parameter.default)
         try:
-            return kind(text)
+            return kind(numeral(text))
         except ValueError:
             what = "a whole number" if kind is int else "a number"
             raise PrudentError(f"--set {item}: the value must be {what}") from None

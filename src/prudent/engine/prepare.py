@@ -51,10 +51,14 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, 
 from prudent.models.ssp import SSP
 from prudent.runtime.team import cut, in_parts
 
-__all__ = ["at_step", "prepare"]
+__all__ = ["Trapped", "at_step", "prepare"]
 
 
 AT_STEP = "the same with costs rounded to another step"
+
+
+class Trapped(PrudentError):
+    """No policy reaches a goal with probability 1 (internal)."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,7 @@ def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray, Order]:
     rows = flat.action_start, flat.action_state, flat.outcome_action
     almost_sure(*rows, *flat.entering, state_kept, action_kept)
     if not state_kept[flat.start]:
-        raise PrudentError(_trapped(model, flat, np.flatnonzero(new >= 0)))
+        raise Trapped(_trapped(model, flat, np.flatnonzero(new >= 0)))
     flat = flat.with_actions(np.flatnonzero(action_kept), np.arange(flat.n_states), flat.n_states)
     flat, newer, order = _reached(flat)
     new[new >= 0] = newer[new[new >= 0]]

@@ -23,6 +23,13 @@ __all__ = ["from_mdptoolbox", "from_quantecon"]
 REAL = "biuf"
 """NumPy's kinds of real numbers; of other kinds NumPy would drop the imaginary part, or parse text."""
 
+ENDS_AT_RANDOM = (
+    "the discount {:g} is a random end here: after each action a run ends with probability {:.6g}; so the expected "
+    "cost is that of the discounted sum, but CVaR, VaR and the distribution are those of runs that end at random, "
+    "which differ from those of the discounted sum"
+)
+"""The note on a discount: it holds until both meanings have names of their own."""
+
 
 def from_mdptoolbox(
     P: Any,
@@ -54,7 +61,8 @@ def from_mdptoolbox(
         The states where a run ends; their rows of ``P`` and ``R`` are not read.
     discount : float
         Below 1: after each action the run ends with probability ``1 - discount``, at a new goal ``"ended"``.  The
-        expected total cost is then the expected discounted cost; the risk is that of runs that end at random.
+        expected total cost is then the expected discounted cost.  The risk is that of runs that end at random, not that
+        of the discounted sum; a note on the model and its plans repeats this.
     state_names, action_names : sequence, optional
         Names of the ``S`` states and the ``A`` actions; by default their numbers.
     name : str
@@ -191,7 +199,7 @@ def _model(
         n_states += 1
     row, target, cost, chance = merge_outcomes(row, target, cost, chance)
     number = action[kept]
-    return from_arrays(
+    model = from_arrays(
         starts(state[kept], n_states),
         starts(row, len(number)),
         chance,
@@ -203,6 +211,7 @@ def _model(
         action_names=number.tolist() if action_names is None else [action_names[a] for a in number.tolist()],
         name=name,
     )
+    return model if going_on == 1 else model.noted(ENDS_AT_RANDOM.format(going_on, 1 - going_on))
 
 
 def _every_pair(n_states: int, n_actions: int) -> tuple[IntArray, IntArray]:

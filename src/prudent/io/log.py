@@ -11,9 +11,12 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError, as_number, numeral
 
 __all__ = ["columns_of", "numbers"]
+
+LIKE = 0.5
+"""How much alike a column's name must be to be offered: next is, for next_state."""
 
 
 def columns_of(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:
@@ -24,7 +27,7 @@ def columns_of(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:
     found = _read_csv(table) if isinstance(table, bytes) else _read_table(table)
     for meaning, name in wanted.items():
         if name not in found:
-            near = get_close_matches(name, found, n=1)
+            near = get_close_matches(name, found.keys() - wanted.values(), n=1, cutoff=LIKE)
             hint = f"; pass its name as {meaning}= (--column {meaning}=NAME)"
             if near:
                 hint = f"; is it {near[0]!r}? Then pass {meaning}={near[0]!r} (--column {meaning}={near[0]})"
@@ -116,7 +119,7 @@ def numbers(column: list[Any], name: str, least: float) -> list[float]:
     for i, value in enumerate(column, 1):
         if isinstance(value, str | Decimal):
             try:
-                value = float(value)
+                value = float(numeral(value)) if isinstance(value, str) else float(value)
             except ValueError:
                 raise PrudentError(f"row {i}: {name} is {value!r}; it must be a number") from None
         what = "a finite number" if least < 0 else "a number, at least 0"

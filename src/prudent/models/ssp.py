@@ -6,11 +6,11 @@ is a state without actions; a run ends there at no cost.
 """
 
 from collections.abc import Container, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,12 @@ class SSP(Rows):
     def n_outcomes(self) -> int:
         """The number of outcomes of all actions together."""
         return len(self.probability)
+
+    def noted(self, *notes: str) -> Self:
+        """Return the same model with more notes (internal)."""
+        found = replace(self, notes=(*self.notes, *notes))
+        object.__setattr__(found, "deviation", self.deviation)  # of the sums as given, before they were normalised
+        return found
 
     @property
     def names(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
@@ -350,10 +356,15 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
             yield f"{at(o)} has an outcome of count {count[o]}; counts must be finite numbers of at least 0"
     for o in places(_outside(model.successor, 0, model.n_states - 1)):
         yield f"{at(o)} leads to state number {model.successor[o]}; the model has {model.n_states} states"
-    if not bad.any() and (size > 0).all() and model.n_actions:
-        total = np.add.reduceat(p, model.outcome_start[:-1])
-        for action in places(np.abs(total - 1) > SUM_TOLERANCE):
-            yield f"probabilities of {model.place(action)} {must_be_one(total[action])}"
+    filled = np.flatnonzero(size)
+    if len(filled):
+        start = model.outcome_start[filled]
+        total = np.add.reduceat(p, start)
+        wrong = np.abs(total - 1) > SUM_TOLERANCE
+        if bad.any():
+            wrong &= ~np.logical_or.reduceat(bad, start)
+        for i in places(wrong):
+            yield f"probabilities of {model.place(int(filled[i]))} {must_be_one(total[i])}"
 
 
 def _outside(values: NDArray[Any], least: float, most: float) -> BoolArray:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from prudent.engine.prepare import prepare
+from prudent.engine.prepare import Trapped, prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import true_worst_case
 from prudent.errors import ModelError, PrudentError, as_number
 from prudent.io.formats import load
+from prudent.models.amend import amend, leading
 from prudent.models.graph import ordered_blocks, reachable
 from prudent.models.rows import BoolArray, IntArray, offsets, owner
 from prudent.models.ssp import SSP
@@ -213,7 +214,7 @@ def check(
             return Report(str(model), problems=error.problems)
         except PrudentError as error:
             return Report(str(model), problems=(str(error),))
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"notes": model.notes}
     problems: list[str] = []
     arcs = _arcs(model)
     try:
@@ -225,6 +226,9 @@ def check(
         known["notes"] += (str(stopped),)
     except PrudentError as error:
         problems.append(str(error))
+        if isinstance(error, Trapped):
+            known["notes"] += (_dead_ends(model),)
+            problems += _behind(model, limits)
     return Report(
         model=model.name,
         states=model.n_states,
@@ -246,6 +250,29 @@ def _arcs(model: SSP) -> tuple[IntArray, IntArray]:
     return offsets(possible)[model.arc_start], model.successor[possible]
 
 
+def _behind(model: SSP, limits: Limits) -> list[str]:
+    """Return what else keeps a model from being solved, where a trap is found first: the trap gets a price."""
+    try:
+        with in_force(limits):
+            prepare(amend(model, dead_end_cost=0.0))
+    except Stopped:
+        pass
+    except PrudentError as error:
+        return [str(error)]
+    return []
+
+
+def _dead_ends(model: SSP) -> str:
+    return _about(model, ~leading(model, model.is_goal), "lead to no goal")
+
+
+def _about(model: SSP, which: BoolArray, what: str) -> str:
+    """Say what is true of some states, and name a few of them."""
+    some = ", ".join(repr(model.state(int(s))) for s in np.flatnonzero(which)[:NAMED])
+    more = ", ..." if which.sum() > NAMED else ""
+    return f"{int(which.sum()):,} of the states {what}: {some}{more}"
+
+
 def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> dict[str, Any]:
     model = prepared.model
     arc_start, target = arcs
@@ -258,9 +285,7 @@ def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> 
         (pruned & found, "can be reached, but no plan goes there because a run could get stuck"),
     ):
         if which.any():
-            some = ", ".join(repr(model.state(int(s))) for s in np.flatnonzero(which)[:NAMED])
-            more = ", ..." if which.sum() > NAMED else ""
-            notes.append(f"{int(which.sum()):,} of the states {why}: {some}{more}")
+            notes.append(_about(model, which, why))
     if avoided.any():
         notes.append(about_avoided(model, avoided))
     if inner := len(prepared.members.inner_action):

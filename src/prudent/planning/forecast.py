@@ -78,7 +78,8 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
         levels = _levels(prepared, alpha)
         seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared), levels)
     memory = solve_bytes(prepared, levels) + PER_OUTCOME * model.n_outcomes
-    return Forecast(alpha, prepared.scale.step, levels, memory, seconds, 0.0, advised_device(prepared, levels, seconds))
+    device = advised_device(prepared, levels, seconds)
+    return Forecast(alpha, _level(prepared), levels, memory, seconds, 0.0, device)
 
 
 def _levels(prepared: Prepared, alpha: float) -> int:
@@ -118,7 +119,7 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     levels = int(min(stage.levels * finer, UNREACHED))
     return Forecast(
         alpha=job.alpha,
-        step=other.scale.step,
+        step=_level(other),
         levels=levels,
         memory=solve_bytes(other, levels) + PER_OUTCOME * model.n_outcomes,
         seconds=before + stage.seconds * (finer if job.step else 1 + finer),
@@ -129,4 +130,9 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
 def _unknown(prepared: Prepared, alpha: float) -> Forecast:
     """Return the estimate for a solve that is too large even with coarse steps."""
     levels = int(likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha))
-    return Forecast(alpha, prepared.scale.step, levels, solve_bytes(prepared, levels), np.nan, np.nan)
+    return Forecast(alpha, _level(prepared), levels, solve_bytes(prepared, levels), np.nan, np.nan)
+
+
+def _level(prepared: Prepared) -> float:
+    """Return the size of a level: the step that costs are rounded to, or else what all normalised costs share."""
+    return prepared.scale.resolution or prepared.scale.step

@@ -170,8 +170,7 @@ def png(figure: Any) -> bytes:
 
 def svg(figure: Any, theme: Theme = "both") -> bytes:
     """Return a figure as an SVG file's content, for a light page, a dark one, or whichever the reader has."""
-    if theme not in ("both", "light", "dark"):
-        raise PrudentError(f"theme is {theme!r}; it must be both, light or dark")
+    _check_theme(theme)
     content = _content(figure, ".svg").decode()
     dark = {light.lower(): dark.lower() for light, dark in DARK.items()}
     rules = f"svg {{ fill: {dark[BLACK]} }}"  # matplotlib leaves out the fill of what is black
@@ -185,6 +184,11 @@ def svg(figure: Any, theme: Theme = "both") -> bytes:
     if theme != "light":
         content = content.replace("</style>", f"{rules}</style>", 1)
     return content.encode()
+
+
+def _check_theme(theme: str) -> None:
+    if theme not in ("both", "light", "dark"):
+        raise PrudentError(f"theme is {theme!r}; it must be both, light or dark")
 
 
 def _content(figure: Any, suffix: str) -> bytes:
@@ -232,7 +236,8 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     True
     """
     check_picture_path(path)
+    _check_theme(theme)
     suffix = Path(path).suffix.lower()
-    if suffix != ".svg" and theme != "both":
+    if suffix != ".svg" and theme == "dark":
         raise PrudentError(f"theme is {theme!r}, but {path} has light colours; write an .svg, or leave theme out")
     write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))

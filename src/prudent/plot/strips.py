@@ -9,7 +9,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.plot.actions import actions_of, colours_of
 from prudent.plot.canvas import FADED, INK, PAPER, Axes, axes_for, ink_on, name_of
-from prudent.results.decisions import Decision
+from prudent.results.decisions import Decision, bands_of, met_of
 from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
 
@@ -49,9 +49,11 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     ['d', 'e', 'c']
     """
     check_plan(plan)
-    decisions = plan.decisions()
+    decisions = met_of(plan.policy)
     chosen = list(states) or most_visited(plan)
-    strips = [(state, plan.bands(state), [row for row in decisions.rows if row.state == state]) for state in chosen]
+    strips = [
+        (state, bands_of(plan.policy, state), [row for row in decisions if row.state == state]) for state in chosen
+    ]
     own = ax is None
     ax = axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
     budget, step = plan.policy.whole, plan.policy.prepared.scale.level_size
@@ -69,7 +71,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    _name_budget(ax, plan, chosen, 0 if states else len({row.state for row in decisions.rows} - set(chosen)))
+    _name_budget(ax, plan, chosen, 0 if states else len({row.state for row in decisions} - set(chosen)))
     if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
         Patch = needed("matplotlib.patches", "plot").Patch
         handles = [Patch(facecolor=colour[action], edgecolor=PAPER, label=name_of(action, LONG)) for action in actions]
@@ -150,7 +152,7 @@ def most_visited(plan: Plan) -> list[Hashable]:
     met = np.add.reduceat(np.append(played, 0.0), model.action_start[:-1]) * (np.diff(model.action_start) > 1)
     most = np.argsort(-met, kind="stable")[: 10 * MOST]
     most = most[met[most] > 0]
-    turning = [s for s in most.tolist() if len(plan.bands(model.state(s))) > 1]
+    turning = [s for s in most.tolist() if len(bands_of(plan.policy, model.state(s))) > 1]
     found: list[Hashable] = [model.state(s) for s in sorted((turning or most.tolist())[:MOST])]
     if not found:
         raise PrudentError(

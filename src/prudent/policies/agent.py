@@ -71,6 +71,11 @@ class Agent:
         return None if self._policy.budget is None else self._policy.budget - self.spent
 
     @property
+    def left(self) -> int:
+        """The remaining budget in levels, costs charged as the plan rounds them (internal)."""
+        return self._left
+
+    @property
     def done(self) -> bool:
         """Whether the run has reached a goal."""
         start = self._policy.prepared.model.action_start

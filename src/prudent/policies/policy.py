@@ -223,8 +223,10 @@ class BudgetPolicy:
     def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
         """Return the action to play in a state, given the cost so far.
 
-        If costs are rounded, the remaining budget is rounded down as a whole, while an agent rounds cost by cost; the
-        bound on CVaR holds for both.
+        If costs are rounded, the remaining budget is rounded down as a whole, while an agent rounds cost by cost and
+        may have less left: these are two policies.  A plan's numbers are the agent's; ``plan.decisions().notes`` has
+        those of both.  The upper bound on the optimal CVaR holds for both, a limit on CVaR (``max_cvar``) for the agent
+        alone.
         """
         model = self.prepared.model
         index = model.index(state)

@@ -9,6 +9,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
+from prudent.results.decisions import met_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import is_number, played_at, states_with
 
@@ -55,7 +56,7 @@ def met_with(plan: Plan, budget: float) -> set[Hashable]:
     """Return the states that runs of a plan meet with a remaining budget."""
     spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
     always = plan.policy.budget is None
-    rows = plan.decisions().rows
+    rows = met_of(plan.policy)
     return {row.state for row in rows if always or row.at_least - near <= spent <= row.at_most + near}
 
 

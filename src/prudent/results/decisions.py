@@ -1,10 +1,11 @@
 """A plan as a table for people: state, range of cost so far -> action."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +14,45 @@ from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.forwards import occupy
-from prudent.models.rows import BoolArray, IntArray
+from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.atomic_files import check_place, write_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, csv_text, frame, plain
+from prudent.runtime.tables import DataFrame, Shown, Table, at_most, certain, csv_text, frame, number, plain
 
-__all__ = ["Decision", "Decisions", "bands_of", "check_csv_path", "decisions_of", "pairs_met", "states_met"]
+if TYPE_CHECKING:
+    from prudent.results.plan import Plan
+
+__all__ = [
+    "Decision",
+    "Decisions",
+    "bands_of",
+    "check_csv_path",
+    "decisions_of",
+    "met_of",
+    "pairs_met",
+    "states_met",
+]
 
 SHOWN = 50
 """The most rows that a notebook, or rich, shows; as text, the table is whole."""
 
 COLUMNS = ("state", "at_least", "at_most", "action")
+ENDS = COLUMNS[1:3]
+
+NEAR = 1e-9
+"""How far beyond the end of a range a cost counts as on it, relative to its size: the rounding error of a sum."""
+
+PATIENCE = 5.0
+"""The most seconds that the evaluation of a table takes."""
 
 
 @dataclass(frozen=True)
 class Decision:
     """In ``state``, having spent from ``at_least`` to ``at_most``, play ``action``.
 
-    Where costs are rounded, one row ends where the next begins; at that cost the earlier row applies.
+    Where costs are rounded, one row ends where the next begins; at that cost the earlier row applies.  In a table
+    of decisions the first row of a state then begins at minus infinity, so that the rows cover every cost.
 
     Examples
     --------
@@ -41,7 +63,7 @@ class Decision:
     """
 
     state: Hashable
-    at_least: float
+    at_least: float  # minus infinity in the first row of a state if costs are rounded
     at_most: float  # infinite in the last row of a state
     action: Hashable
 
@@ -51,8 +73,12 @@ class Decisions(Shown):
     """All decisions that a run of the plan can face, by state and rising cost so far.
 
     The column ``spent`` is the cost so far: ``8`` is exactly 8, ``8.3 to 31.7`` includes both ends, and ``39.8 or
-    more`` has no upper end.  No run of the plan is ever between two rows.
-    Where costs were rounded, one range begins where another ends, and at that cost the earlier row applies.
+    more`` has no upper end.  No run of the plan is ever between two rows.  The table is a policy as well: call it with
+    a state and the cost so far, or pass it to :func:`prudent.evaluate`.
+
+    Where costs were rounded, the rows of a state cover every cost so far: one range begins where another ends, and at
+    that cost the earlier row applies.  The table, looked up by the true cost so far, is then another policy than the
+    plan, whose agent charges itself each cost rounded up and so may have less left.  ``notes`` has the numbers of both.
 
     Examples
     --------
@@ -70,6 +96,42 @@ class Decisions(Shown):
     """
 
     rows: tuple[Decision, ...]
+    plan: "Plan | None" = field(default=None, compare=False)  # whose numbers are not the table's; None: they are
+
+    def __call__(self, state: Hashable, spent: float = 0.0) -> Hashable:
+        """Return the action for a state and the cost so far.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> table = prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions()
+        >>> table("s2", 3), prudent.evaluate(prudent.domains.figure_2(), table).cvar(0.1)
+        ('b', 10.0)
+        """
+        return self.actions_at(state, np.array([spent]))[0]
+
+    def actions_at(self, state: Hashable, spent: FloatArray) -> list[Hashable]:
+        """Return the action in a state for each of several costs so far (internal)."""
+        if state not in self._by_state:
+            raise PrudentError(f"there is no row for state {state!r}, in which no run of the table is")
+        ends, actions = self._by_state[state]
+        place = np.searchsorted(ends, spent - NEAR * np.maximum(np.abs(spent), 1.0))
+        return [actions[i] for i in np.minimum(place, len(actions) - 1).tolist()]
+
+    @cached_property
+    def _by_state(self) -> dict[Hashable, tuple[FloatArray, list[Hashable]]]:
+        found: dict[Hashable, list[Decision]] = {}
+        for row in self.rows:
+            found.setdefault(row.state, []).append(row)
+        return {s: (np.array([row.at_most for row in rows]), [row.action for row in rows]) for s, rows in found.items()}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Where costs were rounded, the expected cost and the CVaR of the table beside those of the plan's agent.
+
+        They are computed when they are asked for, within a few seconds.
+        """
+        return () if self.plan is None else _both(self, self.plan)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -93,7 +155,8 @@ class Decisions(Shown):
     def to_csv(self, path: str | PathLike[str] | None = None, *, names: Sequence[str] | None = None) -> str | None:
         """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
 
-        Text is quoted, numbers are not; an open end is left empty.  A spreadsheet would take a name for a formula if it
+        Text is quoted, numbers are not; an open end is left empty; ``notes`` is not in the file.  A spreadsheet would
+        take a name for a formula if it
         begins with ``=``, ``+``, ``-`` or ``@`` and is not a number; such a name gets an apostrophe in front, and so
         does one that begins with an apostrophe: remove one to get the name.  Invisible characters at the beginning are
         skipped in this.  :meth:`to_dict` and :meth:`to_frame` keep names as they are.
@@ -117,7 +180,8 @@ class Decisions(Shown):
         if path is not None:
             check_csv_path(path)
         columns = self._columns(names)
-        columns["at_most"] = [None if np.isinf(end) else end for end in columns["at_most"]]
+        for name in ENDS:
+            columns[name] = [None if np.isinf(end) else end for end in columns[name]]
         text = csv_text(tuple(columns), zip(*columns.values(), strict=True))
         if path is None:
             return text
@@ -140,7 +204,7 @@ class Decisions(Shown):
         {'state': 's2', 'at_least': 0.0, 'at_most': None, 'action': 'b'}
         """
         rows = [vars(row) | {"state": str(row.state), "action": str(row.action)} for row in self.rows]
-        return plain({"decisions": rows})
+        return plain({"decisions": rows, **({"decisions_notes": self.notes} if self.notes else {})})
 
     def to_frame(self, *, names: Sequence[str] | None = None) -> DataFrame:
         """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite.
@@ -158,7 +222,7 @@ class Decisions(Shown):
         2      2      5       0.0      inf   stop
         """
         columns: dict[str, Any] = self._columns(names)
-        return frame(columns | {name: np.array(columns[name], float) for name in ("at_least", "at_most")})
+        return frame(columns | {name: np.array(columns[name], float) for name in ENDS})
 
     def _columns(self, names: Sequence[str] | None) -> dict[str, list[Any]]:
         """Return the table by columns; with ``names``, each part of a state has one."""
@@ -192,18 +256,50 @@ class Decisions(Shown):
         notes = (f"{more:,} more rows; print(decisions), to_frame() and to_csv() have all",) if more > 0 else ()
         return self._table(self.rows[:SHOWN], notes)
 
+    def whole(self) -> Table:
+        """Return all rows as a table (internal)."""
+        return self._table(self.rows)
+
     def _table(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:
-        cells = []
-        for row in rows:
-            end = " or more" if np.isinf(row.at_most) else f" to {row.at_most:g}" if row.at_most > row.at_least else ""
-            cells.append((str(row.state), f"{row.at_least:g}{end}", str(row.action)))
-        return Table("", tuple(cells), "wlw", head=("state", "spent", "action"), notes=notes)
+        cells = tuple((str(row.state), _range(row, self.plan is not None), str(row.action)) for row in rows)
+        return Table("", cells, "wlw", head=("state", "spent", "action"), notes=(*notes, *self.notes))
 
     def __str__(self) -> str:
-        return str(self._table(self.rows))
+        return str(self.whole())
 
     def __repr__(self) -> str:
         return f"<Decisions: {len(self.rows):,} rows for {len({row.state for row in self.rows}):,} states>"
+
+
+def _range(row: Decision, rounded: bool) -> str:
+    """Return a range of costs so far as text, with all its digits."""
+    low, high = f"{row.at_least:.12g}", f"{row.at_most:.12g}"
+    if np.isinf(row.at_least):
+        return "any" if np.isinf(row.at_most) else f"up to {high}"
+    if np.isinf(row.at_most):
+        return f"more than {low}" if rounded else f"{low} or more"
+    return f"{low} to {high}" if row.at_most > row.at_least else low
+
+
+def _both(table: Decisions, plan: "Plan") -> tuple[str, ...]:
+    """Say what the table is, and give its numbers beside those of the plan."""
+    step = plan.policy.prepared.scale.step
+    first = (
+        "looked up by the true cost so far, this table is another policy than the plan: the plan's agent "
+        f"(plan.policy.start()) charges itself each cost rounded up to multiples of {step:g}"
+    )
+    digits = certain(0.0, plan.policy.prepared.scale.money)
+    sure = plan.method == "exact" and plan.objective is None and plan.max_cvar == np.inf
+    most = f"at most {at_most(plan.upper, digits)}" if sure and np.isfinite(plan.upper) else ""
+    agent = f"the plan by its agent: expected cost {plan.own_expected}, CVaR {plan.own_cvar}"
+    agent += f" and {most}" if most and most not in agent else ""
+    try:
+        found = evaluate(plan.model, table, time_limit=PATIENCE)
+    except PrudentError:  # it takes too long, or too much memory
+        return first, f"{agent}; this table: unknown, since evaluating it takes too long{most and ', but CVaR ' + most}"
+    about = "about " if found.grouped else ""
+    own = f"expected cost {about}{number(found.mean, digits)}, CVaR {about}{number(found.cvar(plan.alpha), digits)}"
+    return first, f"{agent}; this table: {own}{' and ' + most if about and most else ''}"
 
 
 def check_csv_path(path: str | PathLike[str]) -> None:
@@ -211,8 +307,30 @@ def check_csv_path(path: str | PathLike[str]) -> None:
     check_place(path, ".csv", "decisions are written")
 
 
-def decisions_of(policy: BudgetPolicy) -> Decisions:
-    """Return the decisions that a run of the policy can meet."""
+def decisions_of(plan: "Plan") -> Decisions:
+    """Return the decisions that a run of the plan's table can meet."""
+    policy = plan.policy
+    if not policy.prepared.scale.rounded:
+        return Decisions(met_of(policy))
+    policy.refuse_as("is no table")
+    model = policy.prepared.model
+    rows: dict[int, tuple[Decision, ...]] = {}
+    ahead = model.initial_state[model.initial_probability > 0].tolist()
+    while ahead:  # a run by the table may come where no run of the plan does
+        state = ahead.pop()
+        if state in rows or model.is_goal[state]:
+            continue
+        first, *more = bands_of(policy, model.state(state))
+        rows[state] = (replace(first, at_least=-np.inf), *more)
+        for action in {model.find_action(state, row.action) for row in rows[state]}:
+            outcome = slice(*model.outcome_start[action : action + 2])
+            ahead += model.successor[outcome][model.probability[outcome] > 0].tolist()
+    same = all(len(some) == 1 for some in rows.values())  # then state alone decides
+    return Decisions(tuple(row for state in sorted(rows) for row in rows[state]), None if same else plan)
+
+
+def met_of(policy: BudgetPolicy) -> tuple[Decision, ...]:
+    """Return the decisions that a run of the policy, by its agent, can meet."""
     policy.refuse_as("is no table")
     prepared, model = policy.prepared, policy.prepared.model
     width, rows = policy.level + 1, list[Decision]()
@@ -226,7 +344,7 @@ def decisions_of(policy: BudgetPolicy) -> Decisions:
         if prepared.scale.rounded:  # true costs reach the levels in between, too
             level = np.arange(level[0], level[-1] - 1, -1)
         rows += _rows(policy, state, level, int(least[inside]), policy.model_actions_at(state, level))
-    return Decisions(tuple(rows))
+    return tuple(rows)
 
 
 def pairs_met(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:

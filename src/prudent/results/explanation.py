@@ -21,6 +21,12 @@ from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, numb
 
 __all__ = ["Explainer", "Explanation", "Option", "RobustExplainer"]
 
+LOOKED_UP = (
+    "the action is looked up by the true cost so far, as in plan.decisions(); the plan's agent charges itself each "
+    "cost rounded up, so it may have less left and play another action"
+)
+"""The note where costs were rounded."""
+
 
 @dataclass(frozen=True)
 class Option:
@@ -67,6 +73,7 @@ class Explanation(Shown):
     action: Hashable  # the action that the plan plays
     options: tuple[Option, ...]
     summary: str
+    notes: tuple[str, ...] = ()
     money: bool = False  # whether costs are in hundredths, and shown with two decimals (internal)
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,10 +128,11 @@ class Explanation(Shown):
             rows.append((f"{'>' if self._plays(option) else ' '} {name}", *shown, allowed, option.why))
         title = f"In {self.state!r}, having spent {number(self.spent, digits)}: {self.summary}"
         if not robust:
-            return Table(title, tuple(rows), "wddlw", head=("  action", "excess", "expected cost", "allowed", "why"))
-        head = ("  action", "worst excess", "worst expected cost", "excess", "expected cost", "allowed", "why")
-        notes = ("worst: in the worst model of the set, which decides; excess, expected cost: in the model itself",)
-        return Table(title, tuple(rows), "wddddlw", head=head, notes=notes)
+            head = ("  action", "excess", "expected cost", "allowed", "why")
+            return Table(title, tuple(rows), "wddlw", head=head, notes=self.notes)
+        names = ("  action", "worst excess", "worst expected cost", "excess", "expected cost", "allowed", "why")
+        worst = "worst: in the worst model of the set, which decides; excess, expected cost: in the model itself"
+        return Table(title, tuple(rows), "wddddlw", head=names, notes=(worst, *self.notes))
 
     def _plays(self, option: Option) -> bool:
         return (option.action, option.at) == (self.action, self.state)
@@ -162,13 +170,20 @@ class Explainer:
         """Return the same in the model itself, where a plan is for a set of models."""
         return None
 
-    def explain(self, state: Hashable, spent: float) -> Explanation:
-        """Compare all actions of a state, given what the run has spent."""
+    def explain(self, state: Hashable, spent: float, left: int | None = None) -> Explanation:
+        """Compare all actions of a state, given what the run has spent and, if it is an agent's, what it has left.
+
+        What is left, in levels, is negative where the budget is overdrawn.
+        """
         policy, prepared, model = self.policy, self.policy.prepared, self.policy.prepared.model
-        played = policy(state, spent)
+        notes = (LOOKED_UP,) if left is None and prepared.scale.rounded and policy.budget is not None else ()
         index = model.index(state)
         inside = int(prepared.members.state_of[index])
-        left = policy.level - policy.used(index, spent)  # negative where the budget is overdrawn
+        if left is None:
+            played = policy(state, spent)
+            left = policy.level - policy.used(index, spent)
+        else:
+            played = model.action(policy.model_action(index, max(left, 0)))
         safe = int(self.worst.value[inside]) <= left and policy.budget is not None
         action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
         (excess, expected), own = self.values(action, left), self.nominal(action, left)
@@ -196,7 +211,7 @@ class Explainer:
         budget = None if policy.budget is None else policy.budget - spent
         options += self._beside(index, options[chosen])
         summary = _summary(budget, luck, safe, left > 0, certain(0.0, prepared.scale.money))
-        return Explanation(state, spent, budget, safe, played, tuple(options), summary, prepared.scale.money)
+        return Explanation(state, spent, budget, safe, played, tuple(options), summary, notes, prepared.scale.money)
 
     def _following(self, action: IntArray, left: int, table: FloatArray, *, slope: float) -> FloatArray:
         """Return the expected value after each action; below budget 0 the value rises by the slope per level."""

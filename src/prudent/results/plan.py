@@ -258,12 +258,16 @@ class Plan(Shown):
         > d         0               3.4  yes      played: the lowest expected cost of the allowed actions
           e         0               7    yes      allowed, but its expected cost is higher
         """
+        return self.explain_left(state, spent, None)
+
+    def explain_left(self, state: Hashable, spent: float, left: int | None) -> Explanation:
+        """Compare all actions of a state in a run of the plan's agent, which has so many levels left (internal)."""
         if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
             raise PrudentError(
                 "this plan has a limit on CVaR or another objective; only plans for the optimal CVaR, the lowest "
                 "expected cost or the minimal worst-case cost can be explained"
             )
-        return self._explainer.explain(state, spent)
+        return self._explainer.explain(state, spent, left)
 
     def decisions(self) -> Decisions:
         """Return the plan as a table: state, range of cost so far -> action.
@@ -277,7 +281,7 @@ class Plan(Shown):
         s1     0          d
         s2     0 or more  b
         """
-        return decisions_of(self.policy)
+        return decisions_of(self)
 
     def chain(self) -> SSP:
         """Return the Markov chain that the plan makes of the model: a model with one action in each state.

@@ -251,7 +251,7 @@ def available_memory() -> int:
 def in_bytes(memory: int | float | str) -> int:
     """Return a number of bytes, given as a number or as text such as ``"24GB"``."""
     if isinstance(memory, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", memory.upper())
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)B?\s*", memory.upper())
         value = float(found[1]) * UNITS[found[2]] if found else np.nan
     else:
         number = isinstance(memory, int | float | np.number) and not isinstance(memory, bool)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Timer
 
+from prudent.runtime.lines import for_stream
+
 __all__ = ["Progress", "announce", "announce_if_long"]
 
 PATIENCE = 2.0
@@ -13,8 +15,8 @@ PATIENCE = 2.0
 
 
 def announce(message: str) -> None:
-    """Print a message on stderr."""
-    print(f"prudent: {message}", file=sys.stderr, flush=True)
+    """Print a message on stderr; on a terminal it breaks only between words."""
+    print(for_stream(f"prudent: {message}", sys.stderr), file=sys.stderr, flush=True)
 
 
 @contextmanager

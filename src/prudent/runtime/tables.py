@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.errors import printable
+from prudent.runtime.lines import grid, wrapped
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.text import Text
 else:
     DataFrame = "DataFrame"  # for signatures: pandas is imported only where it is used
 
@@ -255,32 +257,35 @@ class Table:
         return [*([self.head] if self.head else []), *zip(*columns, strict=True)]
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
-        yield from self.parts(options.encoding)
+        yield from self.lines(options.encoding, options.max_width)
 
-    def parts(self, encoding: str) -> list["RenderableType"]:
-        """Return the title, the rows and the notes for rich, in characters that the encoding has (internal)."""
-        from rich.table import Table as Grid
+    def lines(self, encoding: str, width: int, *, piped: bool = False) -> Iterator["Text"]:
+        """Yield the lines of title, rows and notes for rich, in characters that the encoding has (internal).
+
+        On a terminal no line is wider than ``width``, unless a word is.  In a file or a pipe a line may be longer:
+        titles and notes have one line each, and all columns of a row stand side by side.
+        """
         from rich.text import Text
 
-        def text(cell: str, style: str = "") -> Text:
-            shown = printable(cell)
-            if not encoding.lower().startswith("utf"):
-                shown = shown.replace("±", "+/-").encode(encoding, "backslashreplace").decode(encoding)
-            return Text(shown, style=style)
+        def text(line: str, style: str = "", bold: int = 0) -> Text:
+            found = Text(line, style=style, no_wrap=True, overflow="ignore")
+            found.stylize("bold", 0, bold)
+            return found
 
-        grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(self.head))
-        lines = self._lines()
-        for i, side in enumerate(self.align):
-            style = "" if self.head or i else "bold"
-            if side == "d":  # rich drops the blanks at the end of what it moves to the right
-                room = max((len(line[i]) for line in lines), default=0)
-                lines = [(*line[:i], line[i].rjust(room), *line[i + 1 :]) for line in lines]
-            name = text(lines[0][i]) if self.head else ""
-            grid.add_column(name, justify="right" if side == "r" else "left", no_wrap=side != "w", style=style)
-        for row in lines[1:] if self.head else lines:
-            grid.add_row(*map(text, row))
-        title: list[RenderableType] = [text(self.title, "bold")] if self.title else []
-        return [*title, *([grid] if self.head or self.rows else []), *(text(note, "dim") for note in self.notes)]
+        def shown(cell: str) -> str:
+            name = printable(cell)
+            if encoding.lower().startswith("utf"):
+                return name
+            return name.replace("±", "+/-").encode(encoding, "backslashreplace").decode(encoding)
+
+        most = None if piped else width
+        if self.title:
+            yield from (text(line, "bold") for line in wrapped(shown(self.title), most))
+        rows = [tuple(map(shown, row)) for row in self._lines()]
+        for r, line, first in grid(rows, self.align, width, split=not piped) if rows else ():
+            yield text(line, "bold" if self.head and r == 0 else "", 0 if self.head else first)
+        for note in self.notes:
+            yield from (text(line, "dim") for line in wrapped(shown(note), most))
 
     def _repr_html_(self) -> str:
         """Return HTML that takes its colours from the page, so that it is readable in light and dark themes."""

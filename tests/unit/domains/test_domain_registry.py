@@ -52,6 +52,8 @@ def test_settings_are_read_by_their_types(steps, settings, options):
         (("n=3", "n=4"), "--set n=4: n is set twice"),
         (("n=2.5",), "--set n=2.5: the value must be a whole number"),
         (("price=dear",), "--set price=dear: the value must be a number"),
+        (("n=1_0",), "--set n=1_0: the value must be a whole number"),
+        (("price=1_0",), "--set price=1_0: the value must be a number"),
         (("safe=1",), "--set safe=1: the value must be true or false"),
     ],
 )

@@ -50,6 +50,8 @@ BAD = [
     ),
     ([",1,2", '1,-,"[{1.0: 1.0}]"', "2,-,-"], "must have an 'ID' of 'freeway' or 'non-freeway'"),
     ([",1,2", "1,-,\"[{1.0: 0.0, 'ID': 'freeway'}]\"", "2,-,-"], "and probabilities above 0"),
+    ([",1,2", "1,-,\"[{1_0: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'1_0: 1.0' must have the form minutes: probability"),
+    ([",1,2", "1,-,\"[{1.0: 1_0e-1, 'ID': 'freeway'}]\"", "2,-,-"], "must have the form minutes: probability"),
     ([",1,2", '1,-,"[{}]"', "2,-,-"], "'' must have the form minutes: probability"),
     ([",1,2", "1,-,\"[{nan: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'nan: 1.0' must be minutes of at least 0"),
     ([",1,2", "1,-,\"[{inf: 1.0, 'ID': 'freeway'}]\"", "2,-,-"], "'inf: 1.0' must be minutes of at least 0"),

@@ -269,3 +269,31 @@ def test_sparse_arrays_of_one_dimension(partial):
             PrudentError, match=name + r" is a coo_array of float64, of shape \(2,\); it must be a matrix"
         ):
             make()
+
+
+def test_a_discount_is_noted_as_the_random_end_that_it_is():
+    P, R = [[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]], [[-1, -3], [0, 0]]
+    asked = {"cost": "negative reward", "initial": 0, "goals": [1]}
+    box = prudent.from_mdptoolbox(P, R, discount=0.9, **asked)
+    econ = prudent.from_quantecon(np.array(R), np.array(P).transpose(1, 0, 2), discount=0.9, **asked)
+    for model in (box, econ):
+        (note,) = model.notes
+        assert note.startswith(
+            "the discount 0.9 is a random end here: after each action a run ends with probability 0.1"
+        )
+        for plan in (
+            prudent.solve(model, alpha=0.2),
+            prudent.solve(model, alpha=0.2, method="expected"),
+            prudent.solve(model, alpha=0.2, slack=0.1),
+            prudent.solve(model, alpha=0.2, objective=prudent.Exceedance(2)),
+            prudent.solve(prudent.amend(model, horizon=3, horizon_cost=0), alpha=0.2),
+            prudent.frontier(model, alpha=0.2).plan(0),
+        ):
+            assert note in plan.notes and note in " ".join(plan.table().notes)
+        assert note in prudent.check(model).notes
+        assert note in prudent.curve(model).notes
+    assert prudent.from_mdptoolbox(P, R, **asked).notes == ()
+    loose = prudent.from_mdptoolbox(
+        [[[0.5, 0.5 + 1e-10], [0, 1]]], [[1], [0]], discount=0.9, **asked | {"cost": "as given"}
+    )
+    assert loose.deviation == pytest.approx(1e-10, rel=1e-3)

@@ -80,6 +80,7 @@ def test_outcomes_known_to_be_possible_have_a_chance():
         ([*ROWS, {**ROWS[0], "episode": 4}], "episode 4 ends in state 'stop', in which other steps begin"),
         (changed(2, cost=float("nan")), "row 3 has no cost"),
         (changed(2, cost="dear"), "row 3: cost is 'dear'; it must be a number"),
+        (changed(2, cost="1_000"), "row 3: cost is '1_000'; it must be a number"),
         (changed(2, cost=float("inf")), "row 3: cost is inf; it must be a finite number"),
         (changed(2, action=None), "row 3 has no action"),
         (changed(2, state=np.float32("nan")), "row 3 has no state"),
@@ -198,3 +199,13 @@ def test_a_series_and_columns_of_one_name_are_refused():
         prudent.from_episodes(pandas.Series([1, 2]))
     with pytest.raises(prudent.PrudentError, match="two columns are called 'cost'"):
         prudent.from_episodes(pandas.DataFrame([[1, 2]], columns=["cost", "cost"]))
+
+
+@pytest.mark.parametrize("name", ["next", "Next_State", "nextstate", "next state"])
+def test_the_column_offered_is_one_that_has_no_meaning_yet(name):
+    rows = [{name if key == "next_state" else key: value for key, value in row.items()} for row in ROWS]
+    hint = f"is it {name!r}. Then pass next_state={name!r} .--column next_state={name}.$"
+    with pytest.raises(prudent.PrudentError, match=hint):
+        prudent.from_episodes(rows)
+    with pytest.raises(prudent.PrudentError, match=r"pass its name as next_state= .--column next_state=NAME.$"):
+        prudent.from_episodes([{("x" if key == name else key): value for key, value in row.items()} for row in rows])

@@ -87,3 +87,29 @@ def test_more_steps_than_a_float_can_square():
     report = prudent.check(prudent.build(0, table))
     assert report.ok and report.worst_case == float("inf")
     assert report.forecast.levels >= 2**61
+
+
+def test_a_trap_does_not_hide_a_cycle():
+    table = {
+        "s": {"a": [(0.5, "trap", 1), (0.5, "u", -3)]},
+        "u": {"b": [(1, "s", -1)], "c": [(1, "g", 2)]},
+        "trap": {"w": [(1, "pit", -1)]},
+        "pit": {"w": [(1, "trap", -1)]},  # a cycle that no longer exists once the trap has a way out
+    }
+    report = prudent.check(prudent.build("s", table.get, goals=["g"]))
+    assert [problem.split(" of model")[0] for problem in report.problems] == [
+        "no policy reaches a goal",
+        "the cycle 's' -> 'u' -> 's'",
+    ]
+    assert report.notes == ("2 of the states lead to no goal: 'trap', 'pit'",)
+    del table["u"]["b"]
+    assert len(prudent.check(prudent.build("s", table.get, goals=["g"])).problems) == 1
+
+
+def test_levels_have_the_size_that_normalised_costs_share():
+    table = {"s": {"a": [(0.5, "g", 1), (0.5, "g", 4)], "b": [(0.1, "g", 1), (0.9, "g", 7)]}}
+    model = prudent.build("s", table.get, goals=["g"])
+    report = prudent.check(model)
+    assert (report.step, report.forecast.step, report.forecast.levels) == (1, 3, 2)
+    assert "for up to 2 levels of 3" in [row[2] for row in report.table().rows]
+    assert prudent.check(model, step=2).forecast.step == 2

@@ -99,6 +99,11 @@ def test_an_svg_suits_light_and_dark_pages(betting, tmp_path):
         PLOT.save(ax, tmp_path / "grey.svg", theme="grey")
     with pytest.raises(prudent.PrudentError, match=r"has light colours; write an \.svg"):
         PLOT.save(ax, tmp_path / "dark.png", theme="dark")
+    with pytest.raises(prudent.PrudentError, match=r"theme is 'grey'; it must be"):
+        PLOT.save(ax, tmp_path / "grey.png", theme="grey")
+    for theme in ("light", "both"):  # what a PNG has anyway
+        PLOT.save(ax, tmp_path / f"{theme}.png", theme=theme)
+    assert (tmp_path / "light.png").read_bytes() == (tmp_path / "both.png").read_bytes()
 
 
 def test_costs_have_the_digits_that_a_reader_needs():

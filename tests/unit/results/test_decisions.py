@@ -1,5 +1,7 @@
 import csv
 import io
+from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import prudent
+from prudent.apps.web.playing import played
 from strategies import cases, examples, noisy_table, solved
 
 
@@ -92,10 +95,142 @@ def test_on_rounded_costs_rows_leave_no_gap_and_say_what_the_policy_says(seed, s
         rows = table.of(state)
         for row, after in pairwise(rows):
             assert row.at_most == after.at_least
-        for row in rows:
+        assert (rows[0].at_least, rows[-1].at_most) == (-np.inf, np.inf)
+        least = model_least(plan, state)
+        for row in (replace(rows[0], at_least=min(least, rows[0].at_most)), *rows[1:]):
             end = row.at_least + 1.0 if np.isinf(row.at_most) else row.at_most
             for share in (0.01, 0.5, 0.99):
-                assert plan.policy(state, row.at_least + share * (end - row.at_least)) == row.action
+                spent = row.at_least + share * (end - row.at_least)
+                assert table(state, spent) == row.action
+                if spent >= least:
+                    assert plan.policy(state, spent) == row.action
+
+
+def model_least(plan, state):
+    """Return the lowest cost of any path to a state, rounded to the levels above it."""
+    prepared = plan.policy.prepared
+    index = plan.model.index(state)
+    return prepared.scale.total(int(prepared.least_spent[prepared.members.state_of[index]]), index)
+
+
+def layered(seed, depth=6, digits=3):
+    """Return a random model without cycles and with long costs: 2 actions of 2 outcomes in each state."""
+    rng = np.random.default_rng(seed)
+    table = {}
+    for layer in range(depth):
+        for place in range(2):
+            rows = {}
+            for action in ("bold", "safe"):
+                p = float(rng.choice([0.1, 0.3, 0.5]))
+                costs = rng.gamma(1.0 if action == "bold" else 9.0, 10.0 if action == "bold" else 1.0, 2).round(digits)
+                to = [(layer + 1, int(rng.integers(2))) if layer + 1 < depth else "end" for _ in range(2)]
+                rows[action] = [(p, to[0], float(3 * costs[0])), (1 - p, to[1], float(costs[1]))]
+            table[layer, place] = rows
+    return prudent.build((0, 0), table.get, goals=["end"], name="layered"), table
+
+
+def followed(table, policy):
+    """Return the exact distribution of a policy of the true cost so far, history by history; ask it at every cost."""
+    ended, ahead = {}, {((0, 0), Fraction(0)): Fraction(1)}
+    while ahead:
+        (state, spent), mass = ahead.popitem()
+        for p, to, cost in table[state][policy(state, float(spent))]:
+            after = spent + Fraction(str(cost))
+            place = ended if to == "end" else ahead
+            key = after if to == "end" else (to, after)
+            place[key] = place.get(key, Fraction(0)) + mass * Fraction(p)
+    return ended
+
+
+def tail(ended, alpha):
+    return min(w + sum(p * max(c - w, 0) for c, p in ended.items()) / Fraction(alpha) for w in ended)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_on_rounded_costs_the_table_is_a_policy_and_its_numbers_stand_beside_the_plans(seed):
+    model, listed = layered(seed)
+    plan = prudent.solve(model, 0.125, step=5.0)
+    table = plan.decisions()
+
+    def by_rows(state, spent):
+        (row,) = [row for row in table.of(state) if row.at_least < spent <= row.at_most]
+        assert table(state, spent) == plan.policy(state, spent) == row.action
+        return row.action
+
+    ended = followed(listed, by_rows)  # each look-up finds exactly one row
+    mean, cvar = float(sum(c * p for c, p in ended.items())), float(tail(ended, 0.125))
+    found = prudent.evaluate(model, table)
+    assert not found.grouped
+    assert (found.mean, found.cvar(0.125)) == (pytest.approx(mean), pytest.approx(cvar))
+    assert cvar <= plan.upper + 1e-9
+    if all(row.at_most == np.inf for row in table.rows):  # then the state alone decides
+        assert table.notes == () and mean == pytest.approx(plan.expected)
+        return
+    first, both = table.notes
+    assert "is another policy than the plan" in first and "multiples of 5" in first
+    agent, own = both.split("; ")
+    assert agent.startswith(f"the plan by its agent: expected cost {plan.shown()['expected']}, CVaR at least ")
+    assert own == f"this table: expected cost {prudent_number(mean)}, CVaR {prudent_number(cvar)}"
+    assert both in str(table) and both in table.table().notes and table.to_dict()["decisions_notes"] == [first, both]
+
+
+def prudent_number(value):
+    return f"{value:,.6f}".rstrip("0").rstrip(".")
+
+
+def test_the_table_and_the_agent_do_differ():
+    far = []
+    for seed in (1, 3, 6, 10, 11):
+        model, _ = layered(seed)
+        plan = prudent.solve(model, 0.125, step=5.0)
+        far.append(abs(prudent.evaluate(model, plan.decisions()).mean - plan.expected) > 0.1)
+        exact = prudent.solve(model, 0.125, gap=0)
+        assert exact.decisions().notes == () and "decisions_notes" not in exact.decisions().to_dict()
+    assert all(far)
+
+
+def test_a_run_of_the_page_is_one_of_the_plans_agent():
+    looked_up = 0
+    for layout in (1, 3, 10, 11):
+        model, _ = layered(layout)
+        plan = prudent.solve(model, 0.125, step=5.0)
+        table, names = plan.decisions(), {str(model.state(s)): model.state(s) for s in range(model.n_states)}
+        for seed in range(15):
+            agent = plan.policy.start()
+            for step in played(plan, seed)["steps"]:
+                assert step["action"] == agent.action
+                looked_up += table(agent.state, agent.spent) != agent.action
+                (happened,) = [outcome for outcome in step["outcomes"] if outcome["happened"]]
+                agent.observe(names[happened["to"]], happened["cost"])
+    assert looked_up > 0  # the table's runs are others
+
+
+def test_a_plan_that_ignores_the_cost_so_far_is_its_table():
+    model, _ = layered(0)
+    plan = prudent.solve(model, 0.125, method="expected", step=5.0)
+    table = plan.decisions()
+    assert table.notes == () and {row[1] for row in table.table().rows} == {"any"}
+    assert prudent.evaluate(model, table).mean == pytest.approx(plan.expected)
+
+
+def test_limits_are_only_promised_where_they_hold(monkeypatch):
+    model, _ = layered(3)
+    free, _ = layered(0)
+    limited = prudent.solve(free, 0.125, step=5.0, max_cvar=1.1 * prudent.solve(free, 0.125, step=5.0).upper)
+    notes = limited.decisions().notes
+    assert notes and "at most" not in notes[1]
+    monkeypatch.setattr("prudent.results.decisions.PATIENCE", 1e-9)
+    note = prudent.solve(model, 0.125, step=5.0).decisions().notes[1]
+    assert "this table: unknown, since evaluating it takes too long, but CVaR at most" in note
+
+
+def test_ranges_have_all_their_digits():
+    listed = {
+        "s": {"go": [(0.5, "t", 123456.25), (0.5, "t", 123456.75)]},
+        "t": {"a": [(0.9, "g", 0), (0.1, "g", 2)], "b": [(1, "g", 1.5)]},
+    }
+    shown = str(prudent.solve(prudent.build("s", listed.get), 0.05).decisions())
+    assert "123456.25" in shown and "123456.75" in shown
 
 
 @settings(max_examples=examples(60))

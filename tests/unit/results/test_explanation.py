@@ -126,3 +126,16 @@ def test_numbers_of_a_robust_plan_are_those_of_its_start():
     assert played.expected == pytest.approx(plan.expected, rel=1e-9)
     assert played.nominal_expected == pytest.approx(plan.nominal.expected, rel=1e-9)
     assert all(option.excess >= option.nominal_excess - 1e-9 for option in told.options)
+
+
+def test_on_rounded_costs_it_says_that_the_action_is_looked_up():
+    table = {
+        "s": {"go": [(0.5, "t", 2**0.5), (0.5, "t", 4.4)]},
+        "t": {"bold": [(0.9, "g", 1), (0.1, "g", 9)], "safe": [(1, "g", 4)]},
+    }
+    model = prudent.build("s", table.get, goals=["g"])
+    plan = prudent.solve(model, 0.1, step=1.0)
+    told = plan.explain("t", 4.4)
+    assert "looked up by the true cost so far" in told.notes[0] and told.notes[0] in str(told)
+    assert told.action == plan.policy("t", 4.4) == plan.decisions()("t", 4.4)
+    assert prudent.solve(prudent.domains.figure_2(), 0.1).explain("s1").notes == ()

@@ -11,7 +11,9 @@ from click.shell_completion import CompletionItem
 
 import prudent
 from prudent.domains.registry import DOMAINS, make
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, numeral
+from prudent.runtime.lines import wrapped
+from prudent.runtime.progress import announce
 
 if TYPE_CHECKING:
     from prudent.models.ssp import SSP
@@ -24,10 +26,13 @@ __all__ = [
     "MEMORY",
     "PLAN",
     "POINTS",
+    "REAL",
     "STEP",
     "THREADS",
     "TIME_LIMIT",
     "UNCERTAINTY",
+    "WHOLE",
+    "Context",
     "Make",
     "complete_model",
     "explorable",
@@ -39,19 +44,37 @@ __all__ = [
 Make: TypeAlias = "Callable[[], SSP]"
 """What verbs receive for MODEL: a function that makes it."""
 
+
+def _reader(kind: type[float], name: str) -> Callable[[Any], float]:
+    """Return what reads an option's number: as click does, but what only Python takes for one, as 1_000, is refused."""
+
+    def read(given: Any) -> float:
+        try:
+            return kind(numeral(str(given)))
+        except ValueError:
+            raise click.BadParameter(f"{given!r} is not a valid {name}.") from None
+
+    read.__name__ = name  # shown in the help
+    return read
+
+
+WHOLE_HYPHEN = "\u2011"
+"""A hyphen at which no line breaks; the help has it only while it is laid out."""
+
+REAL, WHOLE = _reader(float, "float"), _reader(int, "integer")
 FILE = click.Path(dir_okay=False)
 PLAN = click.argument("plan", type=FILE)
-ALPHA = click.option("--alpha", type=float, required=True, help="The worst fraction of runs, above 0 and at most 1.")
+ALPHA = click.option("--alpha", type=REAL, required=True, help="The worst fraction of runs, above 0 and at most 1.")
 POINTS = click.option(
-    "--points", type=int, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
+    "--points", type=WHOLE, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
 )
-STEP = click.option("--step", type=float, help="Round the costs to multiples of this.")
+STEP = click.option("--step", type=REAL, help="Round the costs to multiples of this.")
 MEMORY = click.option(
     "--memory", metavar="BYTES", help="The memory limit for tables, such as 2GB.  [default: 80% of the free memory]"
 )
-TIME_LIMIT = click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this time.")
+TIME_LIMIT = click.option("--time-limit", type=REAL, metavar="SECONDS", help="Stop after this time.")
 THREADS = click.option(
-    "--threads", type=int, help="The number of threads; the result does not depend on it.  [default: all cores]"
+    "--threads", type=WHOLE, help="The number of threads; the result does not depend on it.  [default: all cores]"
 )
 
 
@@ -59,7 +82,7 @@ def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -
     if text is None or text == "own":
         return text
     try:
-        return float(text)
+        return float(numeral(text))
     except ValueError:
         raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
 
@@ -78,6 +101,29 @@ DEVICE = click.option(
     show_default=True,
     help="gpu: an NVIDIA GPU (needs CuPy, extra gpu); prudent check reports whether it is faster.",
 )
+
+
+class Formatter(click.HelpFormatter):
+    """Writes help whose lines break only between words; click would break names at their hyphens."""
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(text.replace("-", WHOLE_HYPHEN))
+
+    def write_dl(self, rows: Any, *widths: Any, **named: Any) -> None:
+        """Write a list of options."""
+        super().write_dl([tuple(cell.replace("-", WHOLE_HYPHEN) for cell in row) for row in rows], *widths, **named)
+
+    def getvalue(self) -> str:
+        """Return what was written."""
+        lines = super().getvalue().replace(WHOLE_HYPHEN, "-").split("\n")
+        return "\n".join("\n".join(wrapped(line, self.width, "        ")) for line in lines)
+
+
+class Context(click.Context):
+    """A context whose help breaks only between words."""
+
+    formatter_class = Formatter
 
 
 def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -114,7 +160,7 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
     @click.option(
-        "--dead-end-cost", type=float, help="Cost of getting stuck in a state from which no goal can be reached."
+        "--dead-end-cost", type=REAL, help="Cost of getting stuck in a state from which no goal can be reached."
     )
     @click.option(
         "--goal",
@@ -123,8 +169,8 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
         help="sure: plans reach a goal with probability 1; likeliest: with the highest possible probability, and "
         "--dead-end-cost is the cost of a run that does not reach a goal.",
     )
-    @click.option("--horizon", type=int, help="End every run after this many actions.")
-    @click.option("--horizon-cost", type=float, help="Cost of not reaching a goal within the horizon.")
+    @click.option("--horizon", type=WHOLE, help="End every run after this many actions.")
+    @click.option("--horizon-cost", type=REAL, help="Cost of not reaching a goal within the horizon.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     @functools.wraps(verb)
     def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
@@ -171,7 +217,7 @@ def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
         from prudent.plot.canvas import save
 
         save(draw(), plot)
-        click.echo(f"prudent: picture written to {plot}", err=True)
+        announce(f"picture written to {plot}")
 
 
 def _model(

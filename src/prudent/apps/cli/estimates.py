@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 import prudent
-from prudent.apps.cli.arguments import FILE, PLAN, Make, keep_picture, with_model, with_plot
+from prudent.apps.cli.arguments import FILE, PLAN, WHOLE, Make, keep_picture, with_model, with_plot
 from prudent.errors import PrudentError
 from prudent.runtime.atomic_files import check_place
+from prudent.runtime.progress import announce
 
 __all__ = ["learn", "stress"]
 
@@ -22,7 +23,7 @@ COLUMNS = ("episode", "state", "action", "next_state", "cost", "count")
     help=f"The name of a column in LOG: {', '.join(COLUMNS)}; repeatable.",
 )  # fmt: skip
 @click.option("--initial", metavar="STATE", help="The state in which runs start.  [default: as the episodes do]")
-@click.option("--seldom", type=int, default=10, show_default=True, help="List actions seen fewer times than this.")
+@click.option("--seldom", type=WHOLE, default=10, show_default=True, help="List actions seen fewer times than this.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """Estimate a model from LOG, a CSV file of logged runs with one row for each step.
@@ -52,14 +53,14 @@ def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, *
         prudent.save(data.model, save)
     answer(as_json, data.to_dict, data.table)
     if save is not None:
-        click.echo(f"prudent: model written to {save}", err=True)
+        announce(f"model written to {save}")
 
 
 @click.command()
 @with_model
 @PLAN
-@click.option("--samples", type=int, default=1000, show_default=True, help="The number of models to draw.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random numbers.")
+@click.option("--samples", type=WHOLE, default=1000, show_default=True, help="The number of models to draw.")
+@click.option("--seed", type=WHOLE, default=0, show_default=True, help="The seed of the random numbers.")
 @with_plot("the fan of tails")
 def stress(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Evaluate PLAN, made for the learned MODEL, on other models that fit its counts.

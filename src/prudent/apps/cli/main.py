@@ -21,10 +21,13 @@ from prudent.apps.cli.arguments import (
     MEMORY,
     PLAN,
     POINTS,
+    REAL,
     STEP,
     THREADS,
     TIME_LIMIT,
     UNCERTAINTY,
+    WHOLE,
+    Context,
     Make,
     complete_model,
     explorable,
@@ -33,10 +36,11 @@ from prudent.apps.cli.arguments import (
     with_plot,
 )
 from prudent.domains.registry import DOMAINS
-from prudent.errors import ModelError, PrudentError
+from prudent.errors import ModelError, PrudentError, numeral
 from prudent.methods.registry import METHODS, with_grid
 from prudent.runtime.launcher import launched, speaks
-from prudent.runtime.progress import announce_if_long
+from prudent.runtime.lines import for_stream
+from prudent.runtime.progress import announce, announce_if_long
 
 if TYPE_CHECKING:
     from prudent.methods.objectives import Objective
@@ -51,11 +55,14 @@ class Verbs(click.Group):
         """Run a verb."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            said = for_stream(f"Error: {error.format_message()}", sys.stderr)  # as click puts it
+            raise click.UsageError(said.removeprefix("Error: "), error.ctx) from None
         except PrudentError as error:
-            click.echo(f"prudent: {error}", err=True)
+            announce(str(error))
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo("prudent: stopped", err=True)
+            announce("stopped")
             ctx.exit(130)
 
 
@@ -95,20 +102,20 @@ def main() -> None:
 )
 @click.pass_context
 @click.option(
-    "--gap", type=float, help="The largest gap between the bounds on the optimal value; 0 requires the optimum."
+    "--gap", type=REAL, help="The largest gap between the bounds on the optimal value; 0 requires the optimum."
 )
 @click.option(
     "--relative-gap",
-    type=float,
+    type=REAL,
     help="The same, relative to the optimal value.  [default: 0 if the model is small enough, else 0.001]",
 )
 @click.option(
     "--slack",
-    type=float,
+    type=REAL,
     help="Minimise the expected cost with a CVaR above the optimum by at most this fraction: 0.01 for 1%.",
 )
-@click.option("--absolute-slack", type=float, help="As --slack, in the units of the costs.")
-@click.option("--max-cvar", type=float, help="Minimise the expected cost with a CVaR of at most this.")
+@click.option("--absolute-slack", type=REAL, help="As --slack, in the units of the costs.")
+@click.option("--max-cvar", type=REAL, help="Minimise the expected cost with a CVaR of at most this.")
 @click.option(
     "--randomise",
     is_flag=True,
@@ -121,12 +128,12 @@ def main() -> None:
     "excess:BUDGET (expected excess over it) or mean+cvar:WEIGHT.",
 )
 @UNCERTAINTY
-@click.option("--step", type=float, help="Round the costs to multiples of this, and do not refine.")
+@click.option("--step", type=REAL, help="Round the costs to multiples of this, and do not refine.")
 @click.option(
     "--memory", metavar="BYTES", help="The memory limit for tables, such as 2GB.  [default: 80% of the free memory]"
 )
 @click.option(
-    "--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds found within this time."
+    "--time-limit", type=REAL, metavar="SECONDS", help="Return the best plan and bounds found within this time."
 )
 @THREADS
 @DEVICE
@@ -202,14 +209,17 @@ def solve(
         print_json(plan.to_dict() | (table.to_dict() if table is not None and decisions else {}))
     else:
         show(plan.table())
-        if decisions:
-            click.echo(table)
+        if decisions and table is not None:
+            show(table.whole())
         for what, path in (("plan", save), ("decisions", decisions_csv)):
             if path is not None:
-                click.echo(f"prudent: {what} written to {path}", err=True)
+                announce(f"{what} written to {path}")
+        if table is not None and decisions_csv is not None and not decisions:
+            for note in table.notes:
+                announce(note)
     checkpoint = asked["checkpoint"]
     if checkpoint is not None and Path(checkpoint).exists():
-        click.echo(f"prudent: progress saved in {checkpoint}; the same command resumes from it", err=True)
+        announce(f"progress saved in {checkpoint}; the same command resumes from it")
     if plan.status == "interrupted":
         ctx.exit(130)
 
@@ -220,14 +230,14 @@ def solve(
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable.")
 @click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
 @click.option("--blind", is_flag=True, help="Use no heuristic; PPDDL files have one.")
-@click.option("--dead-end-cost", type=float, help="Cost of getting stuck in a state from which no goal can be reached.")
-@click.option("--fallback", type=float, metavar="PRICE", help="Cost of ending a run that leaves the explored part.")
-@click.option("--gap", type=float, help="The largest gap between the bounds on the optimal CVaR.")
-@click.option("--relative-gap", type=float, help="The same, relative to the optimal CVaR.")
+@click.option("--dead-end-cost", type=REAL, help="Cost of getting stuck in a state from which no goal can be reached.")
+@click.option("--fallback", type=REAL, metavar="PRICE", help="Cost of ending a run that leaves the explored part.")
+@click.option("--gap", type=REAL, help="The largest gap between the bounds on the optimal CVaR.")
+@click.option("--relative-gap", type=REAL, help="The same, relative to the optimal CVaR.")
 @STEP
 @MEMORY
 @click.option(
-    "--time-limit", type=float, metavar="SECONDS", help="Return the best plan and bounds found within this time."
+    "--time-limit", type=REAL, metavar="SECONDS", help="Return the best plan and bounds found within this time."
 )
 @THREADS
 @DEVICE
@@ -272,7 +282,7 @@ def search(
     for content, path in ((plan, save), (plan.model, save_model)):
         if path is not None:
             prudent.save(content, path)
-            click.echo(f"prudent: written to {path}", err=True)
+            announce(f"written to {path}")
     answer(as_json, plan.to_dict, plan.table)
     if plan.status == "interrupted":
         ctx.exit(130)
@@ -281,7 +291,7 @@ def search(
 @main.command()
 @with_model
 @PLAN
-@click.option("--step", type=float, help="Round the costs to multiples of this, if PLAN has no budget.")
+@click.option("--step", type=REAL, help="Round the costs to multiples of this, if PLAN has no budget.")
 @MEMORY
 @TIME_LIMIT
 @DEVICE
@@ -315,11 +325,11 @@ def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json:
 @main.command()
 @with_model
 @PLAN
-@click.option("--episodes", type=int, default=20_000, show_default=True, help="The number of runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random numbers.")
+@click.option("--episodes", type=WHOLE, default=20_000, show_default=True, help="The number of runs.")
+@click.option("--seed", type=WHOLE, default=0, show_default=True, help="The seed of the random numbers.")
 @THREADS
 @TIME_LIMIT
-@click.option("--paths", type=int, default=0, help="The number of runs to print step by step.")
+@click.option("--paths", type=WHOLE, default=0, help="The number of runs to print step by step.")
 def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
 
@@ -344,10 +354,10 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
 @main.command()
 @with_model
 @click.option(
-    "--alpha", type=float, default=0.05, show_default=True, help="The alpha for which time and memory are estimated."
+    "--alpha", type=REAL, default=0.05, show_default=True, help="The alpha for which time and memory are estimated."
 )
-@click.option("--step", type=float, help="Estimate for costs rounded to multiples of this.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Leave out estimates that take longer.")
+@click.option("--step", type=REAL, help="Estimate for costs rounded to multiples of this.")
+@click.option("--time-limit", type=REAL, metavar="SECONDS", help="Leave out estimates that take longer.")
 @click.pass_context
 def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> None:
     """Describe MODEL and estimate the effort of solving it, or list all of its problems.
@@ -385,10 +395,11 @@ def warm_up() -> None:
     Example:
       prudent warm-up
     """
+    from prudent.apps.cli.terminal import say
     from prudent.apps.warm_up import warm_up
 
     done = warm_up()
-    click.echo(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
+    say(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
 
 
 @main.command()
@@ -412,11 +423,11 @@ def _objective(text: str | None) -> "Objective | None":
     name, _, number = text.partition(":")
     try:
         if name == "exceed":
-            return prudent.Exceedance(float(number))
+            return prudent.Exceedance(float(numeral(number)))
         if name == "excess":
-            return prudent.Excess(float(number))
+            return prudent.Excess(float(numeral(number)))
         if name == "mean+cvar":
-            return prudent.MeanPlusCVaR(float(number))
+            return prudent.MeanPlusCVaR(float(numeral(number)))
     except ValueError as error:
         if isinstance(error, PrudentError):
             raise
@@ -431,6 +442,8 @@ def _objective(text: str | None) -> "Objective | None":
 for module in (overviews, estimates):
     for verb in module.__all__:
         main.add_command(getattr(module, verb))
+for command in (main, *main.commands.values()):
+    command.context_class = Context
 
 
 if __name__ == "__main__":

@@ -12,19 +12,21 @@ from prudent.apps.cli.arguments import (
     FILE,
     MEMORY,
     POINTS,
+    REAL,
     STEP,
     THREADS,
     TIME_LIMIT,
     UNCERTAINTY,
+    WHOLE,
     Make,
     keep_picture,
     with_model,
     with_plot,
 )
 from prudent.domains.registry import DOMAINS, grid
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, numeral
 from prudent.methods.registry import METHODS, with_grid
-from prudent.runtime.progress import announce_if_long
+from prudent.runtime.progress import announce, announce_if_long
 
 __all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve", "study"]
 
@@ -34,7 +36,7 @@ __all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve", "stu
 @ALPHA
 @POINTS
 @click.option("--methods", metavar="A,B,...", help=f"The methods, in this order.  [default: {','.join(METHODS)}]")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="The time limit for each method.")
+@click.option("--time-limit", type=REAL, metavar="SECONDS", help="The time limit for each method.")
 def compare(
     make: Make, alpha: float, points: int | None, methods: str | None, time_limit: float | None, as_json: bool
 ) -> None:
@@ -69,7 +71,7 @@ def compare(
 @click.command()
 @with_model
 @click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: round ones]")
-@click.option("--alpha-min", type=float, default=0.01, show_default=True, help="The smallest alpha.")
+@click.option("--alpha-min", type=REAL, default=0.01, show_default=True, help="The smallest alpha.")
 @STEP
 @MEMORY
 @TIME_LIMIT
@@ -100,12 +102,12 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
 @ALPHA
 @click.option(
     "--tolerance",
-    type=float,
+    type=REAL,
     default=5e-3,
     show_default=True,
     help="The largest gap, as a share of the range of the expected cost.",
 )
-@click.option("--most", type=int, default=100, show_default=True, help="The most weights of CVaR to try.")
+@click.option("--most", type=WHOLE, default=100, show_default=True, help="The most weights of CVaR to try.")
 @STEP
 @MEMORY
 @TIME_LIMIT
@@ -157,20 +159,20 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
 )
 @click.option("--alpha", "alphas", metavar="A,B,...", required=True, help="The fractions of worst runs.")
 @click.option(
-    "--workers", type=int, help="The number of processes; 1 starts none.  [default: one for each core; on a GPU 1]"
+    "--workers", type=WHOLE, help="The number of processes; 1 starts none.  [default: one for each core; on a GPU 1]"
 )
 @click.option(
     "--keep", type=FILE, metavar="FILE", help="Add each row to this file (.jsonl); the same command resumes from it."
 )
 @click.option("--csv", type=FILE, metavar="FILE", help="Write the table (.csv).")
 @click.option("--method", default="exact", show_default=True, help=f"How to plan: {', '.join(METHODS)}.")
-@click.option("--gap", type=float, help="As in solve, for each combination.")
-@click.option("--relative-gap", type=float, help="As in solve, for each combination.")
+@click.option("--gap", type=REAL, help="As in solve, for each combination.")
+@click.option("--relative-gap", type=REAL, help="As in solve, for each combination.")
 @click.option(
     "--memory", metavar="BYTES", help="The memory limit for one solve.  [default: 80% of the free memory, shared]"
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="The time limit for one solve.")
-@click.option("--threads", type=int, help="The number of threads of each solve.  [default: all cores, shared]")
+@click.option("--time-limit", type=REAL, metavar="SECONDS", help="The time limit for one solve.")
+@click.option("--threads", type=WHOLE, help="The number of threads of each solve.  [default: all cores, shared]")
 @DEVICE
 @with_plot("CVaR against the first parameter with several values")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -200,7 +202,7 @@ def study(
     found = prudent.study(domain, grid(domain, settings), _numbers("--alpha", alphas), **asked)
     if csv is not None:
         found.to_csv(csv)
-        click.echo(f"prudent: table written to {csv}", err=True)
+        announce(f"table written to {csv}")
     keep_picture(plot, lambda: prudent.plot.study(found))
     answer(as_json, found.to_dict, found.table)
     if not found.complete:
@@ -214,7 +216,7 @@ def study(
     "--out", type=click.Path(file_okay=False), default="report", show_default=True, help="The folder to write to."
 )
 @click.option(
-    "--episodes", type=int, default=20_000, show_default=True, help="The number of simulated runs for each cell."
+    "--episodes", type=WHOLE, default=20_000, show_default=True, help="The number of simulated runs for each cell."
 )
 @click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
 def reproduce(out: str, episodes: int, traffic: str | None) -> None:
@@ -231,21 +233,21 @@ def reproduce(out: str, episodes: int, traffic: str | None) -> None:
     from prudent.apps.paper.reproduce import reproduce as run
 
     print_reproduction(run(Path(out), episodes=episodes, traffic=traffic))
-    click.echo(f"prudent: the report is {Path(out) / 'index.html'}", err=True)
+    announce(f"the report is {Path(out) / 'index.html'}")
 
 
 def _numbers(option: str, given: str) -> list[float]:
     numbers = []
     for text in given.split(","):
         try:
-            numbers.append(float(text))
+            numbers.append(float(numeral(text)))
         except ValueError:
             raise PrudentError(f"{option} {text!r}: must be numbers with commas between them") from None
     return numbers
 
 
 @click.command()
-@click.option("--port", type=int, default=8000, show_default=True, help="The port; 0 takes any free one.")
+@click.option("--port", type=WHOLE, default=8000, show_default=True, help="The port; 0 takes any free one.")
 @click.option(
     "--host",
     default="127.0.0.1",

@@ -18,22 +18,37 @@ from prudent.models.rows import FloatArray
 from prudent.policies.distribution import GROUPED, Distribution
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
+from prudent.runtime.lines import padded, wrapped
 from prudent.runtime.tables import Table, between, certain, number
 
-__all__ = ["answer", "print_comparison", "print_distribution", "print_json", "print_reproduction", "print_runs", "show"]
+__all__ = [
+    "answer",
+    "print_comparison",
+    "print_distribution",
+    "print_json",
+    "print_reproduction",
+    "print_runs",
+    "say",
+    "show",
+]
 
 BINS = 20  # the most ranges of a histogram
 NEAR = 1e-9  # how far below an edge, in widths, a cost counts as on it
-WIDE = 124  # columns that a table with a head may take; a narrower terminal wraps it rather than losing digits
+WIDE = 124  # columns that a table with a head may take in a file or a pipe before its texts are wrapped
 
 
 def show(table: Table) -> None:
-    """Print a table; its title and notes are wrapped only on a terminal."""
+    """Print a table; on a terminal, no line is wider than that unless a word is."""
     console = Console(highlight=False)
-    if table.head:
-        console.width = max(console.width, WIDE)
-    for part in table.parts(console.encoding):
-        console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
+    piped = not console.is_terminal
+    width = max(console.width, WIDE) if table.head and piped else console.width
+    console.print(Text("\n").join(table.lines(console.encoding, width, piped=piped)), soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print a line; a terminal gets several if it is longer."""
+    console = Console(highlight=False)
+    print("\n".join(wrapped(text, console.width if console.is_terminal else None, "    ")))
 
 
 def print_json(content: dict[str, Any]) -> None:
@@ -66,15 +81,21 @@ def print_histogram(result: Distribution, var: float) -> None:
     place = np.minimum(np.searchsorted(edges, result.values, side="right") - 1, n - 1)
     mass = np.bincount(place, weights=result.probabilities, minlength=n)
     beyond = np.bincount(place, weights=result.probabilities * (result.values > var), minlength=n)
-    width = max(min(console.width - 36, 40), 5)
+    ends = [*map(number, edges.tolist()[1:-1]), "more" if result.values[-1] > edges[-1] else number(edges[-1])]
+    ranges = list(zip(map(number, edges.tolist()[:-1]), ends, strict=True))
+    low_room, high_room = (
+        max(least, *map(len, ends)) for least, ends in zip((10, 9), zip(*ranges, strict=True), strict=True)
+    )
+    width = max(min(console.width - low_room - high_room - 17, 40), 5)
     console.print()
-    for i, height in enumerate(mass.tolist()):
-        end = "more" if i == n - 1 and result.values[-1] > edges[-1] else number(edges[i + 1])
-        long, tail = (round(width * part / mass.max()) for part in (height, float(beyond[i])))
-        console.print(f"{number(edges[i]):>10} to {end:>9}  {height:7.2%} ", end="")
-        console.print(Text(bars[0] * (long - tail), style="blue").append(bars[1] * tail, style="red"))
+    for (begin, end), height, above in zip(ranges, mass.tolist(), beyond.tolist(), strict=True):
+        long, tail = (round(width * part / mass.max()) for part in (height, above))
+        line = Text(f"{padded(begin, low_room, 'r')} to {padded(end, high_room, 'r')}  {height:7.2%} ")
+        line.append(bars[0] * (long - tail), style="blue").append(bars[1] * tail, style="red")
+        console.print(line, soft_wrap=True)
     shaded = f"; {bars[1]} costs above VaR" if beyond.any() else ""
-    console.print(Text(f"each range includes its lower end, the last one both ends{shaded}", style="dim"))
+    for words in wrapped(f"each range includes its lower end, the last one both ends{shaded}", console.width):
+        console.print(Text(words, style="dim"), soft_wrap=True)
 
 
 def round_edges(low: float, high: float, least: float = 0.0) -> FloatArray:
@@ -101,9 +122,9 @@ def print_runs(runs: Runs) -> None:
     show(runs.table())
     digits = certain(0.0, runs.money)
     for i, path in enumerate(runs.paths, 1):
-        print(f"run {i}, total cost {number(sum(cost for _, _, cost in path), digits)}")
+        say(f"run {i}, total cost {number(sum(cost for _, _, cost in path), digits)}")
         for state, action, cost in path:
-            print(f"  {printable(state)}: {printable(action)}, cost {number(cost, digits)}")
+            say(f"  {printable(state)}: {printable(action)}, cost {number(cost, digits)}")
 
 
 def print_comparison(plans: list[Plan]) -> None:

@@ -13,6 +13,7 @@ from prudent.apps.web.sessions import Session
 from prudent.domains.navigation import place_of_junctions
 from prudent.domains.registry import Domain
 from prudent.domains.treasure import DEPTH, MOVE_COST, SIZE, TREASURE
+from prudent.errors import numeral
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, cells_at, domain_of, is_number, other_parts, played_at
@@ -195,7 +196,7 @@ def _pairs(plan: Plan) -> dict[int, tuple[Any, Any]]:
 def _parts(texts: list[str]) -> list[Any]:
     """Return parts of states as numbers if all of them are."""
     try:
-        numbers = [float(text) for text in texts]
+        numbers = [float(numeral(text)) for text in texts]
     except ValueError:
         return [text.strip("'\"") for text in texts]
     return [int(value) if value.is_integer() else value for value in numbers]

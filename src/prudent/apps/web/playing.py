@@ -25,10 +25,11 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
     model = plan.model
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     state = int(rng.choice(model.initial_state, p=model.initial_probability))
+    agent = plan.policy.start(model.state(state))  # where costs are rounded, it is the policy of the plan's numbers
     spent, safe_from = 0.0, None
     steps: list[dict[str, Any]] = []
     while not model.is_goal[state] and len(steps) < STEPS:
-        told = plan.explain(model.state(state), spent)
+        told = plan.explain_left(model.state(state), spent, agent.left)
         action = model.find_action(state, told.action)
         outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
         outcome = outcome[model.probability[outcome] > 0]
@@ -57,6 +58,7 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
         )
         spent += float(model.cost[outcome[drawn]])
         state = int(model.successor[outcome[drawn]])
+        agent.observe(model.state(state), float(model.cost[outcome[drawn]]))
     done = bool(model.is_goal[state])
     ends = [step["outlook"] for step in steps[1:]] + [spent]
     for step, after in zip(steps, ends, strict=True):

@@ -16,7 +16,7 @@ import prudent
 from prudent.apps.web.maps import policy_map
 from prudent.apps.web.playing import played
 from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, numeral
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
 from prudent.planning.plans import heard
@@ -60,7 +60,7 @@ def as_alpha(values: dict[str, str]) -> float:
 def _read(text: str) -> Any:
     """Return a text as a number, or unchanged if it is not one."""
     try:
-        return float(text)
+        return float(numeral(text))
     except ValueError:
         return text
 

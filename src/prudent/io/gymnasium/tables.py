@@ -99,7 +99,8 @@ def from_gymnasium(
         The first state, or ``{state: probability}``; by default the environment's ``initial_state_distrib``.
     horizon : bool or int, optional
         The number of actions after which a run ends; True: as many as the environment's TimeLimit allows.  States
-        become ``(state, actions taken)``.  By default runs continue until they terminate, whatever the TimeLimit.
+        become ``(state, actions taken)``.  By default runs continue until they terminate, whatever the TimeLimit; a
+        note on the model and its plans names both.
     horizon_cost : float
         The cost that is added to a run if the horizon ends it.
     name : str, optional
@@ -156,7 +157,13 @@ def from_gymnasium(
     given = {item.name: getattr(model, item.name) for item in fields(SSP) if item.init}
     found = GymnasiumModel(**given, rule=rule, horizon=horizon, horizon_cost=float(horizon_cost), late=late, both=both)
     object.__setattr__(found, "deviation", model.deviation)  # of the table's own numbers, before they were normalised
-    return found
+    if limit is None or (horizon is not None and horizon <= limit):
+        return found
+    without = "has no limit" if horizon is None else f"ends them after {horizon:,}"
+    return found.noted(
+        f"{title} ends every run after {limit:,} actions, by its TimeLimit, and this model {without}: runs in the "
+        "environment may have another CVaR and another expected cost; horizon=True includes the TimeLimit"
+    )
 
 
 def _looked_through(env: Any) -> tuple[Any, int | None]:

@@ -86,14 +86,18 @@ class _Problems:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Keep one of the first problems, and count the others."""
+        """Note what is refused inside."""
         try:
             yield
         except PrudentError as error:
             for problem in error.problems if isinstance(error, ModelError) else [str(error)]:
-                self.count += 1
-                if self.count <= LISTED:
-                    self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
+                self.note(problem)
+
+    def note(self, problem: str) -> None:
+        """Keep one of the first problems, and count the others."""
+        self.count += 1
+        if self.count <= LISTED:
+            self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
 
     def refuse(self) -> None:
         """Raise the problems kept, and the number of others, if there are any."""
@@ -131,12 +135,15 @@ class _States:
 
 
 def _model(content: Any, name: str) -> SSP:
-    _check_fields(content, "the document", DOCUMENT, optional=("states",))
+    problems = _Problems()
+    for problem in _field_problems(content, "the document", DOCUMENT, ("states",)):
+        problems.note(problem)
+    if not content.keys() >= set(DOCUMENT):
+        problems.refuse()
     if content["format"] != FORMAT:
         raise PrudentError(f"format is {shown(content['format'])}; it must be {shown(FORMAT)}")
     if checked(content["version"], int, "version") != VERSION:
         raise PrudentError(f"version is {shown(content['version'])}; this release reads version {VERSION}")
-    problems = _Problems()
     given = checked(content["transitions"], list, "transitions")
     line: Sequence[int] = range(len(given))  # where each transition stands in the file
     if (transitions := _table(given, TRANSITION)) is None:
@@ -328,13 +335,19 @@ def _table(rows: list[Any], fields: dict[str, type]) -> Any:
 
 
 def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
+    for problem in _field_problems(value, at, names, optional):
+        raise PrudentError(problem)
+
+
+def _field_problems(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[str]:
+    """Yield what is wrong with the fields of an object, those that lack first."""
     checked(value, dict, at)
     for name in names:
         if name not in value:
-            raise PrudentError(f"{at} has no {name!r}; it needs {', '.join(names)}")
+            yield f"{at} has no {name!r}; it needs {', '.join(names)}"
     for name in value:
         if name not in names and name not in optional:
-            raise PrudentError(f"{at} has an unknown field {name!r}; it takes {', '.join(names + optional)}")
+            yield f"{at} has an unknown field {name!r}; it takes {', '.join(names + optional)}"
 
 
 def _count_fields(content: Any) -> int:

@@ -165,3 +165,24 @@ def test_wrappers():
     assert prudent.from_gymnasium(doubled.unwrapped).name == "FrozenLake-v1"
     with pytest.raises(PrudentError, match=r"Taxi with fickle_passenger=True"):
         prudent.from_gymnasium(gymnasium.make("Taxi-v4", fickle_passenger=True))
+
+
+def test_a_time_limit_that_the_model_lacks_is_noted():
+    gymnasium = pytest.importorskip("gymnasium")
+    env = gymnasium.make("FrozenLake-v1", max_episode_steps=30)
+    words = "FrozenLake-v1 ends every run after 30 actions, by its TimeLimit, and this model"
+    model = prudent.from_gymnasium(env)
+    (note,) = model.notes
+    assert note.startswith(f"{words} has no limit: ") and note.endswith("horizon=True includes the TimeLimit")
+    assert isinstance(model, type(prudent.from_gymnasium(env.unwrapped)))
+    plan = prudent.solve(model, alpha=0.5)
+    assert note in plan.notes and note in prudent.check(model).notes
+    (longer,) = prudent.from_gymnasium(env, horizon=40).notes
+    assert longer.startswith(f"{words} ends them after 40: ")
+    for free in (
+        prudent.from_gymnasium(env, horizon=True),
+        prudent.from_gymnasium(env, horizon=20),
+        prudent.from_gymnasium(env.unwrapped),
+        prudent.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=-1)),
+    ):
+        assert free.notes == ()

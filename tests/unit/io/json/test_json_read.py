@@ -348,3 +348,40 @@ def test_bad_counts_and_bounds_are_refused(tmp_path, changes, message):
     path.write_text(json.dumps(bounded(**changes)), encoding="utf-8")
     with pytest.raises(prudent.PrudentError, match=message):
         prudent.load(path)
+
+
+def test_one_kind_of_problem_does_not_hide_another(tmp_path):
+    def row(state, action, *outcomes):
+        return {
+            "state": state,
+            "action": action,
+            "outcomes": [dict(zip(("p", "to", "cost"), o, strict=True)) for o in outcomes],
+        }
+
+    path = tmp_path / "bad.json"
+    rows = [
+        row("s", "a", (0.5, "g", 1)),
+        row("s", "a", (1.5, "h", 1)),
+        row("t", "a", (1, "g", "x")),
+        row("t", "b"),
+        row("t", "c", (0.5, "g", 1), (0.6, "g", 2)),
+    ]
+    content = {**GOOD, "extra": 1, "more": 2, "initial": "nowhere", "goals": ["g", 3], "transitions": rows}
+    path.write_text(json.dumps(content))
+    report = prudent.check(path)
+    words = [
+        "unknown field 'extra'",
+        "unknown field 'more'",
+        "goals[1] is 3",
+        "an outcome of probability 1.5",
+        "outcomes[0].cost is",
+        "initial: state 'nowhere'",
+        "two actions named 'a'",
+        "action 'b' has no outcomes",
+        "state 's', action 'a' sum to 0.5",
+        "state 't', action 'c' sum to 1.1",
+    ]
+    assert [word for word in words if not any(word in problem for problem in report.problems)] == []
+    assert len(report.problems) == len(words)
+    path.write_text(json.dumps({"format": "prudent-ssp", "goals": [], "extra": 1}))
+    assert len(prudent.check(path).problems) == 4  # version, initial, transitions; extra
