@@ -14,6 +14,7 @@
 An acyclic model has no traps, and one pass finds its best luck; it skips the steps that only cyclic models need.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -44,15 +45,26 @@ from prudent.kernels.counting import (
     free_loops,
     sort_rows,
 )
-from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves, best_luck
+from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves
 from prudent.kernels.search import all_lead_to
-from prudent.models.graph import Order, end_components, entering, least_ahead, ordered_blocks, towards
+from prudent.models.graph import (
+    Order,
+    end_components,
+    entering,
+    least_ahead,
+    least_by_state,
+    ordered_blocks,
+    towards,
+)
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, read_only, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.team import cut, in_parts
 
 __all__ = ["at_step", "prepare"]
 
+
+MOST_SHOWN = 12
+"""The most states of a cycle that a message lists."""
 
 AT_STEP = "the same with costs rounded to another step"
 
@@ -116,7 +128,10 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     flat, pruned_to, order = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)
     size = flat.n_states, len(flat.cost)
-    flat, luck = _normalised(model, flat, pruned_to, order, steps)
+    flat, luck, raised = _normalised(model, flat, pruned_to, order, steps)
+    if raised > 0:
+        lattice = replace(lattice, deviation=lattice.deviation + raised * lattice.step, relative=np.inf)
+        slip = _slip(lattice, flat.n_states)
     common = max(common_divisor(flat.cost), 1)
     rounded = slip > 0 or common % stride > 0
     step = step if step is not None and rounded else lattice.step * stride
@@ -262,23 +277,37 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
         if multiple(step, lattice.step) and step <= COARSEST * float(np.abs(flat.cost).max(initial=0.0)):
             return lattice, steps, round(step / lattice.step), 0
     lattice, steps, stride = fine_lattice(flat.cost, usual_step(flat.cost) if step is None else step, flat.n_states)
-    slip = int(np.ceil((2 * flat.n_states + 1) * lattice.deviation / lattice.step))
-    return lattice, steps, stride, slip
+    return lattice, steps, stride, _slip(lattice, flat.n_states)
 
 
-def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, steps: IntArray) -> tuple[_Flat, IntArray]:
-    """Turn costs in lattice steps, in place, into whole steps above best luck; also return c_min in steps."""
-    rows = flat.arc_start, flat.successor
+def _slip(lattice: Lattice, n_states: int) -> int:
+    return int(np.ceil((2 * n_states + 1) * lattice.deviation / lattice.step))
+
+
+def _normalised(
+    model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, steps: IntArray
+) -> tuple[_Flat, IntArray, int]:
+    """Turn costs in lattice steps, in place, into whole steps above best luck; also return c_min in steps.
+
+    Costs of cycles whose total is below 0 by rounding errors are raised; also return the most lattice steps of a raise.
+    """
+    rows, raised = (flat.arc_start, flat.successor), dict[int, int]()
+
+    def forgive(cycle: list[int], lack: int) -> bool:
+        cost = flat.cost[cycle]
+        if math.fsum(cost) < -math.fsum(np.spacing(np.abs(cost))):  # each cost is known to a unit in its last place
+            return False
+        raised[cycle[0]] = raised.get(cycle[0], 0) + lack
+        return True
+
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
         in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
     elif not least_ahead(*rows, steps, luck, PASSES):
-        via = np.empty(flat.n_states, dtype=np.int64)
-        inside = best_luck(flat.is_goal, flat.action_state, flat.outcome_action, *flat.entering, steps, luck, via)
-        if inside >= 0:
-            raise PrudentError(_negative_cycle(model, flat, pruned_to, inside, via))
+        if cycle := least_by_state(flat, flat.entering, steps, luck, forgive):
+            raise PrudentError(_negative_cycle(model, flat, pruned_to, cycle))
     in_parts(above_luck, len(steps), cut(flat.arc_start), *rows, luck, steps)
-    return replace(flat, cost=steps), luck
+    return replace(flat, cost=steps), luck, max(raised.values(), default=0)
 
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
@@ -354,18 +383,13 @@ def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:
     )
 
 
-def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, state: int, via: IntArray) -> str:
-    for _ in range(flat.n_states):  # after so many steps the walk is on the cycle
-        state = int(flat.successor[via[state]])
-    original = np.flatnonzero(pruned_to >= 0)
-    cycle, total, at = [state], 0.0, state
-    while True:
-        total += float(flat.cost[via[at]])
-        at = int(flat.successor[via[at]])
-        cycle.append(at)
-        if at == state:
-            break
-    names = " -> ".join(repr(model.state(int(original[s]))) for s in cycle)
+def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, cycle: list[int]) -> str:
+    original, total = np.flatnonzero(pruned_to >= 0), math.fsum(flat.cost[cycle])
+    along = [int(flat.outcome_state[cycle[0]]), *(int(flat.successor[o]) for o in cycle)]
+    shown = [repr(model.state(int(original[s]))) for s in along]
+    if len(shown) > MOST_SHOWN:
+        shown = [*shown[: MOST_SHOWN - 2], f"... ({len(cycle):,} outcomes in all)", shown[-1]]
+    names = " -> ".join(shown)
     return (
         f"the cycle {names} of {model.name} can have a total cost of {total:g}; cycles of outcomes with negative "
         "total cost are not supported (the optimum may still be finite); shift or correct the costs, or limit the "
