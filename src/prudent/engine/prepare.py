@@ -63,6 +63,9 @@ from prudent.runtime.team import cut, in_parts
 __all__ = ["at_step", "prepare"]
 
 
+RARELY = 1e-290
+"""The least probability with which an action that costs nothing otherwise may leave its state."""
+
 MOST_SHOWN = 12
 """The most states of a cycle that a message lists."""
 
@@ -146,7 +149,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     collapsed_to, inner_action, plays = np.arange(flat.n_states), np.empty(0, dtype=np.int64), np.ones(flat.n_actions)
     if not order.acyclic:  # without cycles there is nothing to collapse and nothing to drop
         flat, collapsed_to, inner_action = _collapsed(flat, free_below)
-        flat, plays = _without_free_loops(flat, free_below)
+        flat, plays = _without_free_loops(model, flat, free_below)
     same = (flat.n_states, len(flat.cost)) == size
     flat, free_stop, mean_cost = _merged(flat, free_below, stride)
 
@@ -304,7 +307,7 @@ def _normalised(
     if order.acyclic:
         in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
     elif not least_ahead(*rows, steps, luck, PASSES):
-        if cycle := least_by_state(flat, flat.entering, steps, luck, forgive):
+        if cycle := least_by_state(flat, flat.successor, flat.entering, steps, luck, forgive):
             raise PrudentError(_negative_cycle(model, flat, pruned_to, cycle))
     in_parts(above_luck, len(steps), cut(flat.arc_start), *rows, luck, steps)
     return replace(flat, cost=steps), luck, max(raised.values(), default=0)
@@ -328,7 +331,7 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
     return flat.with_actions(exits, new, int(new.max()) + 1), new, flat.model_action[inner]
 
 
-def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
+def _without_free_loops(model: SSP, flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
     """Drop free outcomes back to the same state, scale up the others; return also each action's mean plays in a row."""
     rows, loops = (flat.arc_start, flat.successor, flat.cost), np.empty(flat.n_states, dtype=np.int64)
     in_parts(free_loops, len(flat.cost), cut(flat.arc_start), *rows, free_below, loops)
@@ -339,6 +342,13 @@ def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray
     flat = flat.kept(~loop)
     away = np.bincount(flat.outcome_action, weights=flat.probability, minlength=flat.n_actions)
     scale = np.where(looped, away, 1.0)
+    if (scale < RARELY).any():
+        a = int(flat.model_action[np.argmin(scale)])
+        raise PrudentError(
+            f"state {model.state(model.state_of_action(a))!r}, action {model.action(a)!r} of {model.name}: a run leaves "
+            f"with probability {scale.min():g}, otherwise it repeats the action at no cost; floats are too coarse for "
+            f"less than {RARELY:g}: give the outcomes that leave larger probabilities, or remove the action"
+        )
     return replace(flat, probability=flat.probability / scale[flat.outcome_action]), 1 / scale
 
 

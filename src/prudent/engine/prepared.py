@@ -165,7 +165,8 @@ class Prepared(Rows):
         """Return the least total of outcomes' costs on a path to a goal from every state; without costs, of actions."""
         least = np.where(self.is_goal, 0, UNREACHED)
         if not least_ahead(self.arc_start, self.successor, cost, least, PASSES):
-            least_by_state(self, self.entering, np.ones_like(self.cost) if cost is None else cost, least)
+            cost = np.ones_like(self.cost) if cost is None else cost
+            least_by_state(self, self.successor, self.entering, cost, least)
         return least
 
     def proper_choice(self) -> IntArray:

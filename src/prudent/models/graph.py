@@ -130,6 +130,7 @@ def least_ahead(arc_start: IntArray, target: NDArray[Any], cost: IntArray | None
 
 def least_by_state(
     rows: Rows,
+    successor: IntArray,
     entering: tuple[IntArray, IntArray],
     cost: IntArray,
     least: IntArray,
@@ -150,12 +151,12 @@ def least_by_state(
         go_on(limits_in_force(), "looking for cycles of negative cost")
         if found < 0:
             continue
-        last, at = (int(s) for s in (rows.outcome_state[found], rows.successor[found]))
+        last, at = (int(s) for s in (rows.outcome_state[found], successor[found]))
         cycle = [found]
         while at != last:
             cycle.append(int(via[at]))
-            at = int(rows.successor[cycle[-1]])
-        lack = int(least[last] - least[rows.successor[found]] - cost[found])
+            at = int(successor[cycle[-1]])
+        lack = int(least[last] - least[successor[found]] - cost[found])
         if not forgive(cycle, lack):
             return cycle
         cost[found] += lack

@@ -63,6 +63,7 @@ from prudent.engine.values.bellman import (
     large_blocks,
     parts_of,
     played,
+    refuse_endless,
     rounding,
     solve_bellman,
 )
@@ -160,6 +161,7 @@ class _Refined:
 @once
 def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
+    refuse_endless(prepared)
     return _least(prepared)
 
 
