@@ -198,6 +198,8 @@ def at_step(prepared: Prepared, step: float) -> Prepared:
 
 def _at_step(prepared: Prepared, step: float) -> Prepared:
     scale = prepared.scale
+    if not step / scale.lattice.step < UNREACHED:
+        return prepare(prepared.model, step)
     stride = round(step / scale.lattice.step)
     least = 2**SPARE if scale.slip > 0 else 1
     fits = step <= USUAL * scale.step if scale.slip > 0 else multiple(step, scale.lattice.step)
@@ -306,6 +308,8 @@ def _normalised(
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
         in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
+    elif (lost := (steps == 0) & (flat.cost < 0)).any():  # such costs might form a cycle
+        raise PrudentError(_too_small(model, flat, int(np.flatnonzero(lost)[0])))
     elif not least_ahead(*rows, steps, luck, PASSES):
         if cycle := least_by_state(flat, flat.successor, flat.entering, steps, luck, forgive):
             raise PrudentError(_negative_cycle(model, flat, pruned_to, cycle))
@@ -345,9 +349,9 @@ def _without_free_loops(model: SSP, flat: _Flat, free_below: int) -> tuple[_Flat
     if (scale < RARELY).any():
         a = int(flat.model_action[np.argmin(scale)])
         raise PrudentError(
-            f"state {model.state(model.state_of_action(a))!r}, action {model.action(a)!r} of {model.name}: a run leaves "
-            f"with probability {scale.min():g}, otherwise it repeats the action at no cost; floats are too coarse for "
-            f"less than {RARELY:g}: give the outcomes that leave larger probabilities, or remove the action"
+            f"state {model.state(model.state_of_action(a))!r}, action {model.action(a)!r} of {model.name}: a run goes "
+            f"on with probability {scale.min():g}, otherwise it repeats the action at no cost; floats are too coarse "
+            f"below {RARELY:g}: give the outcomes that leave larger probabilities, or remove the action"
         )
     return replace(flat, probability=flat.probability / scale[flat.outcome_action]), 1 / scale
 
@@ -390,6 +394,15 @@ def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:
         f"{model.state(trap)!r}, from which no goal can be reached; add an action that leaves it, put a price on "
         "getting stuck (dead_end_cost=) or on not finishing in time (horizon=) with prudent.amend, --dead-end-cost or "
         "--horizon, or maximise the probability of a goal with goal='likeliest' (--goal likeliest)"
+    )
+
+
+def _too_small(model: SSP, flat: _Flat, outcome: int) -> str:
+    a = int(flat.model_action[flat.outcome_action[outcome]])
+    return (
+        f"the cost {flat.cost[outcome]:g} of state {model.state(model.state_of_action(a))!r}, action {model.action(a)!r} "
+        f"of {model.name} is too small beside the largest, {np.abs(flat.cost).max():g}, and costs below 0 may form a "
+        "cycle; make the costs more alike, or limit the number of actions with horizon= in prudent.amend, or --horizon"
     )
 
 

@@ -79,7 +79,7 @@ def own_tail(
     if found.missing > 0 and found.groups is None:
         cut = found.missing / alpha * float((tail.upper - tail.value).max())
     cvar, level = found.cvar(alpha), found.var(alpha)
-    above = found.cvar_at_most(alpha)
+    above = np.inf if np.isinf(cvar) else found.cvar_at_most(alpha)
     upper = above * (1 + path_rounding(prepared, tail.steps)) + cut
     if last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
         return own_tail(policy, tail, None, alpha, work=work, limits=limits)

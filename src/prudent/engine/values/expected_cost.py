@@ -256,12 +256,14 @@ def share_expected(prepared: Prepared, other: Prepared) -> None:
         return
     ratio = prepared.scale.stride / other.scale.stride
     found = least_expected_cost(prepared)
-    lower, upper = found.lower * (ratio * (1 - 4 * UNIT)), found.upper * (ratio * (1 + 4 * UNIT))
-    value = np.clip(found.value * ratio, lower, upper)
+    with np.errstate(over="ignore"):  # what is larger than any float is infinite
+        lower, upper = found.lower * (ratio * (1 - 4 * UNIT)), found.upper * (ratio * (1 + 4 * UNIT))
+        value = np.clip(found.value * ratio, lower, upper)
     scaled = Expected(other, value, lower, upper, found.choice)
     scaled.__dict__["steps"] = found.steps  # whatever the levels
     remember(other, least_expected_cost, scaled)
-    remember(other, surely_expected, surely_expected(prepared) * (ratio * (1 - 4 * UNIT)))
+    with np.errstate(over="ignore"):
+        remember(other, surely_expected, surely_expected(prepared) * (ratio * (1 - 4 * UNIT)))
 
 
 class Equations:
@@ -296,9 +298,12 @@ class Equations:
             total, factor = self._relative(refined, choice)
         if not factor <= CLOSE:
             errors, other = self._totalled(refined, choice)
-            if other < np.inf and not (factor < np.inf and factor * total[start] < other * errors[start]):
+            if other < np.inf and not (factor < np.inf and factor * float(total[start]) < other * float(errors[start])):
                 total, factor = errors, other
-        error = factor * total * (1 + CLOSE) if factor < np.inf else np.where(self.acting, np.inf, 0.0)
+        error = np.where(self.acting, np.inf, 0.0)
+        if factor < np.inf:
+            with np.errstate(over="ignore"):
+                error = factor * total * (1 + CLOSE)
         return refined.high, refined.low, error, choice
 
     def _solved(self, choice: IntArray) -> "_Refined":
@@ -332,7 +337,9 @@ class Equations:
         played, before = choice[self.acting], np.inf
         for _ in range(REFINEMENTS):
             lack = np.abs(now.gap[played])
-            far = float(np.divide(lack, now.error[played], out=np.zeros_like(lack), where=lack > 0).max(initial=0.0))
+            with np.errstate(over="ignore", divide="ignore"):  # errors may be too small for a float
+                ratio = np.divide(lack, now.error[played], out=np.zeros_like(lack), where=lack > 0)
+            far = float(ratio.max(initial=0.0))
             if far <= 1 or not far < before / 2:
                 break
             change = self._policy(now.gap, choice)
