@@ -98,8 +98,13 @@ def test_cycles_at_no_cost_that_are_hardly_ever_left_are_refused(chance):
         prudent.solve(alone, 0.1)
     both = {"s": {"wait": [(1, "t", 0), (chance, "g", 1)]}, "t": {"wait": [(1, "s", 0), (chance, "g", 2)]}}
     for ask in (prudent.solve, prudent.chances):
-        with pytest.raises(prudent.PrudentError, match=r"state '[st]' of model is on a cycle at no cost that is left"):
+        with pytest.raises(
+            prudent.PrudentError, match=r"state '[st]' of model leads to a cycle at no cost that is left"
+        ):
             ask(prudent.build("s", both), 0.1 if ask is prudent.solve else [1])
+    drawn = prudent.build({"s": 0.5, "g": 0.5}, both)
+    with pytest.raises(prudent.PrudentError, match=r"state '[st]' of model leads to a cycle"):
+        prudent.solve(drawn, 0.1)
 
 
 def test_tiny_probabilities_without_such_cycles_are_answered():

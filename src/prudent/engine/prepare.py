@@ -400,9 +400,10 @@ def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:
 def _too_small(model: SSP, flat: _Flat, outcome: int) -> str:
     a = int(flat.model_action[flat.outcome_action[outcome]])
     return (
-        f"the cost {flat.cost[outcome]:g} of state {model.state(model.state_of_action(a))!r}, action {model.action(a)!r} "
-        f"of {model.name} is too small beside the largest, {np.abs(flat.cost).max():g}, and costs below 0 may form a "
-        "cycle; make the costs more alike, or limit the number of actions with horizon= in prudent.amend, or --horizon"
+        f"the cost {flat.cost[outcome]:g} of state {model.state(model.state_of_action(a))!r}, action "
+        f"{model.action(a)!r} of {model.name} is too small beside the largest, {np.abs(flat.cost).max():g}, and costs "
+        "below 0 may form a cycle; make the costs more alike, or limit the number of actions with horizon= in "
+        "prudent.amend, or --horizon"
     )
 
 

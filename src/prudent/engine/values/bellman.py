@@ -176,12 +176,12 @@ def refuse_endless(prepared: Prepared) -> None:
     arcs = free_arcs(prepared)
     steps = solve_bellman(arcs, np.ones(prepared.n_actions), arcs.action_start[:-1].copy(), sense=-1.0)
     if not (steps < 1 / RARE**2).all():
-        model, s = prepared.model, int(np.argmax(np.where(np.isnan(steps), np.inf, steps)))
-        state = model.state(int(np.flatnonzero(prepared.members.state_of[: model.n_states] == s)[0]))
+        model, state_of = prepared.model, prepared.members.state_of[: prepared.model.n_states]
+        state = model.state(int(np.argmax((state_of >= 0) & ~(steps < 1 / RARE**2)[state_of])))
         raise PrudentError(
-            f"state {state!r} of {model.name} is on a cycle at no cost that is left too rarely for floats, after more "
-            f"than {1 / RARE**2:g} actions on average; give the outcomes that leave it larger probabilities, or remove "
-            "its actions"
+            f"state {state!r} of {model.name} leads to a cycle at no cost that is left too rarely for floats, after an "
+            f"expected {1 / RARE**2:g} actions or more; give the outcomes that leave it larger probabilities, or "
+            "remove its actions"
         )
 
 
