@@ -14,6 +14,7 @@
 An acyclic model has no traps, and one pass finds its best luck; it skips the steps that only cyclic models need.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -44,15 +45,29 @@ from prudent.kernels.counting import (
     free_loops,
     sort_rows,
 )
-from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves, best_luck
+from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves
 from prudent.kernels.search import all_lead_to
-from prudent.models.graph import Order, end_components, entering, least_ahead, ordered_blocks, towards
+from prudent.models.graph import (
+    Order,
+    end_components,
+    entering,
+    least_ahead,
+    least_by_state,
+    ordered_blocks,
+    towards,
+)
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, read_only, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.team import cut, in_parts
 
 __all__ = ["Trapped", "at_step", "prepare"]
 
+
+RARELY = 1e-290
+"""The least probability with which an action that costs nothing otherwise may leave its state."""
+
+MOST_SHOWN = 12
+"""The most states of a cycle that a message lists."""
 
 AT_STEP = "the same with costs rounded to another step"
 
@@ -120,7 +135,10 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     flat, pruned_to, order = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)
     size = flat.n_states, len(flat.cost)
-    flat, luck = _normalised(model, flat, pruned_to, order, steps)
+    flat, luck, raised = _normalised(model, flat, pruned_to, order, steps)
+    if raised > 0:
+        lattice = replace(lattice, deviation=lattice.deviation + raised * lattice.step, relative=np.inf)
+        slip = _slip(lattice, flat.n_states)
     common = max(common_divisor(flat.cost), 1)
     rounded = slip > 0 or common % stride > 0
     step = step if step is not None and rounded else lattice.step * stride
@@ -135,7 +153,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     collapsed_to, inner_action, plays = np.arange(flat.n_states), np.empty(0, dtype=np.int64), np.ones(flat.n_actions)
     if not order.acyclic:  # without cycles there is nothing to collapse and nothing to drop
         flat, collapsed_to, inner_action = _collapsed(flat, free_below)
-        flat, plays = _without_free_loops(flat, free_below)
+        flat, plays = _without_free_loops(model, flat, free_below)
     same = (flat.n_states, len(flat.cost)) == size
     flat, free_stop, mean_cost = _merged(flat, free_below, stride)
 
@@ -184,6 +202,8 @@ def at_step(prepared: Prepared, step: float) -> Prepared:
 
 def _at_step(prepared: Prepared, step: float) -> Prepared:
     scale = prepared.scale
+    if not step / scale.lattice.step < UNREACHED:
+        return prepare(prepared.model, step)
     stride = round(step / scale.lattice.step)
     least = 2**SPARE if scale.slip > 0 else 1
     fits = step <= USUAL * scale.step if scale.slip > 0 else multiple(step, scale.lattice.step)
@@ -266,23 +286,39 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
         if multiple(step, lattice.step) and step <= COARSEST * float(np.abs(flat.cost).max(initial=0.0)):
             return lattice, steps, round(step / lattice.step), 0
     lattice, steps, stride = fine_lattice(flat.cost, usual_step(flat.cost) if step is None else step, flat.n_states)
-    slip = int(np.ceil((2 * flat.n_states + 1) * lattice.deviation / lattice.step))
-    return lattice, steps, stride, slip
+    return lattice, steps, stride, _slip(lattice, flat.n_states)
 
 
-def _normalised(model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, steps: IntArray) -> tuple[_Flat, IntArray]:
-    """Turn costs in lattice steps, in place, into whole steps above best luck; also return c_min in steps."""
-    rows = flat.arc_start, flat.successor
+def _slip(lattice: Lattice, n_states: int) -> int:
+    return int(np.ceil((2 * n_states + 1) * lattice.deviation / lattice.step))
+
+
+def _normalised(
+    model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, steps: IntArray
+) -> tuple[_Flat, IntArray, int]:
+    """Turn costs in lattice steps, in place, into whole steps above best luck; also return c_min in steps.
+
+    Costs of cycles whose total is below 0 by rounding errors are raised; also return the most lattice steps of a raise.
+    """
+    rows, raised = (flat.arc_start, flat.successor), dict[int, int]()
+
+    def forgive(cycle: list[int], lack: int) -> bool:
+        cost = flat.cost[cycle]
+        if math.fsum(cost) < -math.fsum(np.spacing(np.abs(cost))):  # each cost is known to a unit in its last place
+            return False
+        raised[cycle[0]] = raised.get(cycle[0], 0) + lack
+        return True
+
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
         in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
+    elif (lost := (steps == 0) & (flat.cost < 0)).any():  # such costs might form a cycle
+        raise PrudentError(_too_small(model, flat, int(np.flatnonzero(lost)[0])))
     elif not least_ahead(*rows, steps, luck, PASSES):
-        via = np.empty(flat.n_states, dtype=np.int64)
-        inside = best_luck(flat.is_goal, flat.action_state, flat.outcome_action, *flat.entering, steps, luck, via)
-        if inside >= 0:
-            raise PrudentError(_negative_cycle(model, flat, pruned_to, inside, via))
+        if cycle := least_by_state(flat, flat.successor, flat.entering, steps, luck, forgive):
+            raise PrudentError(_negative_cycle(model, flat, pruned_to, cycle))
     in_parts(above_luck, len(steps), cut(flat.arc_start), *rows, luck, steps)
-    return replace(flat, cost=steps), luck
+    return replace(flat, cost=steps), luck, max(raised.values(), default=0)
 
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
@@ -303,7 +339,7 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
     return flat.with_actions(exits, new, int(new.max()) + 1), new, flat.model_action[inner]
 
 
-def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
+def _without_free_loops(model: SSP, flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
     """Drop free outcomes back to the same state, scale up the others; return also each action's mean plays in a row."""
     rows, loops = (flat.arc_start, flat.successor, flat.cost), np.empty(flat.n_states, dtype=np.int64)
     in_parts(free_loops, len(flat.cost), cut(flat.arc_start), *rows, free_below, loops)
@@ -314,6 +350,13 @@ def _without_free_loops(flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray
     flat = flat.kept(~loop)
     away = np.bincount(flat.outcome_action, weights=flat.probability, minlength=flat.n_actions)
     scale = np.where(looped, away, 1.0)
+    if (scale < RARELY).any():
+        a = int(flat.model_action[np.argmin(scale)])
+        raise PrudentError(
+            f"state {model.state(model.state_of_action(a))!r}, action {model.action(a)!r} of {model.name}: a run goes "
+            f"on with probability {scale.min():g}, otherwise it repeats the action at no cost; floats are too coarse "
+            f"below {RARELY:g}: give the outcomes that leave larger probabilities, or remove the action"
+        )
     return replace(flat, probability=flat.probability / scale[flat.outcome_action]), 1 / scale
 
 
@@ -358,18 +401,23 @@ def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:
     )
 
 
-def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, state: int, via: IntArray) -> str:
-    for _ in range(flat.n_states):  # after so many steps the walk is on the cycle
-        state = int(flat.successor[via[state]])
-    original = np.flatnonzero(pruned_to >= 0)
-    cycle, total, at = [state], 0.0, state
-    while True:
-        total += float(flat.cost[via[at]])
-        at = int(flat.successor[via[at]])
-        cycle.append(at)
-        if at == state:
-            break
-    names = " -> ".join(repr(model.state(int(original[s]))) for s in cycle)
+def _too_small(model: SSP, flat: _Flat, outcome: int) -> str:
+    a = int(flat.model_action[flat.outcome_action[outcome]])
+    return (
+        f"the cost {flat.cost[outcome]:g} of state {model.state(model.state_of_action(a))!r}, action "
+        f"{model.action(a)!r} of {model.name} is too small beside the largest, {np.abs(flat.cost).max():g}, and costs "
+        "below 0 may form a cycle; make the costs more alike, or limit the number of actions with horizon= in "
+        "prudent.amend, or --horizon"
+    )
+
+
+def _negative_cycle(model: SSP, flat: _Flat, pruned_to: IntArray, cycle: list[int]) -> str:
+    original, total = np.flatnonzero(pruned_to >= 0), math.fsum(flat.cost[cycle])
+    along = [int(flat.outcome_state[cycle[0]]), *(int(flat.successor[o]) for o in cycle)]
+    shown = [repr(model.state(int(original[s]))) for s in along]
+    if len(shown) > MOST_SHOWN:
+        shown = [*shown[: MOST_SHOWN - 2], f"... ({len(cycle):,} outcomes in all)", shown[-1]]
+    names = " -> ".join(shown)
     return (
         f"the cycle {names} of {model.name} can have a total cost of {total:g}; cycles of outcomes with negative "
         "total cost are not supported (the optimum may still be finite); shift or correct the costs, or limit the "

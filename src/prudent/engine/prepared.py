@@ -14,10 +14,10 @@ import numpy as np
 from prudent.engine.cost_scale import CostScale
 from prudent.kernels.acyclic import least_behind, longest_ahead
 from prudent.kernels.counting import cost_range, mean_costs, stop_below
-from prudent.kernels.graphs import UNREACHED, best_luck
+from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.layout import layers, least_costs
 from prudent.kernels.search import downhill, lower_behind
-from prudent.models.graph import Blocks, Order, entering, least_ahead, ordered_blocks, peeled, towards
+from prudent.models.graph import Blocks, Order, entering, least_ahead, least_by_state, ordered_blocks, peeled, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 from prudent.runtime.team import cut, in_parts
@@ -165,9 +165,8 @@ class Prepared(Rows):
         """Return the least total of outcomes' costs on a path to a goal from every state; without costs, of actions."""
         least = np.where(self.is_goal, 0, UNREACHED)
         if not least_ahead(self.arc_start, self.successor, cost, least, PASSES):
-            via = np.empty(self.n_states, dtype=np.int64)
-            rows = self.action_state, self.outcome_action, *self.entering
-            best_luck(self.is_goal, *rows, np.ones_like(self.cost) if cost is None else cost, least, via)
+            cost = np.ones_like(self.cost) if cost is None else cost
+            least_by_state(self, self.successor, self.entering, cost, least)
         return least
 
     def proper_choice(self) -> IntArray:

@@ -126,42 +126,70 @@ def among_themselves(action_start, outcome_start, successor, inside, goals, pass
             break
 
 
+ROWS = 6
+"""The rows of the table in which :func:`best_luck` works: the tree of paths, the queue, and 2 for states in it that are
+to be looked at, 1 for others in it."""
+
+
 @njit(cache=True)
-def best_luck(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
+def best_luck(action_state, outcome_action, enter_start, enter, cost, least, via, table, place, work):
     """Fill ``least`` with best luck, the least cost to a goal by any outcomes, ``via`` with the outcome taken.
 
-    Label-correcting shortest paths, first in first out, backwards from the goals; negative costs are
-    allowed.  Returns -1, or a state from which following ``via`` runs into a cycle of negative cost.
+    Label-correcting shortest paths, first in first out, backwards from the goals; negative costs are allowed.  When a
+    path becomes cheaper, all states whose paths continue it leave the tree of paths, until they are reached anew
+    (Tarjan).  So a cycle of negative cost is found as soon as it closes.
+
+    Return -1 at the end, -2 after looking at ``work`` outcomes, or the outcome that closes a cycle of negative cost;
+    from its successor ``via`` leads along the cycle.  Call again to go on.  ``place`` is the head and the length of the
+    queue.
     """
-    n_states = len(is_goal)
-    hops = np.zeros(n_states, dtype=np.int64)
-    waiting = is_goal.copy()
-    queue = np.empty(n_states, dtype=np.int64)
-    head, size = 0, 0
-    for s in range(n_states):
-        least[s] = 0 if is_goal[s] else UNREACHED
-        via[s] = -1
-        if is_goal[s]:
-            queue[size] = s
-            size += 1
-    while size > 0:
-        s = queue[head]
-        head = (head + 1) % n_states
-        size -= 1
-        waiting[s] = False
-        for i in range(enter_start[s], enter_start[s + 1]):
-            o = enter[i]
-            t = action_state[outcome_action[o]]
-            if least[s] + cost[o] < least[t]:
-                least[t] = least[s] + cost[o]
-                via[t] = o
-                hops[t] = hops[s] + 1
-                if hops[t] >= n_states:
-                    return t
-                if not waiting[t]:
-                    waiting[t] = True
-                    queue[(head + size) % n_states] = t
-                    size += 1
+    n_states = len(least)
+    parent, child, after, before, queue, active = table
+    nodes = np.empty(n_states, dtype=np.int64)
+    while place[1] > 0:
+        s = queue[place[0]]
+        if active[s] == 2:
+            if work <= 0:
+                return -2
+            work -= enter_start[s + 1] - enter_start[s] + 1
+            for i in range(enter_start[s], enter_start[s + 1]):
+                o = enter[i]
+                t = action_state[outcome_action[o]]
+                if least[s] + cost[o] >= least[t]:
+                    continue
+                nodes[0], size, at = t, 1, 0  # the states whose paths continue that of t
+                while at < size:
+                    if nodes[at] == s:
+                        return o
+                    c = child[nodes[at]]
+                    while c >= 0:
+                        nodes[size] = c
+                        size += 1
+                        c = after[c]
+                    at += 1
+                if before[t] >= 0:
+                    after[before[t]] = after[t]
+                elif parent[t] >= 0:
+                    child[parent[t]] = after[t]
+                if after[t] >= 0:
+                    before[after[t]] = before[t]
+                work -= size
+                for k in range(size):
+                    r = nodes[k]
+                    parent[r] = child[r] = after[r] = before[r] = -1
+                    active[r] = min(active[r], 1)
+                least[t], via[t] = least[s] + cost[o], o
+                parent[t], after[t] = s, child[s]
+                if child[s] >= 0:
+                    before[child[s]] = t
+                child[s] = t
+                if active[t] == 0:
+                    queue[(place[0] + place[1]) % n_states] = t
+                    place[1] += 1
+                active[t] = 2
+        active[s] = 0
+        place[0] = (place[0] + 1) % n_states
+        place[1] -= 1
     return -1
 
 

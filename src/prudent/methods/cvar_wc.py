@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from prudent.domains.registry import points_of
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.estimate import work_per_level
+from prudent.engine.sweep.estimate import followed_per_level
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
@@ -214,7 +214,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
 def _distribution(
     policy: UnrolledPolicy, tail: Expected, alpha: float, limits: Limits, *, charged: bool = False
 ) -> Distribution | None:
-    most = int(AFFORDED / work_per_level(policy.prepared))
+    most = int(AFFORDED / followed_per_level(policy.prepared))
     try:
         found = forward(policy, tail, most=most, charged=charged, limits=limits)[0]
     except TooLarge:  # only simulation can estimate it

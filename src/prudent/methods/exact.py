@@ -107,7 +107,10 @@ class Explored:
         if not swept.measured:
             return backward_from_each(BudgetPolicy.of_rows(self.prepared, swept.choice), self.expected)
         _, more = range_of(self.expected.upper, self.expected.value)
-        return np.stack([swept.excess, swept.excess * (more * (1 + swept.lost)), swept.mean])
+        above = np.multiply(
+            swept.excess, more * (1 + swept.lost), out=np.zeros(len(swept.excess)), where=swept.excess > 0
+        )
+        return np.stack([swept.excess, above, swept.mean])
 
     def values_of(self, policy: BudgetPolicy, limits: Limits | None = None) -> Values:
         """Return these values for the policy of one budget; evaluate it only if the sweep does not have them."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared, restrict
-from prudent.engine.sweep.estimate import likely_levels, work_per_level
+from prudent.engine.sweep.estimate import followed_per_level, likely_levels
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import least_worst_case, true_worst_case
@@ -58,7 +58,7 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
                 cvar = max(own.cvar, lower)
                 return replace(found, var=own.var, cvar=cvar, upper=own.upper, steps=own.steps, notes=())
             levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
-            if levels * work_per_level(alone) <= AFFORDED / SWEPT:
+            if levels * followed_per_level(alone) <= AFFORDED / SWEPT:
                 swept = exact(alone, alpha, limits, bounded=False)
                 own_numbers = {name: getattr(swept, name) for name in ("var", "cvar", "upper", "notes", "stopped")}
                 return replace(found, **own_numbers)

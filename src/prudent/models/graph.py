@@ -1,5 +1,6 @@
 """Graphs of a model: reversed arcs, reachability, components in order, end components, least totals."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from prudent.kernels.acyclic import cut_layers, longest_ahead, runs
 from prudent.kernels.counting import sorted_by
-from prudent.kernels.graphs import staying
+from prudent.kernels.graphs import ROWS, UNREACHED, best_luck, staying
 from prudent.kernels.search import (
     lead_back,
     look_around,
@@ -20,7 +21,8 @@ from prudent.kernels.search import (
     spread,
     strong_components,
 )
-from prudent.models.rows import BoolArray, IntArray, owner, starts
+from prudent.models.rows import BoolArray, IntArray, Rows, owner, starts
+from prudent.runtime.limits import go_on, limits_in_force
 from prudent.runtime.team import cut, in_parts
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "end_components",
     "entering",
     "least_ahead",
+    "least_by_state",
     "ordered_blocks",
     "peeled",
     "reachable",
@@ -40,6 +43,9 @@ Blocks = tuple[IntArray, IntArray, IntArray]
 
 TURNS = 32
 """The most turns over all states that a search in turns may take; deeper graphs are searched state by state."""
+
+AT_ONCE = 2**24
+"""Outcomes that a search state by state looks at between two checks of the clock: up to a quarter of a second."""
 
 SMALL = 2048
 """The fewest arcs in a part of a layer: some microseconds of work, ten times the cost of drawing it."""
@@ -120,6 +126,41 @@ def least_ahead(arc_start: IntArray, target: NDArray[Any], cost: IntArray | None
     changed = np.zeros(passes, dtype=bool)
     in_parts(lower_ahead, len(target), cut(arc_start), arc_start, target, cost, least, changed)
     return not changed[-1]
+
+
+def least_by_state(
+    rows: Rows,
+    successor: IntArray,
+    entering: tuple[IntArray, IntArray],
+    cost: IntArray,
+    least: IntArray,
+    forgive: Callable[[list[int], int], bool] = lambda cycle, lack: False,
+) -> list[int]:
+    """Fill in the least total cost of a path to a goal from each state, which may be negative, state by state.
+
+    Return the outcomes of a cycle of negative cost if there is one.  If ``forgive`` says that the cycle's cost, lower
+    than 0 by at least ``lack``, is noise, its first outcome is made more expensive by ``lack``, and the search goes on.
+    """
+    n, goals = rows.n_states, np.flatnonzero(rows.is_goal)
+    table, via, place = np.full((ROWS, n), -1), np.full(n, -1), np.array([0, len(goals)])
+    least[:] = UNREACHED
+    least[goals], table[-1] = 0, 0
+    table[-2, : len(goals)], table[-1, goals] = goals, 2
+    arcs = rows.action_state, rows.outcome_action, *entering, cost
+    while (found := best_luck(*arcs, least, via, table, place, AT_ONCE)) != -1:
+        go_on(limits_in_force(), "looking for cycles of negative cost")
+        if found < 0:
+            continue
+        last, at = (int(s) for s in (rows.outcome_state[found], successor[found]))
+        cycle = [found]
+        while at != last:
+            cycle.append(int(via[at]))
+            at = int(successor[cycle[-1]])
+        lack = int(least[last] - least[successor[found]] - cost[found])
+        if not forgive(cycle, lack):
+            return cycle
+        cost[found] += lack
+    return []
 
 
 def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1) -> Order:

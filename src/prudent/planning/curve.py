@@ -28,7 +28,7 @@ from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Stopped
+from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.tables import (
     DataFrame,
     Shown,
@@ -102,13 +102,14 @@ class Curve(Shown):
     _explored: Explored | RobustExplored
     device: str = "cpu"  # the device that computed it
     intervals: Intervals | None = None  # the set of models, if any
+    _listed: tuple[CurvePoint, ...] | None = None  # the points, if a time limit asked for them at once
 
     def __repr__(self) -> str:
         low, high = (self._columns((self.at(alpha),)) for alpha in (self.alpha_min, 1.0))
         name = "CVaR" if self.intervals is None else "worst-case CVaR"
         return (
             f"<Curve for {self.model.name}: alpha {self.alpha_min:g} to 1, {name} {low[name][0]} to {high[name][0]}, "
-            f"{len(self.points):,} points>"
+            f"{self._count:,} points>"
         )
 
     @property
@@ -120,15 +121,41 @@ class Curve(Shown):
     def notes(self) -> tuple[str, ...]:
         """Further information for the user, such as rounded costs."""
         rounded = self._explored.prepared.scale.notes
-        return (*self.model.notes, *rounded, *([GROUPED] if rounded else []))
+        left = len(self._breakpoints()) - self._count
+        few = [f"the time limit leaves out {left:,} breakpoints; .at(alpha) gives any point"] if left else []
+        return (*self.model.notes, *rounded, *([GROUPED] if rounded else []), *few)
 
     @cached_property
     def points(self) -> tuple[CurvePoint, ...]:
         """The breakpoints, by alpha from ``alpha_min`` to 1; between two of them VaR and expected cost are constant.
 
-        At a breakpoint two budgets are best, and :meth:`at` takes the one with the lower expected cost.
+        At a breakpoint two budgets are best, and :meth:`at` takes the one with the lower expected cost.  Points are
+        computed when they are first read, or within the time limit if there is one: then fewer, if time is short.
         """
-        return tuple(self.at(alpha) if w is None else self._point(alpha, w, True) for alpha, w in self._breakpoints())
+        return tuple(self._read(*each) for each in self._breakpoints()) if self._listed is None else self._listed
+
+    def _read(self, alpha: float, w: int | None, limits: Limits | None = None) -> CurvePoint:
+        """Return one of the breakpoints."""
+        return self.at(alpha) if w is None else self._point(alpha, w, True, limits)
+
+    @property
+    def _count(self) -> int:
+        return len(self._breakpoints() if self._listed is None else self._listed)
+
+    def _within(self, limits: Limits) -> "Curve":
+        """Return the curve with as many points as the time allows: both ends, then ever closer ones in between."""
+        every, found = self._breakpoints(), dict[int, CurvePoint]()
+        for i in _ever_closer(len(every)):
+            end = every[i][1] is None
+            try:
+                if not end:
+                    go_on(limits, "finding the points of the curve")
+                found[i] = self._read(*every[i], None if end else limits)
+            except Stopped as stopped:
+                if stopped.reason != "time":
+                    raise
+                break
+        return replace(self, _listed=tuple(found[i] for i in sorted(found)))
 
     def at(self, alpha: float) -> CurvePoint:
         """Return the point of the curve at an alpha.
@@ -145,7 +172,7 @@ class Curve(Shown):
         w, attains = self._explored.budgets(alpha)
         return self._point(alpha, w, alpha < 1 and not attains[:w].any())
 
-    def _point(self, alpha: float, w: int, first: bool) -> CurvePoint:
+    def _point(self, alpha: float, w: int, first: bool, limits: Limits | None = None) -> CurvePoint:
         """Return the point of a budget at an alpha; ``first``: whether the budget is its policy's VaR."""
         explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
         if isinstance(explored, RobustExplored):
@@ -154,13 +181,13 @@ class Curve(Shown):
         steps = float(self._steps[w]) if len(self._steps) else 0.0
         cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
         if scale.rounded:  # charged more than its true cost
-            own = own_tail(explored.policy(w), explored.expected, cvar, alpha)
+            own = own_tail(explored.policy(w), explored.expected, cvar, alpha, limits=limits)
             cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
             upper = min(own.upper, upper)
         elif first:
             var = scale.total(w)
         else:
-            var = own_tail(explored.policy(w), explored.expected, cvar, alpha).var
+            var = own_tail(explored.policy(w), explored.expected, cvar, alpha, limits=limits).var
         found = bracket(prepared, explored.lower(alpha), upper, steps, alpha)
         return CurvePoint(alpha, scale.in_units(cvar), var, scale.in_units(mean), found.lower, found.upper)
 
@@ -258,8 +285,7 @@ class Curve(Shown):
         if self.intervals is not None:
             notes.append("worst-case: in the worst model of the set; other columns: in the model itself")
         if alpha is None:
-            n = len(self._breakpoints())
-            notes.append(f"{n:,} breakpoints of the curve are in .points, to_frame() and --json")
+            notes.append(f"{self._count:,} breakpoints of the curve are in .points, to_frame() and --json")
         title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
         align = "l" + "d" * (len(head) - 1)
         return Table(title, tuple(map(tuple, rows)), align, head=tuple(head), notes=(*notes, *self.notes))
@@ -330,6 +356,15 @@ class Curve(Shown):
         return [*first, *inside, (1.0, None)]
 
 
+def _ever_closer(n: int) -> list[int]:
+    """Return the numbers below n in an order in which any first part is about evenly spread: both ends first."""
+    order, step = dict.fromkeys((0, n - 1)), 1 << n.bit_length()
+    while step > 1:
+        step //= 2
+        order.update(dict.fromkeys(range(0, n, step)))
+    return list(order)
+
+
 def round_alphas(least: float) -> list[float]:
     """Return round alphas from the least one to 1 (internal)."""
     most = min(math.ceil(-math.log10(least)), DECADES)
@@ -365,7 +400,8 @@ def curve(
         fine that the relative gap at ``alpha_min`` is about 0.001.
     memory, time_limit, threads, device : optional
         The memory limit for tables, the time limit in seconds, the number of threads, and ``"gpu"`` for a GPU; see
-        :func:`prudent.solve`.  Reaching the time limit raises an error.
+        :func:`prudent.solve`.  With a time limit the points are found at once, as many as the time allows, with a note
+        if some are left out; an error is raised if it does not suffice for the curve itself.
     uncertainty : Intervals or float or "own", optional
         Plan for a set of models, as in :func:`prudent.solve`: points have the minimal worst-case CVaR, and their
         ``nominal`` has the policy's values in the model itself.
@@ -389,9 +425,13 @@ def curve(
     job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
         nominal = explored(job, what)
-        if intervals is None:
-            return Curve(model, job.alpha, job.seconds, nominal, device)
-        found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)
-    if found.swept.stopped:
-        raise Stopped(found.swept.stopped, what)
-    return Curve(model, job.alpha, job.seconds, found, device, intervals)
+        found: Explored | RobustExplored = nominal
+        if intervals is not None:
+            found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)
+            if found.swept.stopped:
+                raise Stopped(found.swept.stopped, what)
+        made = Curve(model, job.alpha, job.seconds, found, device, intervals)
+        if time_limit is None:
+            return made
+        made = made._within(job.limits)
+    return replace(made, seconds=job.seconds)

@@ -79,7 +79,7 @@ class Job:
                 prepared = at_step(self._base, step)
                 share_expected(self._base, prepared)
             least = least_expected_cost(prepared)
-        if not np.isfinite(least.value[prepared.start]):
+        if not np.isfinite(prepared.scale.in_units(float(least.value[prepared.start]))):
             raise PrudentError(
                 f"the lowest expected cost of {self.model.name} is larger than any float; limit the number of actions "
                 "of a run with horizon= in prudent.amend, or --horizon"

@@ -223,7 +223,11 @@ def longest_detour(prepared: Prepared) -> float:
                 if rank[model.successor[o]] >= 0:
                     matrix[i, rank[model.successor[o]]] -= model.probability[o]
         if len(inside):
-            most = max(most, 2 * float(np.linalg.solve(matrix, np.ones(len(inside))).max()))
+            try:
+                steps = np.linalg.solve(matrix, np.ones(len(inside)))
+            except np.linalg.LinAlgError:  # moves are too rare for floats
+                return np.inf
+            most = max(most, 2 * float(steps.max()) if (steps > 0).all() else np.inf)
     return most
 
 
@@ -248,9 +252,12 @@ def forward(
     prepared = policy.prepared
     layers = 3 if prepared.scale.rounded and not charged else 1
     found = followed(policy, layers, most, tolerance, None if tail is None else tail.upper, limits)
-    total, missing, steps = found.total, found.missing, float(found.played @ prepared.plays)
+    total, missing = found.total, found.missing
+    with np.errstate(over="ignore"):  # more steps than any float are infinitely many
+        steps = float(found.played @ prepared.plays)
     ended = np.flatnonzero(total[0])
-    ahead = 0.0 if tail is None else float(found.there @ tail.value)
+    some = found.there > 0  # elsewhere an infinite value does not matter
+    ahead = 0.0 if tail is None else float(found.there[some] @ tail.value[some])
     beyond = float(found.arriving[0] @ found.later) + ahead if missing > 0 else 0.0
     unit, units = (1.0, float) if in_levels else (prepared.scale.level_size, prepared.scale.in_units)
     probability, value = total[0, ended], ended.astype(np.float64) if in_levels else prepared.scale.totals(ended)
@@ -266,7 +273,7 @@ def forward(
         order = np.argsort(value, kind="stable")
         value, probability = value[order], probability[order]
     if missing > 0:
-        steps += float(found.there @ (tail or spent_budget(policy)).steps)
+        steps += float(found.there[some] @ (tail or spent_budget(policy)).steps[some])
     distribution = Distribution(
         values=value,
         probabilities=probability,

@@ -193,7 +193,10 @@ class Distribution(Shown):
         """
         if isinstance(q, str) or not 0 <= q <= 1:
             raise PrudentError(f"q is {q!r}; it must be a probability")
-        return self._least(1 - float(q))
+        if q >= 0.5:
+            return self._least(1 - float(q))
+        reached = np.cumsum(self.probabilities) >= float(q) * (1 - FORGIVEN)  # 1 - q has no digits of a small q
+        return float(self.values[np.argmax(reached)]) if reached.any() else np.inf
 
     def var(self, alpha: float) -> float:
         """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite if more than alpha is missing.

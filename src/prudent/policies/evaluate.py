@@ -113,7 +113,8 @@ def _with_worst(result: Distribution, policy: BudgetPolicy, sets: Intervals | No
     """Return a distribution with the policy's numbers in the worst model of a set, if there is one."""
     if sets is None:
         return result
-    return replace(result, at_worst=AtWorst([(share, Follower(part, sets, limits)) for share, part in policy.parts]))
+    later = limits.without_time  # its numbers are computed when they are read
+    return replace(result, at_worst=AtWorst([(share, Follower(part, sets, later)) for share, part in policy.parts]))
 
 
 def policy_of(model: SSP, policy: PolicyOrPlan) -> Policy:

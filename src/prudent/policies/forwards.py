@@ -157,8 +157,9 @@ def _pushed(
         return Followed.to_the_end(total[:, :levels], plays, prepared.n_states)
     mass = np.roll(mass, -(levels % window), axis=2)
     there = mass[0].sum(axis=1)
-    some = there > 0  # elsewhere an infinite weight does not matter
-    return Followed(total[:, :levels], missing, plays, mass.sum(axis=1), there, weight[some] @ mass[0][some])
+    finite = np.isfinite(weight)  # an infinite weight matters where there is any mass
+    ahead = np.where((mass[0][~finite] > 0).any(axis=0), np.inf, weight[finite] @ mass[0][finite])
+    return Followed(total[:, :levels], missing, plays, mass.sum(axis=1), there, ahead)
 
 
 def _pulled(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.engine.sweep.estimate import work_per_level
+from prudent.engine.sweep.estimate import followed_per_level
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected
 from prudent.engine.values.worst_case import UNREACHED
@@ -65,7 +65,7 @@ def own_tail(
     layers = 2 if prepared.scale.rounded else 1  # moments of what rounding left out take about as long as the mass
     budget = max(part.level for _, part in policy.parts)
     least = AHEAD * budget if work is None else budget
-    last = max(least, int((AFFORDED if work is None else work) / (layers * work_per_level(prepared))))
+    last = max(least, int((AFFORDED if work is None else work) / (layers * followed_per_level(prepared))))
     last = last if known is None else min(last, known)
     try:
         each = [
@@ -79,7 +79,7 @@ def own_tail(
     if found.missing > 0 and found.groups is None:
         cut = found.missing / alpha * float((tail.upper - tail.value).max())
     cvar, level = found.cvar(alpha), found.var(alpha)
-    above = found.cvar_at_most(alpha)
+    above = np.inf if np.isinf(cvar) else found.cvar_at_most(alpha)
     upper = above * (1 + path_rounding(prepared, tail.steps)) + cut
     if last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
         return own_tail(policy, tail, None, alpha, work=work, limits=limits)

@@ -31,6 +31,7 @@ from prudent.runtime.tables import (
     frame,
     number,
     plain,
+    probability,
     small,
     worst,
 )
@@ -408,7 +409,7 @@ class Plan(Shown):
         known = "over all plans; this plan may exceed it" if self.explored is None else "over all plans, at least"
         rows.append(("minimal worst-case cost", shown["worst_case"], known))
         if self.goal_probability < 1:
-            rows.insert(0, ("probability of a goal", small(self.goal_probability), "the highest possible"))
+            rows.insert(0, ("probability of a goal", probability(self.goal_probability), "the highest possible"))
         rows += () if alpha is None else self._tails(alpha)
         what = f"method {self.method}"
         if (goal := self.objective) is not None:

@@ -42,12 +42,16 @@ __all__ = [
     "number",
     "percent",
     "plain",
+    "probability",
     "small",
     "worst",
 ]
 
 DECIMALS = 6
 """The most decimals that are shown of any number."""
+
+RARE = 1e-3
+"""Probabilities below this are shown with 6 digits, whatever their decimals."""
 
 MONEY = 2
 """The decimals of costs in hundredths."""
@@ -101,6 +105,12 @@ def in_hundredths(costs: Any) -> bool:
 def small(value: float, decimals: int = DECIMALS) -> str:
     """Return a number that may be close to 0, such as a probability, as text: what is not 0 is not shown as 0."""
     return f"{value:.6g}" if 0 < abs(value) < TINY else number(value, decimals)
+
+
+def probability(value: float) -> str:
+    """Return a probability as text, with 6 digits where it is small: what is not 1 is not shown as 1."""
+    shown = f"{value:.6g}" if value < RARE else number(value)
+    return f"1 - {1 - value:.2g}" if value < 1 <= float(shown) else shown
 
 
 def at_least(value: float, decimals: int = DECIMALS) -> str:

@@ -1,9 +1,14 @@
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import prudent
 from prudent.engine.prepare import at_step, prepare
 from prudent.engine.values.expected_cost import least_expected_cost, share_expected
+from prudent.models import graph
+from prudent.runtime.clock import now
 
 
 def model_of(table, start="s"):
@@ -67,6 +72,103 @@ def test_negative_cycle_is_named():
     table = {"s": {"a": [(1, "t", -3)]}, "t": {"b": [(0.5, "s", 1), (0.5, "g", 0)]}}
     with pytest.raises(prudent.PrudentError, match=r"cycle '[st]' -> '[st]' -> '[st]' .* total cost of -2;.*not supp"):
         prudent.solve(model_of(table), 0.5)
+
+
+def ring(costs, others):
+    """States on a cycle with these costs, each of which may end the run at a cost of its own."""
+    n = len(costs)
+    return prudent.build(0, {s: {"go": [(0.5, (s + 1) % n, costs[s]), (0.5, "g", others[s])]} for s in range(n)})
+
+
+def mean_of_ring(costs, others):
+    """The expected cost, in fractions."""
+    costs, others = [Fraction(c) for c in costs], [Fraction(c) for c in others]
+    once = sum((c + d) / 2 / 2**k for k, (c, d) in enumerate(zip(costs, others, strict=True)))
+    return float(once / (1 - Fraction(1, 2 ** len(costs))))
+
+
+def test_a_cycle_below_zero_by_rounding_alone_is_no_negative_cycle():
+    costs = [15.91296432189042, -14.379002511883382, -1.533961810007039]
+    others = [2**0.5, 3**0.5, 5**0.5]
+    plan = prudent.solve(ring(costs, others), 1)
+    assert sum(costs) == 0 and plan.lower <= mean_of_ring(costs, others) <= plan.upper
+    assert plan.expected == pytest.approx(mean_of_ring(costs, others), rel=1e-12)
+    with pytest.raises(prudent.PrudentError, match="cycles of outcomes with negative total cost are not supported"):
+        prudent.solve(ring([*costs[:2], costs[2] - 1e-13], others), 1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_cycles_of_nearly_zero_cost_are_solved_within_their_bounds(seed):
+    rng = np.random.default_rng(seed)
+    costs = rng.uniform(-20, 20, rng.integers(2, 30)).tolist()
+    costs.append(-math.fsum(costs))
+    costs[-1] += rng.integers(-1, 2) * np.spacing(costs[-1]) / 2  # to the last unit
+    others = rng.uniform(-20, 20, len(costs)).tolist()
+    truth = mean_of_ring(costs, others)
+    plan = prudent.solve(ring(costs, others), 1)
+    assert plan.lower <= truth + 1e-14 and truth <= plan.upper + 1e-14
+    assert plan.upper - plan.lower <= 1e-9 and plan.expected == pytest.approx(truth, abs=1e-11)
+    assert (prudent.solve(ring(costs, others), 0.1).policy.prepared.fine >= 0).all()
+
+
+def arrays_of(table, n):
+    rows = [table[s]["go"] for s in range(n)]
+    starts = np.append(np.arange(n + 1), n), np.cumsum([0, *map(len, rows)])
+    return (
+        *starts,
+        *(np.array([o[i] for row in rows for o in row]) for i in (0, 1)),
+        np.array([float(o[2]) for row in rows for o in row]),
+    )
+
+
+def test_a_search_for_best_luck_knows_its_limits(monkeypatch):
+    monkeypatch.setattr(graph, "AT_ONCE", 1000)
+    n = 3000
+    name = np.append(np.random.default_rng(0).permutation(n), n).tolist()  # so that passes in order do not suffice
+    far = {name[s]: {"go": [(0.5, name[s + 1], -1), (0.5, name[max(s - 1, 0)], 2)]} for s in range(n)}
+    model = prudent.from_arrays(*arrays_of(far, n), initial=name[0])
+    with pytest.raises(
+        prudent.PrudentError, match="looking for cycles of negative cost takes longer than the time limit"
+    ):
+        prudent.solve(model, 0.5, time_limit=1e-6)
+    monkeypatch.setattr(graph, "go_on", lambda limits, what: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):  # between two parts of the search
+        prepare(model)
+
+
+def test_a_negative_cycle_of_a_large_model_is_found_as_it_closes():
+    n, rng = 40_000, np.random.default_rng(0)
+    target = np.column_stack([(np.arange(n) + 1) % n, (np.arange(n) + rng.integers(1, 50, n)) % n])
+    target[n - 1, 0] = n
+    rows = np.append(np.arange(n + 1), n), 2 * np.arange(n + 1)
+    model = prudent.from_arrays(*rows, np.full(2 * n, 0.5), target.ravel(), np.full(2 * n, -1.0), initial=0)
+    prudent.check(prudent.domains.figure_2())
+    began = now()
+    with pytest.raises(prudent.PrudentError, match=r"-> \.\.\. \([\d,]+ outcomes in all\) -> "):
+        prepare(model)
+    assert now() - began < 15  # from state to state it takes a minute and more
+
+
+def test_negative_costs_that_are_lost_beside_huge_ones_are_refused():
+    table = {0: {"go": [(1, 0, -1), (1e-200, "g", 1e150)]}}
+    with pytest.raises(prudent.PrudentError, match=r"the cost -1 of state 0, action 'go' of model is too small beside"):
+        prudent.solve(prudent.build(0, table), 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_best_luck_with_negative_costs_is_that_of_bellman_and_ford(seed):
+    rng = np.random.default_rng(seed)
+    n = 400
+    high = np.append(rng.integers(0, 10_000, n), 0)
+    target = np.column_stack([np.minimum(np.arange(n) + 1, n), rng.integers(0, n + 1, (n, 2))])
+    cost = high[target] - high[:n, None] + rng.integers(0, 4, target.shape)
+    rows = np.append(np.arange(n + 1), n), 3 * np.arange(n + 1)
+    chance = np.full(3 * n, 1 / 3)
+    prepared = prepare(prudent.from_arrays(*rows, chance, target.ravel(), cost.ravel().astype(float), initial=0))
+    best = np.append(np.full(n, 10**9), 0)
+    for _ in range(n):
+        best[:n] = np.minimum(best[:n], (cost + best[target]).min(axis=1))
+    assert (prepared.scale.lattice.step * prepared.scale.luck).tolist() == best.tolist()
 
 
 def test_costs_without_a_common_step_are_rounded_and_it_is_said():

@@ -9,6 +9,7 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.methods.exact import SECOND
+from prudent.policies.chain import forward
 from prudent.policies.own_tail import UNFOLLOWED, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
@@ -109,3 +110,24 @@ def test_a_plan_of_unknown_tail_is_drawn_from_runs(monkeypatch):
     assert unknown(plan)
     ax = prudent.plot.distribution(plan)
     assert "(simulated)" in ax.get_legend().get_texts()[0].get_text()
+
+
+@pytest.mark.parametrize("goal", ["sure", "likeliest"])
+def test_very_long_runs_of_a_small_model_are_not_followed_for_a_tail_that_nobody_asked_for(goal, monkeypatch):
+    """A chain of Haddad and Monmege: halves of chance end at the middle again, so a run takes 1.5 million actions."""
+    n, followed = 20, []
+
+    def actions(s):
+        if s in (0, 2 * n):
+            return {}
+        return {"go": [(0.5, s - 1 if s <= n else s + 1, 1), (0.5, n if s != n else n + 1, 1)]}
+
+    def counted(policy, tail, **options):
+        found = forward(policy, tail, **options)
+        followed.append(options["most"] * len(policy.prepared.cost))
+        return found
+
+    monkeypatch.setattr("prudent.policies.own_tail.forward", counted)
+    plan = prudent.solve(prudent.build(n, actions), 0.05, method="expected", goal=goal)
+    assert plan.expected == pytest.approx(1_572_862, rel=1e-12) and unknown(plan)
+    assert 0 < sum(followed) < 2**27  # 2^31 took 40 seconds and 2 GB

@@ -1,3 +1,4 @@
+import importlib
 import itertools
 
 import numpy as np
@@ -6,6 +7,8 @@ from hypothesis import given, settings
 
 import prudent
 from plans import same_policy
+from prudent.planning.curve import _ever_closer
+from prudent.runtime.limits import Stopped
 from strategies import cases, examples, noisy_table, solvable
 
 DOMAINS = ["figure_2", "betting_game", "deep_sea_treasure", "inventory_control"]
@@ -111,3 +114,35 @@ def test_for_a_set_of_models_it_is_that_of_solves_too(name):
     assert found.to_dict([0.1])["points"][0]["nominal"]["cvar"] == found.at(0.1).nominal.cvar
     assert "nominal" not in prudent.curve(model).to_dict([0.1])["points"][0]
     assert "in the model itself" in str(found.table([0.1]))
+
+
+def test_within_a_time_limit_points_are_found_at_once_and_as_many_as_the_time_allows(monkeypatch):
+    rng = np.random.default_rng(0)
+    n, shape = 30, (60, 3)
+    about = rng.dirichlet(np.ones(3), 60), rng.integers(0, n + 1, shape), 10 * rng.random(shape)
+    rows = np.append(2 * np.arange(n + 1), 2 * n), 3 * np.arange(2 * n + 1)
+    model = prudent.from_arrays(*rows, *(each.ravel() for each in about), initial=0)
+    whole, module = prudent.curve(model, step=1), importlib.import_module("prudent.planning.curve")
+    assert len(whole.points) > 20 and prudent.curve(model, step=1, time_limit=100).points == whole.points
+    asked, real = [], module.own_tail
+
+    def slow(*about, limits=None, **options):
+        asked.append(limits)
+        if limits is not None and len(asked) > 9:
+            raise Stopped("time", "following the policy")
+        return real(*about, limits=limits, **options)
+
+    monkeypatch.setattr(module, "own_tail", slow)
+    few = prudent.curve(model, step=1, time_limit=100)
+    assert len(asked) == 10 and len(few.points) == 9 and set(few.points) < set(whole.points)
+    assert (few.points[0], few.points[-1]) == (whole.points[0], whole.points[-1])
+    left = len(whole.points) - 9
+    assert few.notes[-1] == f"the time limit leaves out {left} breakpoints; .at(alpha) gives any point"
+    assert "9 points" in repr(few) and few.at(0.1) == whole.at(0.1)
+
+
+def test_first_parts_of_an_order_are_spread():
+    for n in (1, 2, 3, 10, 1000):
+        order = _ever_closer(n)
+        assert sorted(order) == list(range(n)) and order[:2] == [0, n - 1][:n]
+    assert max(np.diff(sorted(order[:40]))) < 70

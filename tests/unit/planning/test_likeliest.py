@@ -65,6 +65,22 @@ def test_what_cannot_be_asked_is_refused(model, options, told):
         prudent.solve(model, 0.2, **options)
 
 
+def test_small_chances_are_shown_with_their_digits(tmp_path):
+    table = {0: {"try": [(1.2345678e-18, "goal", 1), (1, "trap", 0)]}, "trap": {"wait": [(1, "trap", 0)]}}
+    model = prudent.build(0, table)
+    plan = prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=0)
+    assert plan.table().rows[0][:2] == ("probability of a goal", "1.23457e-18")
+    prudent.save(model, tmp_path / "rare.json")
+    about = [str(tmp_path / "rare.json"), "--goal", "likeliest", "--dead-end-cost", "0", "--alpha", "0.2", "--json"]
+    done = CliRunner().invoke(main, ["solve", *about])
+    assert json.loads(done.stdout)["goal_probability"] == 1.2345678e-18
+    with pytest.raises(prudent.PrudentError, match=r"a probability above 1.23457e-18; give"):
+        prudent.solve(model, 0.2, goal="likeliest")
+    table[0] = {"try": [(1, "goal", 1), (1e-13, "trap", 0)]}
+    with pytest.raises(prudent.PrudentError, match=r"a probability above 1 - 1e-13; give"):
+        prudent.solve(prudent.build(0, table), 0.2, goal="likeliest")
+
+
 def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path):
     begun = []
     monkeypatch.setattr(driver, "Checkpoint", lambda path, about, _: begun.append(about) or Checkpoint(path, about))
@@ -75,10 +91,10 @@ def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path
 
 def test_goals_that_no_run_reaches_are_refused():
     model = prudent.from_arrays([0, 1, 1], [0, 1], [1.0], [0], [1.0])
-    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-16"):
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-300"):
         prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=1)
-    table = {0: {"try": [(1e-20, 1, 1), (1, 2, 1)]}, 1: {}, 2: {"wait": [(1, 2, 0)]}}  # a goal can be reached, hardly
-    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-16"):
+    table = {0: {"try": [(1e-200, 1, 1), (1, 3, 1)]}, 1: {"try": [(1e-200, 2, 1), (1, 3, 1)]}, 3: {"wait": [(1, 3, 0)]}}
+    with pytest.raises(prudent.PrudentError, match="no plan for model reaches a goal with a probability above 1e-300"):
         prudent.solve(prudent.build(0, table), 0.2, goal="likeliest", dead_end_cost=1)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import prudent
 from prudent.policies.at_worst import _least
+from prudent.runtime import limits
 
 MODELS = {
     "without cycles": prudent.domains.betting_game(stages=5),
@@ -116,3 +117,12 @@ def test_the_least_of_a_convex_function_is_found_from_anywhere():
         for near in (0, 3, 7, 100):
             assert _least(lambda w, low=low: float((w - low) ** 2), near) == 0
     assert _least(lambda w: float(np.maximum(5 - w, 0)), 2) == 0
+
+
+def test_numbers_read_after_the_call_do_not_keep_its_limit(monkeypatch):
+    model = MODELS["with cycles"]
+    plan = prudent.solve(model, 0.2)
+    result = prudent.evaluate(model, plan.policy, uncertainty=intervals(model, 0.4), time_limit=100)
+    later = limits.now() + 1000
+    monkeypatch.setattr(limits, "now", lambda: later)
+    assert result.at_worst.mean >= result.mean and result.at_worst.cvar(0.2) >= result.cvar(0.2)

@@ -85,3 +85,8 @@ def test_groups_bound_the_cvar_of_every_distribution_with_their_moments(seed, al
     assert found <= truth + (1e-9 if alpha == 1 else 8)  # no more than a group is wide
     one = Groups(np.array([0.5, 0.5]), np.array([3.0, 7.0]), np.zeros(2), np.zeros(2))
     assert one.cvar_at_most(0.25) == pytest.approx(7.0, rel=1e-12)  # without spread it is CVaR
+
+
+def test_quantiles_of_tiny_probabilities_have_their_digits():
+    rare = Distribution(np.array([1.0, 2.0, 3.0]), np.array([1e-20, 1e-18, 1.0]), 3.0)
+    assert [rare.quantile(q) for q in (0, 1e-20, 2e-20, 1e-18, 2e-18, 0.5, 1)] == [1, 1, 2, 2, 3, 3, 3]

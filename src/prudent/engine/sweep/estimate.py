@@ -26,6 +26,7 @@ from prudent.runtime.ranks import Ranks
 
 __all__ = [
     "advised_device",
+    "followed_per_level",
     "likely_levels",
     "memory_advice",
     "seconds_per_level",
@@ -41,6 +42,9 @@ PER_LEVEL = 120
 LAYERS, FOLLOWED = 3, 200_000_000
 """Tables of an evaluation: a probability and two moments of what rounding left out; and the most numbers in them for
 which a policy is followed level by level."""
+
+OVERHEAD = 2000.0
+"""What following a policy takes on each level besides its outcomes, counted in outcomes: time, and room in memory."""
 
 TRIAL = 2 * 10**9
 """The most bytes that timing a few levels may take."""
@@ -155,6 +159,11 @@ def _surely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha:
     mean = float(least.value[prepared.start])
     most = min(worst.at(prepared.start), mean / alpha, UNREACHED - 1) + 1
     return min(mean + 1, most), most
+
+
+def followed_per_level(prepared: Prepared) -> float:
+    """Return the work of following a policy through one level, in outcomes; few of them take no less than OVERHEAD."""
+    return max(work_per_level(prepared), OVERHEAD)
 
 
 def work_per_level(prepared: Prepared) -> float:

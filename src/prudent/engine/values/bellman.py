@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
-from prudent.errors import TooLarge
+from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.backward_induction import Actions, Parts, evaluate_backwards
 from prudent.kernels.blocks import Arcs, evaluate_blocks, solve_blocks
 from prudent.kernels.counting import chance_from, sorted_by, sum_rounding
@@ -30,12 +30,16 @@ __all__ = [
     "parts_of",
     "path_rounding",
     "played",
+    "refuse_endless",
     "rounding",
     "solve_bellman",
 ]
 
 DENSE = 64
 """Blocks up to this size are solved by dense elimination in the kernel, larger ones by :class:`LargeBlock`."""
+
+RARE = 1e-145
+"""If all probabilities are larger, products of two of them are floats with all their digits."""
 
 LARGEST_FREE = 4096
 """The largest block of the zero-cost graph; its dense matrix takes 128 MB."""
@@ -163,6 +167,22 @@ def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
     leaving = arcs.leave * steps[prepared.action_state]
     sure = gain + leaving - rounding(prepared) * (size + leaving) >= 0.5
     return 2 * steps if sure.all() else np.full(prepared.n_states, np.inf)
+
+
+def refuse_endless(prepared: Prepared) -> None:
+    """Reject cycles at no cost that floats cannot follow, since they are left too rarely."""
+    if prepared.acyclic or prepared.probability.min(initial=1.0) > RARE:
+        return
+    arcs = free_arcs(prepared)
+    steps = solve_bellman(arcs, np.ones(prepared.n_actions), arcs.action_start[:-1].copy(), sense=-1.0)
+    if not (steps < 1 / RARE**2).all():
+        model, state_of = prepared.model, prepared.members.state_of[: prepared.model.n_states]
+        state = model.state(int(np.argmax((state_of >= 0) & ~(steps < 1 / RARE**2)[state_of])))
+        raise PrudentError(
+            f"state {state!r} of {model.name} leads to a cycle at no cost that is left too rarely for floats, after an "
+            f"expected {1 / RARE**2:g} actions or more; give the outcomes that leave it larger probabilities, or "
+            "remove its actions"
+        )
 
 
 def solve_bellman(

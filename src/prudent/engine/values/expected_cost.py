@@ -63,6 +63,7 @@ from prudent.engine.values.bellman import (
     large_blocks,
     parts_of,
     played,
+    refuse_endless,
     rounding,
     solve_bellman,
 )
@@ -89,7 +90,16 @@ from prudent.runtime.gpu import Device
 from prudent.runtime.limits import device_in_force
 from prudent.runtime.team import in_parts
 
-__all__ = ["Expected", "claim_terms_on", "least_expected_cost", "range_of", "share_expected", "surely_expected"]
+__all__ = [
+    "Equations",
+    "Expected",
+    "claim_terms_on",
+    "free_choice",
+    "least_expected_cost",
+    "range_of",
+    "share_expected",
+    "surely_expected",
+]
 
 ROUGHLY, TOTALS = 1e-3, 1e-9
 """The relative residuals to which corrections, and totals of errors, are solved."""
@@ -151,6 +161,7 @@ class _Refined:
 @once
 def least_expected_cost(prepared: Prepared) -> Expected:
     """Return the least expected cost from every state, bounded below and above."""
+    refuse_endless(prepared)
     return _least(prepared)
 
 
@@ -160,11 +171,11 @@ def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
         return _backwards(prepared)
     if (found := _on_device(prepared)) is not None:
         return found
-    free = _free_choice(prepared)
+    free = free_choice(prepared)
     if free is None:
-        return _Equations(prepared).least(first)
+        return Equations(prepared).least(first)
     costly = (free < 0)[prepared.action_state]  # elsewhere the value is 0, as at a goal
-    found, kept = _Equations(restrict_to(prepared, costly)).least(), np.flatnonzero(costly)
+    found, kept = Equations(restrict_to(prepared, costly)).least(), np.flatnonzero(costly)
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
     choice[acting] = kept[found.choice[acting]]
     return replace(found, prepared=prepared, choice=choice)
@@ -209,8 +220,8 @@ def _backwards(prepared: Prepared) -> Expected:
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
 
 
-def _free_choice(prepared: Prepared) -> IntArray | None:
-    """Return for each state an action of a policy that reaches a goal at no cost, -1 at goals and without one.
+def free_choice(prepared: Prepared) -> IntArray | None:
+    """Return for each state an action of a policy that surely reaches a goal at no cost, -1 at goals and without one.
 
     Return None if no state has one.
     """
@@ -245,51 +256,58 @@ def share_expected(prepared: Prepared, other: Prepared) -> None:
         return
     ratio = prepared.scale.stride / other.scale.stride
     found = least_expected_cost(prepared)
-    lower, upper = found.lower * (ratio * (1 - 4 * UNIT)), found.upper * (ratio * (1 + 4 * UNIT))
-    value = np.clip(found.value * ratio, lower, upper)
+    with np.errstate(over="ignore"):  # what is larger than any float is infinite
+        lower, upper = found.lower * (ratio * (1 - 4 * UNIT)), found.upper * (ratio * (1 + 4 * UNIT))
+        value = np.clip(found.value * ratio, lower, upper)
     scaled = Expected(other, value, lower, upper, found.choice)
     scaled.__dict__["steps"] = found.steps  # whatever the levels
     remember(other, least_expected_cost, scaled)
-    remember(other, surely_expected, surely_expected(prepared) * (ratio * (1 - 4 * UNIT)))
+    with np.errstate(over="ignore"):
+        remember(other, surely_expected, surely_expected(prepared) * (ratio * (1 - 4 * UNIT)))
 
 
-class _Equations:
-    """Bellman's equations of a prepared model, and the arrays for solving them."""
+class Equations:
+    """Bellman's equations of a prepared model for action costs ``k``, and the arrays for solving them."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, k: FloatArray | None = None) -> None:
         self.prepared = prepared
+        self.k: FloatArray = prepared.mean_cost if k is None else k
         self.arcs: Arcs = all_arcs(prepared)
         self.large: list[LargeBlock] = large_blocks(prepared)
         self.acting: BoolArray = ~prepared.is_goal
         self.unit: FloatArray = rounding(prepared)
 
     def least(self, first: IntArray | None = None) -> Expected:
-        prepared, start = self.prepared, self.prepared.start
-        choice = prepared.proper_choice() if first is None else first.copy()
+        """Return the least totals, which are not below 0, with bounds."""
+        high, low, error, choice = self.solve(first)
+        lower, upper = np.zeros(len(high)), np.where(self.acting, np.inf, 0.0)
+        if np.isfinite(error).all():
+            lower, upper = _bounds(high, low, error, error)
+        return Expected(self.prepared, np.clip(high, lower, upper), lower, upper, choice)
+
+    def solve(self, first: IntArray | None = None) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+        """Return the values as sums of two floats, bounds on their errors, infinite if unknown, and the choice."""
+        start = self.prepared.start
+        choice = self.prepared.proper_choice() if first is None else first.copy()
         refined = self._solved(choice)
         if not np.isfinite(refined.high).all():
-            unbounded = np.where(self.acting, np.inf, 0.0)
-            return self._expected(refined, np.zeros(prepared.n_states), unbounded, choice)
+            return refined.high, refined.low, np.where(self.acting, np.inf, 0.0), choice
         total, factor = self._relative(refined, choice)
         if not factor <= CLOSE:
             refined = self._refine(refined, choice)
             total, factor = self._relative(refined, choice)
         if not factor <= CLOSE:
             errors, other = self._totalled(refined, choice)
-            if other < np.inf and not (factor < np.inf and factor * total[start] < other * errors[start]):
+            if other < np.inf and not (factor < np.inf and factor * float(total[start]) < other * float(errors[start])):
                 total, factor = errors, other
-        lower, upper = np.zeros(prepared.n_states), np.where(self.acting, np.inf, 0.0)
+        error = np.where(self.acting, np.inf, 0.0)
         if factor < np.inf:
-            error = factor * total * (1 + CLOSE)
-            lower, upper = _bounds(refined.high, refined.low, error, error)
-        return self._expected(refined, lower, upper, choice)
-
-    def _expected(self, refined: "_Refined", lower: FloatArray, upper: FloatArray, choice: IntArray) -> Expected:
-        return Expected(self.prepared, np.clip(refined.high, lower, upper), lower, upper, choice)
+            with np.errstate(over="ignore"):
+                error = factor * total * (1 + CLOSE)
+        return refined.high, refined.low, error, choice
 
     def _solved(self, choice: IntArray) -> "_Refined":
-        k = self.prepared.mean_cost
-        return self._at(k, solve_bellman(self.arcs, k, choice, large=self.large))
+        return self._at(self.k, solve_bellman(self.arcs, self.k, choice, large=self.large))
 
     def _policy(self, k: FloatArray, choice: IntArray) -> FloatArray:
         """Return a policy's expected totals of action costs ``k``, which may have either sign, roughly."""
@@ -319,7 +337,9 @@ class _Equations:
         played, before = choice[self.acting], np.inf
         for _ in range(REFINEMENTS):
             lack = np.abs(now.gap[played])
-            far = float(np.divide(lack, now.error[played], out=np.zeros_like(lack), where=lack > 0).max(initial=0.0))
+            with np.errstate(over="ignore", divide="ignore"):  # errors may be too small for a float
+                ratio = np.divide(lack, now.error[played], out=np.zeros_like(lack), where=lack > 0)
+            far = float(ratio.max(initial=0.0))
             if far <= 1 or not far < before / 2:
                 break
             change = self._policy(now.gap, choice)
