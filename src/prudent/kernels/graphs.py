@@ -127,12 +127,35 @@ def among_themselves(action_start, outcome_start, successor, inside, goals, pass
 
 
 @njit(cache=True)
+def nearest(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
+    """Do what ``best_luck`` does where no cost is negative: each state is settled once, nearest to a goal first."""
+    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    for s in range(len(is_goal)):
+        least[s], via[s] = 0 if is_goal[s] else UNREACHED, -1
+        if is_goal[s]:
+            heap.append((np.int64(0), np.int64(s)))
+    while len(heap) > 0:
+        total, s = heapq.heappop(heap)
+        if total > least[s]:
+            continue
+        for i in range(enter_start[s], enter_start[s + 1]):
+            o = enter[i]
+            t = action_state[outcome_action[o]]
+            if total + cost[o] < least[t]:
+                least[t], via[t] = total + cost[o], o
+                heapq.heappush(heap, (least[t], np.int64(t)))
+
+
+@njit(cache=True)
 def best_luck(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
     """Fill ``least`` with best luck, the least cost to a goal by any outcomes, ``via`` with the outcome taken.
 
-    Label-correcting shortest paths, first in first out, backwards from the goals; negative costs are
-    allowed.  Returns -1, or a state from which following ``via`` runs into a cycle of negative cost.
+    Label-correcting shortest paths, first in first out, backwards from the goals, if costs may be negative.
+    Returns -1, or a state from which following ``via`` runs into a cycle of negative cost.
     """
+    if cost.min() >= 0:
+        nearest(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via)
+        return -1
     n_states = len(is_goal)
     hops = np.zeros(n_states, dtype=np.int64)
     waiting = is_goal.copy()

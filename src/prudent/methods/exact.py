@@ -53,7 +53,7 @@ from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
 from prudent.policies.own_tail import UNKNOWN, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import Limits, Stopped, in_force
 
 __all__ = [
     "SECOND",
@@ -139,7 +139,8 @@ def exact(
     """
     with limits:  # after Ctrl-C, evaluate what was swept
         explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
-        return solution_for(explored, alpha, last=True, limits=limits.for_the_rest)
+        with in_force(rest := limits.for_the_rest):
+            return solution_for(explored, alpha, last=True, limits=rest)
 
 
 def explore(

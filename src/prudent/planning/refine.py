@@ -63,6 +63,9 @@ FEW, LITTLE, MODEST = 4096, 2**26, 2**30
 """Levels, and levels times outcomes, up to which the exact optimum is found without rounding first; and levels times
 outcomes where it can be, up to which it is found afterwards."""
 
+EACH_LEVEL = 500
+"""Outcomes that take as long as beginning a level does, if a sweep goes level by level, as with cycles."""
+
 CELLS = 1500
 """About how many levels the coarse grid has that shows where the exact optimum can be."""
 
@@ -109,13 +112,14 @@ class Stage(Generic[Found]):
         return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.needs, self.notes)
 
 
-def modest(prepared: Prepared, alpha: float) -> bool:
+def modest(prepared: Prepared, alpha: float, most: float = np.inf) -> bool:
     """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much.
 
-    Without cycles only little work counts as modest, since larger work can be focused on what matters.
+    Without cycles only little work counts as modest, since larger work can be focused on what matters.  No sweep goes
+    beyond ``most`` levels.
     """
-    work = LITTLE if prepared.acyclic else MODEST
-    return _within(prepared, alpha, max(FEW, work / work_per_level(prepared)))
+    enough = max(FEW, (LITTLE if prepared.acyclic else MODEST) / _work(prepared))
+    return most <= enough or _within(prepared, alpha, enough)
 
 
 def many_levels(prepared: Prepared, alpha: float) -> bool:
@@ -138,7 +142,7 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
     levels = _levels(prepared, alpha)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
-    count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / work_per_level(prepared))
+    count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / _work(prepared))
     size = levels * prepared.scale.level_size
     step = _step_of(prepared, size / max(count, COARSE))
     while _bytes(prepared, step, size) > limits.memory and (coarser := coarser_step(prepared.model, step)) is not None:
@@ -164,17 +168,20 @@ def chance_step(prepared: Prepared, alpha: float) -> float:
     return nice_step(max(step, 2 * _finest(prepared.model)))
 
 
-def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
-    """Return whether a sweep is likely to take only part of the remaining time.
+def in_time(prepared: Prepared, alpha: float, limits: Limits, most: float = np.inf) -> bool:
+    """Return whether a sweep, of at most ``most`` levels, is likely to take only part of the remaining time.
 
     The estimate is based on its work, or on the time of a few levels if that is quickly measured.
     """
     if not np.isfinite(limits.left):
         return True
-    levels = _levels(prepared, alpha)
-    work, trial = levels * work_per_level(prepared), 2 * SAMPLE
+    safe, trial = SAFELY * PER_SECOND * limits.left, 2 * SAMPLE
+    if most * _work(prepared) <= safe:
+        return True
+    levels = min(_levels(prepared, alpha), most)
+    work = levels * _work(prepared)
     if work <= AT_ONCE * PER_SECOND * limits.left or trial > AT_ONCE * PER_SECOND * limits.left:
-        return work <= SAFELY * PER_SECOND * limits.left
+        return work <= safe
     return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= SAFELY * limits.left
 
 
@@ -257,6 +264,11 @@ def _fitting(step: float, prepared: Prepared) -> float:
     """Return a step, or the nearest multiple of the common step, if there is one."""
     lattice = prepared.scale.lattice.step
     return step if prepared.scale.slip > 0 else max(round(step / lattice), 1) * lattice
+
+
+def _work(prepared: Prepared) -> float:
+    """Return the work of one level, what it takes to begin one included, counted in outcomes."""
+    return work_per_level(prepared) + (0 if prepared.acyclic else EACH_LEVEL)
 
 
 def _levels(prepared: Prepared, alpha: float) -> float:

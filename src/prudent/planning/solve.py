@@ -13,6 +13,7 @@ from prudent.engine.sweep.focus import Focus
 from prudent.engine.sweep.rank_service import follow
 from prudent.errors import PrudentError
 from prudent.methods.exact import exact
+from prudent.methods.expected import at_hand
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
@@ -205,9 +206,19 @@ def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
     def first(prepared: Prepared, alpha: float) -> float:
         return first_step(prepared, alpha, job.target, job.limits)
 
-    if name == "exact":
-        return job.kept(lambda: job.refined(attempt, first, focused=focused, tell=partial(tell_so_far, job, name)))
-    return job.kept(lambda: attempt(_for_the_mean(job) if name == "expected" else job.prepared(job.step)))
+    def unfinished(prepared: Prepared, stopped: str) -> Stage[Solution]:
+        began = now()
+        return stage_of(prepared, at_hand(prepared, job.alpha, stopped), job.alpha, began)
+
+    def work() -> Stage[Solution]:
+        if name == "exact":
+            tell = partial(tell_so_far, job, name)
+            return job.refined(attempt, first, at_hand=unfinished, focused=focused, tell=tell)
+        return job.answered(
+            lambda: attempt(_for_the_mean(job) if name == "expected" else job.prepared(job.step)), unfinished
+        )
+
+    return job.kept(work)
 
 
 def _for_the_mean(job: Job) -> Prepared:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from prudent.engine.places import lanes_of, turns_of
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
-from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay, rounding
+from prudent.engine.values.bellman import arcs_for_bounds, costs_of, longest_stay, rounding
 from prudent.errors import PrudentError
 from prudent.kernels.between import FAR, PAD, TOGETHER, bound_levels, shift_left
 from prudent.kernels.blocks import Arcs
@@ -45,7 +45,7 @@ class BetweenSweep(Backend):
         super().__post_init__()
         task, prepared = self.task, self.task.prepared
         base, slope = task.base.low, task.terms.slope
-        arcs = _nearest_first(free_arcs(prepared), base)
+        arcs = _nearest_first(arcs_for_bounds(prepared), base)
         costs = costs_of(prepared, arcs)
         self.parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
