@@ -254,7 +254,8 @@ def solve_blocks(arcs, first, last, k, allowed, sense, share, choice, value):
 @njit(cache=True)
 def longest_in_blocks(arcs, passes, steps):
     """Fill in the largest expected number of steps of any policy; in blocks too large to solve, roughly, in passes."""
-    k, allowed, choice = np.ones(len(arcs.leave)), np.ones(len(arcs.leave), dtype=np.bool_), arcs.action_start[:-1].copy()
+    n_actions, choice = len(arcs.leave), arcs.action_start[:-1].copy()
+    k, allowed = np.ones(n_actions), np.ones(n_actions, dtype=np.bool_)
     for block in range(len(arcs.block_start) - 1):
         first, last = arcs.block_start[block], arcs.block_start[block + 1]
         if last - first <= len(arcs.dense):

@@ -130,10 +130,10 @@ def among_themselves(action_start, outcome_start, successor, inside, goals, pass
 def nearest(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
     """Do what ``best_luck`` does where no cost is negative: each state is settled once, nearest to a goal first."""
     heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
-    for s in range(len(is_goal)):
-        least[s], via[s] = 0 if is_goal[s] else UNREACHED, -1
-        if is_goal[s]:
-            heap.append((np.int64(0), np.int64(s)))
+    for goal in range(len(is_goal)):
+        least[goal], via[goal] = 0 if is_goal[goal] else UNREACHED, -1
+        if is_goal[goal]:
+            heap.append((np.int64(0), np.int64(goal)))
     while len(heap) > 0:
         total, s = heapq.heappop(heap)
         if total > least[s]:

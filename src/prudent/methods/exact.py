@@ -170,6 +170,8 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits
         most = w + float(explored.swept.excess[w]) * (1 + TIE) / alpha
         own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
     cvar, mean, upper = own.cvar, own.mean, own.upper
+    if own is UNKNOWN and limits is not None:
+        stopped = stopped or limits.stop
     if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
         swept = explored.swept
         unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))

@@ -31,6 +31,8 @@ from prudent.runtime.limits import Limits, Stopped, in_force
 
 __all__ = ["solution_of", "solve_for"]
 
+UNBOUNDED = "no policy bounds the cost, so no worst-case cost is finite; choose another objective"
+
 NEAR = 1e-9
 """The fraction of a level within which a budget counts as a whole level."""
 
@@ -109,6 +111,8 @@ def _unswept(prepared: Prepared, hand: Solution, alpha: float, objective: Object
     if isinstance(objective, MeanPlusCVaR):
         weight, upper = objective.weight, bracket_of(prepared, hand, alpha).upper
         return Achieved("mean-plus-cvar", np.nan, (1 + weight) * mean.lower, mean.upper + weight * upper, weight)
+    if not np.isfinite(hand.worst):
+        raise PrudentError(UNBOUNDED)
     own = worst_case_of(prepared, least_expected_cost(prepared).choice)[prepared.start]
     kept = scale.in_units(float(own)) if own < UNREACHED else np.inf
     return Achieved("worst-case", kept, scale.in_units(hand.worst), kept)
@@ -127,7 +131,7 @@ def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Lim
     found = worst_case(prepared, alpha, limits)
     value = prepared.scale.in_units(found.worst)
     if not np.isfinite(value):
-        raise PrudentError("no policy bounds the cost, so no worst-case cost is finite; choose another objective")
+        raise PrudentError(UNBOUNDED)
     kept = prepared.scale.in_units(float(found.policy.level))  # above the minimum if costs were rounded up
     return found.policy, Achieved("worst-case", kept, value, kept)
 

@@ -22,7 +22,7 @@ from prudent.engine.sweep.estimate import (
     within_levels,
     work_per_level,
 )
-from prudent.engine.sweep.task import SAMPLE
+from prudent.engine.sweep.task import EACH_LEVEL, SAMPLE
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
@@ -62,9 +62,6 @@ AT_ONCE = 0.1
 FEW, LITTLE, MODEST = 4096, 2**26, 2**30
 """Levels, and levels times outcomes, up to which the exact optimum is found without rounding first; and levels times
 outcomes where it can be, up to which it is found afterwards."""
-
-EACH_LEVEL = 500
-"""Outcomes that take as long as beginning a level does, if a sweep goes level by level, as with cycles."""
 
 CELLS = 1500
 """About how many levels the coarse grid has that shows where the exact optimum can be."""

@@ -8,6 +8,8 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.focus import Focus
 from prudent.engine.sweep.rank_service import follow
@@ -196,8 +198,12 @@ def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
     """Run a method; only ``exact`` aims at the optimal CVaR, so only ``exact`` profits from a finer step."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:
-        began = now()
-        return stage_of(prepared, run(prepared, job.alpha, job.limits), job.alpha, began)
+        began, found = now(), run(prepared, job.alpha, job.limits)
+        if found.stopped and np.isinf(found.upper):  # it could not be evaluated in time
+            hand = at_hand(prepared, job.alpha, found.stopped)
+            if np.isfinite(hand.upper):
+                found = replace(hand, lower=max(found.lower, hand.lower))
+        return stage_of(prepared, found, job.alpha, began)
 
     def focused(prepared: Prepared, focus: Focus) -> Stage[Solution]:
         began = now()

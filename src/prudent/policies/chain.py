@@ -125,7 +125,7 @@ def _backward_by_level(
     table = lengthened(new_table(layout, *base[[0, 2, 1]][:fields]), window * prepared.n_states * fields)
     found = np.empty((3, levels))
     found[:, 0] = base[[0, 2, 1], prepared.start]
-    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
+    rows = max(LevelSweep.batch // LevelSweep.outcomes(prepared), 1)
     threads = threads_in_force() if limits is None else limits.threads
     with Progress(EVALUATING, total=policy.level, unit="levels") as progress:
         for first in range(1, levels, rows):

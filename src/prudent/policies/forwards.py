@@ -62,6 +62,9 @@ STEPS = 2**26
 WORTH = 256
 """Outcomes times levels for each step from pair to pair: with fewer, stretches of levels are as fast."""
 
+FEWEST = 64
+"""Outcomes that take as long to follow as beginning a level does."""
+
 FOLLOWING = "following the policy"
 
 
@@ -146,7 +149,7 @@ def _pushed(
     chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
     row, plays = np.zeros(prepared.n_states), np.zeros(prepared.n_actions)
     total, levels, missing = np.zeros((layers, 0)), 0, 1.0
-    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
+    rows = max(LevelSweep.batch // max(len(prepared.cost), FEWEST), 1)
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
             go_on(limits, FOLLOWING)

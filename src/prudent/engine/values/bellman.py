@@ -53,13 +53,14 @@ def all_arcs(prepared: Prepared) -> Arcs:
 
 def free_arcs(prepared: Prepared) -> Arcs:
     """Return the arcs of free outcomes, which stay on one level of the budget, with a workspace."""
-    size = int(np.diff(prepared.free_blocks[0]).max())
+    arcs = bare_free_arcs(prepared)
+    size = int(np.diff(arcs.block_start).max())
     if size > LARGEST_FREE:
         raise TooLarge(
             f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; at most {LARGEST_FREE:,} "
             "are supported; give some of these outcomes a cost"
         )
-    return _with_workspace(bare_free_arcs(prepared), LARGEST_FREE)
+    return _with_workspace(arcs, LARGEST_FREE)
 
 
 def arcs_for_bounds(prepared: Prepared) -> Arcs:
