@@ -28,6 +28,8 @@ from prudent.runtime.limits import Limits, Stopped
 __all__ = ["at_hand", "expected"]
 
 UNFINISHED = "finding the lowest expected cost was not finished: this is the best plan found that surely reaches a goal"
+UNSWEPT = "stopped before the tail of any plan was known: this is the plan of lowest expected cost"
+"""Notes on a plan at hand."""
 
 SURE = 1e-6
 """How close its bounds must be, relatively, for an expected cost to be known."""
@@ -54,7 +56,7 @@ def at_hand(prepared: Prepared, alpha: float, stopped: str = "") -> Solution:
         upper=max(upper / alpha * (1 + 4 * UNIT), lower),
         worst=true_worst_case(prepared),
         stopped=stopped,
-        notes=() if known and stopped else (UNFOLLOWED if known else UNFINISHED,),
+        notes=(UNFINISHED if not known else UNSWEPT if stopped else UNFOLLOWED,),
     )
 
 

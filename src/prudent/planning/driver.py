@@ -45,6 +45,8 @@ from prudent.runtime.ranks import Ranks
 
 __all__ = ["Job", "begin", "explored"]
 
+VALUES = "finding the lowest expected cost"
+
 STALLED = 0.9
 """If a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
 
@@ -79,6 +81,8 @@ class Job:
                 prepared = at_step(self._base, cast(float, step))
                 share_expected(self._base, prepared)
             least = least_expected_cost(prepared)
+            if step != self.step:  # only the model that all steps share is of use with a value that is not finished
+                go_on(self.limits, VALUES)
         if not np.isfinite(least.value[prepared.start]):
             raise PrudentError(
                 f"the lowest expected cost of {self.model.name} is larger than any float; limit the number of actions "
@@ -140,7 +144,7 @@ class Job:
         may_stall: bool,
     ) -> Stage[Found]:
         prepared = self.prepared(self.step)
-        go_on(self.limits, "finding the lowest expected cost")
+        go_on(self.limits, VALUES)
         if self.step is not None:
             return attempt(prepared)
         rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
