@@ -284,8 +284,8 @@ class Job:
         return Target() if self.target.exact and not self._base.scale.rounded else self.target
 
     def _close(self, stage: Stage[Any]) -> bool:
-        """Return whether a stage reaches the gap, or finer ones might never do."""
-        return self._aim.reached(stage.bracket) or endless(stage, self._aim)
+        """Return whether a stage reaches the gap or is known up to rounding errors, or finer ones might never be."""
+        return stage.bracket.closed or self._aim.reached(stage.bracket) or endless(stage, self._aim)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
         """Do work that saves its progress in the checkpoint, if there is one; remove the file when the work is done."""

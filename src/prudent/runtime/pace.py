@@ -7,10 +7,10 @@ from prudent.runtime.limits import Limits
 
 __all__ = ["Pace"]
 
-AT_A_TIME, PART, LEAST = 0.3, 0.25, 0.1
+AT_A_TIME, PART, LEAST = 0.8, 0.25, 0.1
 """The seconds between two checks; at most this part of the time left; and the least time left that is counted."""
 
-FIRST, GROWTH = 8, 4
+FIRST, GROWTH = 64, 4
 """The first stretch is so many times smaller than expected; how much larger each may be than the one before."""
 
 
