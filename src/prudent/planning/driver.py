@@ -144,7 +144,8 @@ class Job:
         may_stall: bool,
     ) -> Stage[Found]:
         prepared = self.prepared(self.step)
-        go_on(self.limits, VALUES)
+        if not prepared.acyclic:  # otherwise its lowest expected cost is known, whatever the limits
+            go_on(self.limits, VALUES)
         if self.step is not None:
             return attempt(prepared)
         rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
