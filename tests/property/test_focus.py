@@ -112,7 +112,7 @@ def test_a_gap_of_0_is_the_optimum_found_without_focus(seed, monkeypatch):
     rng = np.random.default_rng([seed, 7])
     model, alpha = priced_model(rng, "thousandths", acyclic=True, most_states=12), float(rng.choice([0.5, 0.1, 0.02]))
     whole = prudent.solve(model, alpha, gap=0)
-    monkeypatch.setattr(prudent.planning.driver, "modest", lambda prepared, alpha: False)
+    monkeypatch.setattr(prudent.planning.driver, "modest", lambda *_: False)
     part = prudent.solve(model, alpha, gap=0)
     for name in ("cvar", "expected", "lower", "upper", "var", "worst_case"):
         assert getattr(part, name) == pytest.approx(getattr(whole, name), rel=1e-11, abs=1e-11), name

@@ -18,7 +18,7 @@ if costs were lowered, V of the true costs may be above g, and then so would be 
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import solve_block
+from prudent.kernels.blocks import approach, solve_block
 from prudent.kernels.team import draw, finish, wait_for
 
 PAD = 3
@@ -165,22 +165,9 @@ def bound_block(arcs, costs, parts, ends, terms, near, b, inside, base, table, a
             k[a] = total
     for i in range(begin, end):
         row[block_state[i]] = table[block_state[i], at + b - 1]
-    for _ in range(PASSES):  # mostly few free steps follow each other, so that this is all it takes
-        change = 0.0
-        for i in range(begin, end):
-            s = block_state[i]
-            least = np.inf
-            for a in range(action_start[s], action_start[s + 1]):
-                total = k[a]
-                for o in range(inner_start[a], inner_stop[a]):
-                    total += probability[o] * row[successor[o]]
-                least = min(least, total)
-            least = least if b > 0 else min(least, base[s])
-            change = max(change, abs(row[s] - least))
-            row[s] = least
-        if change <= SETTLED * slope:
-            break
-    else:
+    # Mostly few free steps follow each other, so that passes are all it takes; large blocks are left as they are then.
+    settled = approach(arcs, begin, end, k, PASSES, SETTLED * slope, base, b == 0, row)
+    if not settled and end - begin <= len(arcs.dense):
         solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
         for i in range(begin, end if b == 0 else begin):
             row[block_state[i]] = min(row[block_state[i]], base[block_state[i]])

@@ -252,6 +252,55 @@ def solve_blocks(arcs, first, last, k, allowed, sense, share, choice, value):
 
 
 @njit(cache=True)
+def longest_in_blocks(arcs, passes, steps):
+    """Fill in the largest expected number of steps of any policy; in blocks too large to solve, roughly, in passes."""
+    n_actions, choice = len(arcs.leave), arcs.action_start[:-1].copy()
+    k, allowed = np.ones(n_actions), np.ones(n_actions, dtype=np.bool_)
+    for block in range(len(arcs.block_start) - 1):
+        first, last = arcs.block_start[block], arcs.block_start[block + 1]
+        if last - first <= len(arcs.dense):
+            solve_block(arcs, first, last, k, allowed, -1.0, 0.0, choice, steps)
+            continue
+        for _ in range(passes):
+            rise = 0.0
+            for i in range(first, last):
+                s, most = arcs.block_state[i], 0.0
+                for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                    total = 0.0
+                    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                        total += arcs.probability[o] * steps[arcs.successor[o]]
+                    most = max(most, total)
+                rise = max(rise, 1.0 + most - steps[s])
+                steps[s] = 1.0 + most
+            if rise < 0.25:
+                break
+
+
+@njit(cache=True)
+def approach(arcs, first, last, k, passes, still, most, capped, value):
+    """Bring the values of a block, which enter with a guess, closer to a solution; return whether they settle.
+
+    They do once a pass changes none by more than ``still``.  If ``capped``, none is above ``most``.
+    """
+    for _ in range(passes):
+        change = 0.0
+        for i in range(first, last):
+            s, best = arcs.block_state[i], np.inf
+            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+                total = k[a]
+                for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
+                    total += arcs.probability[o] * value[arcs.successor[o]]
+                best = min(best, total)
+            if capped:
+                best = min(best, most[s])
+            change = max(change, abs(value[s] - best))
+            value[s] = best
+        if change <= still:
+            return True
+    return False
+
+
+@njit(cache=True)
 def evaluate_blocks(arcs, first, last, k, choice, value):
     """Fill in the values of a policy in the blocks ``first:last``, in order."""
     for block in range(first, last):

@@ -126,6 +126,26 @@ def among_themselves(action_start, outcome_start, successor, inside, goals, pass
             break
 
 
+@njit(cache=True)
+def nearest(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
+    """Do what :func:`best_luck` does where no cost is negative: each state is settled once, nearest to a goal first."""
+    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    for goal in range(len(is_goal)):
+        least[goal], via[goal] = 0 if is_goal[goal] else UNREACHED, -1
+        if is_goal[goal]:
+            heap.append((np.int64(0), np.int64(goal)))
+    while len(heap) > 0:
+        total, s = heapq.heappop(heap)
+        if total > least[s]:
+            continue
+        for i in range(enter_start[s], enter_start[s + 1]):
+            o = enter[i]
+            t = action_state[outcome_action[o]]
+            if total + cost[o] < least[t]:
+                least[t], via[t] = total + cost[o], o
+                heapq.heappush(heap, (least[t], np.int64(t)))
+
+
 ROWS = 6
 """The rows of the table in which :func:`best_luck` works: the tree of paths, the queue, and 2 for states in it that are
 to be looked at, 1 for others in it."""

@@ -15,9 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import Arcs, advantage, solve_block
+from prudent.kernels.blocks import Arcs, advantage, approach, solve_block
 from prudent.kernels.intrinsics import prefetch
 from prudent.kernels.team import draw, finish, wait_for
+
+PASSES, SETTLED = 64, 1e-9
+"""Passes over a block that is too large to solve as equations, and the change in a value at which passes end."""
 
 AHEAD = np.uint64(64)
 """How many outcomes ahead values are fetched: about as many as are added up while one comes from memory."""
@@ -282,7 +285,10 @@ def settle_block(places, free, terms, tie, aims, b, block, values, choice):
                 allowed[a] = True
                 after = following(places, arcs, costs, a, b, values, first, field, terms.slope)
                 k[a] = terms.accrual * costs.mean_cost[a] + after
-        solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
+        if not plan and end - begin > len(arcs.dense):
+            approach(arcs, begin, end, k, PASSES, SETTLED * terms.slope, row, False, row)
+        else:
+            solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
         if not plan:
             lower_block(arcs, costs, ends, b, begin, end, k, row)
             write_level(places, arcs, begin, end, b, values, field, row)

@@ -53,7 +53,7 @@ from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
 from prudent.policies.own_tail import UNKNOWN, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import Limits, Stopped, in_force
 
 __all__ = [
     "SECOND",
@@ -142,7 +142,8 @@ def exact(
     """
     with limits:  # after Ctrl-C, evaluate what was swept
         explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
-        return solution_for(explored, alpha, last=True, limits=limits.for_the_rest)
+        with in_force(rest := limits.for_the_rest):
+            return solution_for(explored, alpha, last=True, limits=rest)
 
 
 def explore(
@@ -172,6 +173,8 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits
         most = w + float(explored.swept.excess[w]) * (1 + TIE) / alpha
         own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
     cvar, mean, upper = own.cvar, own.mean, own.upper
+    if own is UNKNOWN and limits is not None:
+        stopped = stopped or limits.stop
     if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
         swept = explored.swept
         unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))

@@ -49,6 +49,7 @@ class Exceeding:
     low: FloatArray  # (n_budgets,)  a lower bound on the least probability
     high: FloatArray  # (n_budgets,)  an upper bound on that of the policy found
     choice: NDArray[np.generic]  # (n_budgets + 1, n_states)
+    stopped: str = ""  # why the sweep ended early, if it did
 
     def policy(self, budget: int) -> BudgetPolicy:
         """Return the policy for a budget; the budget is used up once one level more is charged."""
@@ -61,11 +62,17 @@ class Exceeding:
 
 
 def exceeding(
-    prepared: Prepared, most: int, limits: Limits, tie: float = TIE, *, least: float | None = None
+    prepared: Prepared,
+    most: int,
+    limits: Limits,
+    tie: float = TIE,
+    *,
+    least: float | None = None,
+    partial: bool = False,
 ) -> Exceeding:
     """Sweep the budgets from 0 to ``most``, or until the probability is at most ``least``, if that is given.
 
-    Probabilities within the relative tolerance ``tie`` count as equal.
+    Probabilities within the relative tolerance ``tie`` count as equal.  If ``partial``, limits may end the sweep early.
     """
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     value = np.minimum(worst.value + 1, UNREACHED)
@@ -77,7 +84,7 @@ def exceeding(
     swept = bounded_sweep(
         prepared, base, ends, limits, most=most + 1, terms=CHANCE, exhausted=1.0, tie=tie, until=until
     )
-    if swept.stopped:
+    if swept.stopped and (not partial or len(swept.excess) == 1 or swept.stopped != "time"):
         raise Stopped(swept.stopped, "sweeping the budgets")
     chance = swept.excess[1:]
     low = swept.low if prepared.scale.rounded else swept.low[1:]  # a bound from rounded costs comes without row 0
@@ -85,7 +92,7 @@ def exceeding(
     high = np.where(sure, chance, np.minimum(surely_below(prepared, chance), 1.0))
     low = np.append(low, np.zeros(max(len(chance) - len(low), 0)))[: len(chance)]  # 0 beyond the worst case
     low = np.where(low < TINY, 0.0, low)
-    return Exceeding(prepared, expected, chance, low, high, swept.choice)
+    return Exceeding(prepared, expected, chance, low, high, swept.choice, swept.stopped)
 
 
 def surely_below(prepared: Prepared, chance: FloatArray) -> FloatArray:

@@ -25,37 +25,56 @@ from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["expected"]
+__all__ = ["at_hand", "expected"]
+
+UNFINISHED = "finding the lowest expected cost was not finished: this is the best plan found that surely reaches a goal"
+UNSWEPT = "stopped before the tail of any plan was known: this is the plan of lowest expected cost"
+"""Notes on a plan at hand."""
+
+SURE = 1e-6
+"""How close its bounds must be, relatively, for an expected cost to be known."""
 
 SWEPT = 8
 """How much longer a sweep takes than following a policy through as many outcomes and levels."""
 
 
-def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
-    """Return a policy of lowest expected cost."""
-    least = least_expected_cost(prepared)
-    lower = float(surely_expected(prepared)[prepared.start])
-    found = Solution(
+def at_hand(prepared: Prepared, alpha: float, stopped: str = "") -> Solution:
+    """Return the policy of lowest expected cost, with its bounds, without its tail.
+
+    If finding it was stopped, it is the best proper policy found, and its expected cost may be unknown.
+    """
+    least, start = least_expected_cost(prepared), prepared.start
+    lower, upper = float(surely_expected(prepared)[start]), float(least.upper[start])
+    known = not stopped or (upper < np.inf and upper - least.lower[start] <= SURE * upper)
+    return Solution(
         policy=BudgetPolicy.of_states(prepared, least.choice),
         var=np.nan,
         cvar=np.nan,
-        expected=float(least.value[prepared.start]),
+        expected=float(least.value[start]) if known else np.nan,
         expected_lower=lower,
         lower=lower,
-        upper=max(float(least.upper[prepared.start]) / alpha * (1 + 4 * UNIT), lower),
+        upper=max(upper / alpha * (1 + 4 * UNIT), lower),
         worst=true_worst_case(prepared),
-        notes=(UNFOLLOWED,),
+        stopped=stopped,
+        notes=(UNFINISHED if not known else UNSWEPT if stopped else UNFOLLOWED,),
     )
+
+
+def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
+    """Return a policy of lowest expected cost."""
+    least, found = least_expected_cost(prepared), at_hand(prepared, alpha, limits.stop)
+    if found.stopped:
+        return found
     alone = restrict(prepared, least.choice)
     if alpha == 1:  # then CVaR is the expected cost, and VaR the lowest possible cost
         level = int(alone.least_ahead(alone.fine)[alone.start])
         var = float(prepared.scale.lattice.value(prepared.scale.start_luck + level))
-        return replace(found, var=var, cvar=max(found.expected, lower), notes=())
+        return replace(found, var=var, cvar=max(found.expected, found.lower), notes=())
     try:
         with limits:
             own = _followed(alone, least, alpha, limits)
             if not (own.notes or own.error > SECOND):
-                cvar = max(own.cvar, lower)
+                cvar = max(own.cvar, found.lower)
                 return replace(found, var=own.var, cvar=cvar, upper=own.upper, steps=own.steps, notes=())
             levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
             if levels * followed_per_level(alone) <= AFFORDED / SWEPT:

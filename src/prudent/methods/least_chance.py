@@ -51,6 +51,7 @@ class Finishing:
     chance: FloatArray  # (n_budgets,)  an upper bound where costs were rounded
     low: FloatArray  # (n_budgets,)
     high: FloatArray  # (n_budgets,)
+    stopped: str = ""  # why the sweep ended early, if it did
 
 
 def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
@@ -96,16 +97,18 @@ def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
 
 def finishing(prepared: Prepared, most: int, limits: Limits) -> Finishing:
     """Sweep the budgets from 0 to ``most``, or until larger ones do not matter; ``prepared`` has arrivals."""
-    chance, low, high = _swept(prepared, most, limits)
+    chance, low, high, stopped = _swept(prepared, most, limits)
     if prepared.scale.rounded:
-        chance, _, high = _swept(prepare(prepared.model, prepared.scale.step, down=True), most, limits)
+        below = prepare(prepared.model, prepared.scale.step, down=True)
+        chance, _, high, later = _swept(below, most, limits)
+        stopped = stopped or later
         n = max(len(low), len(chance))
         chance, low, high = (np.append(part, np.full(n - len(part), part[-1])) for part in (high, low, high))
-    return Finishing(chance, low, high)
+    return Finishing(chance, low, high, stopped)
 
 
-def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the least expected number of arrivals within each budget, and bounds on it."""
+def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, FloatArray, FloatArray, str]:
+    """Return the least expected number of arrivals within each budget, bounds on it, and why the sweep ended early."""
     counted, none = _counting_arrivals(prepared), np.zeros(prepared.n_states)
     ever = least_expected_cost(counted)
     enough, most_ever = (float(value[counted.start]) for value in (ever.value * (1 - SETTLED), ever.upper))
@@ -119,16 +122,17 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
         terms=ARRIVALS,
         until=lambda chance: chance >= enough,
     )
-    if swept.stopped:
+    if swept.stopped and (len(swept.excess) == 1 or swept.stopped != "time"):
         raise Stopped(swept.stopped, "sweeping the budgets")
     if len(swept.excess) == 1:  # a run ends at its start, which is not a goal
-        return none[:1], none[:1], none[:1]
+        return none[:1], none[:1], none[:1], ""
     chance = swept.excess[1:]
     high = surely_below(counted, chance)
-    if chance[-1] >= enough:
+    if chance[-1] >= enough or swept.stopped:
         high[-1] = max(high[-1], most_ever)  # it stands for larger budgets, too
     low = np.where(swept.low[1:] < TINY, 0.0, swept.low[1:])
-    return np.minimum(chance, 1.0), low, np.where(high > TINY, np.minimum(high, min(most_ever, 1.0)), high)
+    high = np.where(high > TINY, np.minimum(high, min(most_ever, 1.0)), high)
+    return np.minimum(chance, 1.0), low, high, swept.stopped
 
 
 def _counting_arrivals(prepared: Prepared) -> Prepared:

@@ -22,7 +22,7 @@ from prudent.methods.solution import Solution
 from prudent.policies.chain import backward, forward
 from prudent.policies.own_tail import UNFOLLOWED
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, Stopped
 
 __all__ = ["worst_case"]
 
@@ -39,6 +39,8 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     swept = budget_sweep(prepared, least.base, least.choice, worst, limits, most=w, aims=PLAN)
     if swept.stopped == "interrupted":
         raise KeyboardInterrupt
+    if swept.stopped == "time":
+        raise Stopped(swept.stopped, "the plan of minimal worst-case cost")
     if swept.stopped:
         raise PrudentError(
             f"the minimal worst-case cost is {prepared.scale.in_units(w):g}, but its plan was not finished within the "

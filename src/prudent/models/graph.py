@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from prudent.kernels.acyclic import cut_layers, longest_ahead, runs
 from prudent.kernels.counting import sorted_by
-from prudent.kernels.graphs import ROWS, UNREACHED, best_luck, staying
+from prudent.kernels.graphs import ROWS, UNREACHED, best_luck, nearest, staying
 from prudent.kernels.search import (
     lead_back,
     look_around,
@@ -141,8 +141,11 @@ def least_by_state(
     Return the outcomes of a cycle of negative cost if there is one.  If ``forgive`` says that the cycle's cost, lower
     than 0 by at least ``lack``, is noise, its first outcome is made more expensive by ``lack``, and the search goes on.
     """
-    n, goals = rows.n_states, np.flatnonzero(rows.is_goal)
-    table, via, place = np.full((ROWS, n), -1), np.full(n, -1), np.array([0, len(goals)])
+    n, goals, via = rows.n_states, np.flatnonzero(rows.is_goal), np.full(rows.n_states, -1)
+    if cost.min(initial=0) >= 0:
+        nearest(rows.is_goal, rows.action_state, rows.outcome_action, *entering, cost, least, via)
+        return []
+    table, place = np.full((ROWS, n), -1), np.array([0, len(goals)])
     least[:] = UNREACHED
     least[goals], table[-1] = 0, 0
     table[-2, : len(goals)], table[-1, goals] = goals, 2

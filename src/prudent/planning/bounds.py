@@ -9,6 +9,7 @@ from prudent.engine.values.bellman import UNIT
 from prudent.errors import Defect, as_number
 from prudent.methods.solution import Solution
 from prudent.policies.chain import expected_steps
+from prudent.runtime.limits import Stopped
 
 __all__ = ["Bracket", "Target", "bracket", "bracket_below", "bracket_of"]
 
@@ -105,7 +106,10 @@ def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:
         if np.isnan(steps) and prepared.finite:
             steps = prepared.longest * float(prepared.plays.max(initial=1.0))
         elif np.isnan(steps):
-            steps = float(expected_steps(solution.policy)[-1])
+            try:
+                steps = float(expected_steps(solution.policy)[-1])
+            except Stopped:
+                steps = np.inf
     return bracket(prepared, solution.lower, solution.upper, steps, alpha)
 
 

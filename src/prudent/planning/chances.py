@@ -28,6 +28,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.check import about_avoided
 from prudent.planning.driver import Job, begin
 from prudent.planning.refine import Stage, chance_step
+from prudent.runtime.limits import Stopped
 from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
 
 __all__ = ["Chances", "chances"]
@@ -158,7 +159,7 @@ def chances(
     step : float, optional
         Round costs to multiples of this; the bounds account for the rounding.
     memory, time_limit, threads, device
-        As in :func:`prudent.solve`; reaching a limit raises an error.
+        As in :func:`prudent.solve`.  At the time limit the bounds found so far are returned, with a note.
 
     Examples
     --------
@@ -177,9 +178,15 @@ def chances(
     job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     if worst and job.step is not None and not prepare(swept).fine.any():
         job = replace(job, step=None)  # if runs end at once, there is no cost to round
+    job = replace(job, within=float(wanted.max(initial=-np.inf)))  # larger totals do not matter
     attempt = _least if worst else _greatest
     with job.stopping():
-        stage = job.refined(lambda prepared: attempt(job, prepared, _levels(prepared, wanted)), chance_step, order=1)
+        stage = job.refined(
+            lambda prepared: attempt(job, prepared, _levels(prepared, wanted)),
+            chance_step,
+            at_hand=lambda prepared, why: _anything(prepared, _levels(prepared, wanted), why),
+            order=1,
+        )
     chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
     who = _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
@@ -192,7 +199,7 @@ def chances(
         scale.level_size if scale.rounded else None,
         job.seconds,
         worst,
-        (*model.notes, *_why_rounded(job, prepared), *who),
+        (*model.notes, *_why_rounded(job, prepared), *_why_stopped(job, stage.stopped), *who),
         device,
     )
 
@@ -209,7 +216,8 @@ def _levels(prepared: Prepared, budgets: FloatArray) -> IntArray:
 def _greatest(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
     """Return the maximal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
     worst = int(least_worst_case(prepared).value[prepared.start])
-    found = exceeding(prepared, max(int(min(level.max(initial=0), worst)), 0), job.limits, least=NOTHING)
+    most = max(int(min(level.max(initial=0), worst)), 0)
+    found = exceeding(prepared, most, job.limits, least=NOTHING, partial=True)
     inside = np.clip(level, 0, len(found.chance) - 1)
     some, sure = level >= 0, level >= worst  # best luck is within the budget; some plan never exceeds it
     chance, lower, upper = (
@@ -220,7 +228,7 @@ def _greatest(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
             np.where(inside < level, 1.0, _complement(found.low[inside], 1.0)),
         )
     )
-    return Stage(prepared, (chance, lower, upper))
+    return Stage(prepared, (chance, lower, upper), stopped=found.stopped)
 
 
 def _least(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
@@ -228,13 +236,28 @@ def _least(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
     found = finishing(prepared, max(int(level.max(initial=0)), 0), job.limits)
     inside = np.clip(level, 0, len(found.chance) - 1)
     chance, lower, upper = (np.where(level >= 0, part[inside], 0.0) for part in (found.chance, found.low, found.high))
-    return Stage(prepared, (chance, lower, upper))
+    return Stage(prepared, (chance, lower, upper), stopped=found.stopped)
+
+
+def _anything(prepared: Prepared, level: IntArray, stopped: str) -> Stage[Bounded]:
+    """Return what is known without a sweep: a budget below best luck is surely exceeded."""
+    if stopped != "time":
+        raise Stopped(stopped, "sweeping the budgets")
+    some = level >= 0
+    chance = np.where(some, np.nan, 0.0)
+    return Stage(prepared, (chance, np.zeros(len(level)), np.where(some, 1.0, 0.0)), stopped=stopped)
 
 
 def _complement(chance: FloatArray, towards: float) -> FloatArray:
     """Return 1 minus probabilities, rounded towards 0 or 1; the complements of 0 and 1 are exact."""
     exact = (chance == 0) | (chance == 1)
     return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
+
+
+def _why_stopped(job: Job, stopped: str) -> list[str]:
+    """Report that the time limit was reached: probabilities of larger budgets than those swept are then not known."""
+    limit = f"{job.limits.time_limit or 0.0:g} seconds"
+    return [f"stopped at the time limit of {limit}; raise time_limit= (--time-limit)"] if stopped else []
 
 
 def _why_rounded(job: Job, prepared: Prepared) -> list[str]:

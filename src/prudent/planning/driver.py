@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,10 +40,12 @@ from prudent.planning.refine import (
     modest,
 )
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, Stopped, in_force
+from prudent.runtime.limits import Limits, Stopped, go_on, in_force
 from prudent.runtime.ranks import Ranks
 
 __all__ = ["Job", "begin", "explored"]
+
+VALUES = "finding the lowest expected cost"
 
 STALLED = 0.9
 """If a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
@@ -59,6 +61,7 @@ class Job:
     target: Target
     limits: Limits
     checkpoint: Checkpoint | None = None
+    within: float = np.inf  # the largest total cost that matters
 
     @property
     def seconds(self) -> float:
@@ -67,18 +70,19 @@ class Job:
 
     @cached_property
     def _base(self) -> Prepared:
-        """The model with its common step, or with a usual one; all steps that are tried share its values."""
-        return prepare(self.model)
+        """The model with the user's step, with its common one, or with a usual one; all steps share its values."""
+        return prepare(self.model, self.step)
 
     def prepared(self, step: float | None) -> Prepared:
-        """Return the model, prepared for this step, with its lowest expected cost, within the limits."""
+        """Return the model, prepared for this step, with its lowest expected cost, as far as the limits allow."""
         with in_force(self.limits):
-            if step is None or self.step is not None:
-                prepared = self._base if step is None else prepare(self.model, step)
-            else:
-                prepared = at_step(self._base, step)
+            prepared = self._base
+            if step != self.step:
+                prepared = at_step(self._base, cast(float, step))
                 share_expected(self._base, prepared)
             least = least_expected_cost(prepared)
+            if step != self.step:  # only the model that all steps share is of use with a value that is not finished
+                go_on(self.limits, VALUES)
         if not np.isfinite(prepared.scale.in_units(float(least.value[prepared.start]))):
             raise PrudentError(
                 f"the lowest expected cost of {self.model.name} is larger than any float; limit the number of actions "
@@ -86,11 +90,16 @@ class Job:
             )
         return prepared
 
+    def _most(self, prepared: Prepared) -> float:
+        """Return the most levels of a sweep."""
+        return max(prepared.scale.in_levels(self.within), 0.0) + 2
+
     def refined(
         self,
         attempt: Callable[[Prepared], Stage[Found]],
         first_step: Callable[[Prepared, float], float],
         *,
+        at_hand: Callable[[Prepared, str], Stage[Found]] | None = None,
         focused: Callable[[Prepared, Focus], Stage[Found]] | None = None,
         tell: Callable[[Stage[Found]], None] = lambda best: None,
         order: int = 2,
@@ -99,13 +108,30 @@ class Job:
     ) -> Stage[Found]:
         """Return the best of all attempts, with the best of their bounds.
 
-        ``focused`` makes an attempt only where an optimal plan can be.  ``tell`` receives the best attempt so far
-        before each refinement.  The gap shrinks about with the step to the power of ``order``.  If ``one_question`` is
+        ``at_hand`` answers, for a reason to stop, with what is known if no attempt was finished in time.  ``focused``
+        makes an attempt only where an optimal plan can be.  ``tell`` receives the best attempt so far before each
+        refinement.  The gap shrinks about with the step to the power of ``order``.  If ``one_question`` is
         false, the question depends on the step, and the last answer is returned.  If ``may_stall`` is true, part of the
         gap need not come from rounding, so attempts end when a finer step does not help.
         """
-        with in_force(self.limits.without_time):  # all threads, or the device, find what attempts need
+
+        def work() -> Stage[Found]:
             return self._refined(attempt, first_step, focused, tell, order, one_question, may_stall)
+
+        return self.answered(work, at_hand)
+
+    def answered(
+        self, work: Callable[[], Stage[Found]], at_hand: Callable[[Prepared, str], Stage[Found]] | None
+    ) -> Stage[Found]:
+        """Return the result of work; if the limits ask it to stop before it has any, return what is ``at_hand``."""
+        with in_force(self.limits):  # all threads, or the device, find what attempts need
+            try:
+                return work()
+            except Stopped as stopped:
+                if at_hand is None or stopped.reason == "memory":
+                    raise
+                with in_force(self.limits.for_the_rest):
+                    return at_hand(self.prepared(self.step), stopped.reason)
 
     def _refined(
         self,
@@ -118,6 +144,8 @@ class Job:
         may_stall: bool,
     ) -> Stage[Found]:
         prepared = self.prepared(self.step)
+        if not prepared.acyclic:  # otherwise its lowest expected cost is known, whatever the limits
+            go_on(self.limits, VALUES)
         if self.step is not None:
             return attempt(prepared)
         rounded = partial(self._rounded, attempt, tell, order=order, one_question=one_question, may_stall=may_stall)
@@ -129,7 +157,7 @@ class Job:
             if step >= COMMON * common:
                 return self._in_time_left(prepared, attempt, rounded(step, finest=common))
         stage, refused, lacking = None, None, "work"
-        if modest(prepared, self.alpha):
+        if modest(prepared, self.alpha, self._most(prepared)):
             stage, refused, lacking = self._exactly(prepared, attempt)
             if stage is not None and (stage.stopped != lacking or self._close(stage)):
                 return stage
@@ -155,7 +183,7 @@ class Job:
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
     ) -> tuple[Stage[Found] | None, PrudentError | None, str]:
         """Attempt the exact optimum; return it, or the error if memory is lacking; and the lacking resource, if any."""
-        if not (self.target.exact or in_time(prepared, self.alpha, self.limits)):
+        if not (self.target.exact or in_time(prepared, self.alpha, self.limits, self._most(prepared))):
             return None, None, "time"
         try:
             return attempt(prepared), None, "memory"
@@ -257,8 +285,8 @@ class Job:
         return Target() if self.target.exact and not self._base.scale.rounded else self.target
 
     def _close(self, stage: Stage[Any]) -> bool:
-        """Return whether a stage reaches the gap, or finer ones might never do."""
-        return self._aim.reached(stage.bracket) or endless(stage, self._aim)
+        """Return whether a stage reaches the gap or is known up to rounding errors, or finer ones might never be."""
+        return stage.bracket.closed or self._aim.reached(stage.bracket) or endless(stage, self._aim)
 
     def kept(self, work: Callable[[], Stage[Found]]) -> Stage[Found]:
         """Do work that saves its progress in the checkpoint, if there is one; remove the file when the work is done."""

@@ -1,5 +1,6 @@
 """The best policy for an objective, its value, and bounds on the optimal value."""
 
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -7,27 +8,30 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.task import TIE
 from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
-from prudent.engine.values.worst_case import true_worst_case, worst_case_of
+from prudent.engine.values.worst_case import UNREACHED, true_worst_case, worst_case_of
 from prudent.errors import PrudentError
 from prudent.methods.exact import explore
 from prudent.methods.exceedance import TINY, exceeding
 from prudent.methods.excess import least_excess
+from prudent.methods.expected import at_hand
 from prudent.methods.mean_cvar import Weighing
 from prudent.methods.objectives import Achieved, Exceedance, Excess, MeanPlusCVaR, Objective, ValueAtRisk
 from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case
-from prudent.planning.bounds import Bracket, bracket, bracket_below
+from prudent.planning.bounds import Bracket, bracket, bracket_below, bracket_of
 from prudent.planning.driver import Job
 from prudent.planning.plans import plan_of, stage_of
 from prudent.planning.refine import Stage, chance_step, fair_step
 from prudent.policies.chain import backward, expected_steps
-from prudent.policies.own_tail import own_tail
+from prudent.policies.own_tail import UNKNOWN, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import Limits, Stopped, in_force
 
 __all__ = ["solution_of", "solve_for"]
+
+UNBOUNDED = "no policy bounds the cost, so no worst-case cost is finite; choose another objective"
 
 NEAR = 1e-9
 """The fraction of a level within which a budget counts as a whole level."""
@@ -43,11 +47,20 @@ def solve_for(job: Job, objective: Objective) -> Plan:
         bracket = Bracket(achieved.lower, achieved.upper, step)
         return Stage(prepared, (policy, achieved), bracket, policy.level, now() - began)
 
+    def unfinished(prepared: Prepared, stopped: str) -> Stage[tuple[BudgetPolicy, Achieved]]:
+        hand = at_hand(prepared, job.alpha, stopped)
+        achieved = _unswept(prepared, hand, job.alpha, objective)
+        return Stage(prepared, (hand.policy, achieved), Bracket(achieved.lower, achieved.upper), stopped=stopped)
+
     with job.stopping():
         first, order = (fair_step, 2) if isinstance(objective, MeanPlusCVaR) else (chance_step, 1)
-        best = job.refined(attempt, first, order=order, may_stall=True)
+        best = job.refined(attempt, first, at_hand=unfinished, order=order, may_stall=True)
         policy, achieved = best.found
-        stage = stage_of(best.prepared, solution_of(policy, job.alpha), job.alpha, job.limits.began)
+        if best.stopped and policy.level == 0:
+            solution = at_hand(best.prepared, job.alpha, best.stopped)
+        else:
+            solution = solution_of(policy, job.alpha, job.limits.for_the_rest)
+        stage = stage_of(best.prepared, solution, job.alpha, job.limits.began)
         stage = replace(stage, seconds=job.seconds, stopped=best.stopped, notes=best.notes)
     plan = plan_of(job.model, "exact", job.alpha, stage, job.target, job.limits)
     status = job.target.status(best.bracket, aims=True, interrupted=best.stopped == "interrupted")
@@ -57,17 +70,23 @@ def solve_for(job: Job, objective: Objective) -> Plan:
     return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status, notes=notes)
 
 
-def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
-    """Return a policy with its values; the lowest expected cost and the policy's CVaR bound the optimal CVaR."""
+def solution_of(policy: BudgetPolicy, alpha: float, limits: Limits | None = None) -> Solution:
+    """Return a policy with its values; the lowest expected cost and the policy's CVaR bound the optimal CVaR.
+
+    What the limits do not allow is unknown.
+    """
     prepared = policy.prepared
     expected = least_expected_cost(prepared)
-    own = own_tail(policy, expected, None, alpha)
+    own, mean = UNKNOWN, np.nan
+    with suppress(Stopped), nullcontext() if limits is None else in_force(limits):
+        own = own_tail(policy, expected, None, alpha, limits=limits)
+        mean = backward(policy, expected, limits).mean if own.notes else own.mean
     least = float(surely_expected(prepared)[prepared.start])
     return Solution(
         policy=policy,
         var=own.var,
         cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
-        expected=backward(policy, expected).mean if own.notes else own.mean,
+        expected=mean,
         expected_lower=least,
         lower=least,
         upper=own.upper,
@@ -75,6 +94,28 @@ def solution_of(policy: BudgetPolicy, alpha: float) -> Solution:
         steps=own.steps,
         notes=own.notes,
     )
+
+
+def _unswept(prepared: Prepared, hand: Solution, alpha: float, objective: Objective) -> Achieved:
+    """Return what is known of the value of the policy at hand, and of the optimum, without a sweep."""
+    scale, base = prepared.scale, bracket_below(prepared, 0.0)
+    most = float(least_expected_cost(prepared).upper[prepared.start])
+    mean = bracket_of(prepared, replace(hand, upper=max(most, hand.lower)), 1.0)
+    if isinstance(objective, Exceedance):
+        return Achieved("exceedance", np.nan, 0.0, 1.0, objective.budget)
+    if isinstance(objective, Excess):
+        least = max(mean.lower - objective.budget, 0.0)
+        return Achieved("excess", np.nan, least, mean.upper - min(base, objective.budget), objective.budget)
+    if isinstance(objective, ValueAtRisk):
+        return Achieved("var", np.nan, base, bracket_of(prepared, hand, alpha).upper)
+    if isinstance(objective, MeanPlusCVaR):
+        weight, upper = objective.weight, bracket_of(prepared, hand, alpha).upper
+        return Achieved("mean-plus-cvar", np.nan, (1 + weight) * mean.lower, mean.upper + weight * upper, weight)
+    if not np.isfinite(hand.worst):
+        raise PrudentError(UNBOUNDED)
+    own = worst_case_of(prepared, least_expected_cost(prepared).choice)[prepared.start]
+    kept = scale.in_units(float(own)) if own < UNREACHED else np.inf
+    return Achieved("worst-case", kept, scale.in_units(hand.worst), kept)
 
 
 def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
@@ -90,7 +131,7 @@ def _achieve(prepared: Prepared, alpha: float, objective: Objective, limits: Lim
     found = worst_case(prepared, alpha, limits)
     value = prepared.scale.in_units(found.worst)
     if not np.isfinite(value):
-        raise PrudentError("no policy bounds the cost, so no worst-case cost is finite; choose another objective")
+        raise PrudentError(UNBOUNDED)
     kept = prepared.scale.in_units(float(found.policy.level))  # above the minimum if costs were rounded up
     return found.policy, Achieved("worst-case", kept, value, kept)
 

@@ -116,6 +116,8 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
             "the bounds lie on both sides of 0, so no relative gap is reached; the absolute gap (gap=, --gap) reached "
             f"is {stage.bracket.gap:.3g}"
         )
+    if stopped == "work":
+        notes.append("no step of rounded costs closes the gap, and the next one is much work; time_limit= allows more")
     if stopped == "digits":
         notes.append("a finer step is below the floating-point precision of the costs")
     if stopped == "time" and limits is not None:

@@ -22,7 +22,7 @@ from prudent.engine.sweep.estimate import (
     within_levels,
     work_per_level,
 )
-from prudent.engine.sweep.task import SAMPLE
+from prudent.engine.sweep.task import EACH_LEVEL, SAMPLE
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
@@ -109,13 +109,14 @@ class Stage(Generic[Found]):
         return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.needs, self.notes)
 
 
-def modest(prepared: Prepared, alpha: float) -> bool:
+def modest(prepared: Prepared, alpha: float, most: float = np.inf) -> bool:
     """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much.
 
-    Without cycles only little work counts as modest, since larger work can be focused on what matters.
+    Without cycles only little work counts as modest, since larger work can be focused on what matters.  No sweep goes
+    beyond ``most`` levels.
     """
-    work = LITTLE if prepared.acyclic else MODEST
-    return _within(prepared, alpha, max(FEW, work / work_per_level(prepared)))
+    enough = max(FEW, (LITTLE if prepared.acyclic else MODEST) / _work(prepared))
+    return most <= enough or _within(prepared, alpha, enough)
 
 
 def many_levels(prepared: Prepared, alpha: float) -> bool:
@@ -138,7 +139,7 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
     levels = _levels(prepared, alpha)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
-    count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / work_per_level(prepared))
+    count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / _work(prepared))
     size = levels * prepared.scale.level_size
     step = _step_of(prepared, size / max(count, COARSE))
     while _bytes(prepared, step, size) > limits.memory and (coarser := coarser_step(prepared.model, step)) is not None:
@@ -164,17 +165,20 @@ def chance_step(prepared: Prepared, alpha: float) -> float:
     return nice_step(max(step, 2 * _finest(prepared.model)))
 
 
-def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
-    """Return whether a sweep is likely to take only part of the remaining time.
+def in_time(prepared: Prepared, alpha: float, limits: Limits, most: float = np.inf) -> bool:
+    """Return whether a sweep, of at most ``most`` levels, is likely to take only part of the remaining time.
 
     The estimate is based on its work, or on the time of a few levels if that is quickly measured.
     """
     if not np.isfinite(limits.left):
         return True
-    levels = _levels(prepared, alpha)
-    work, trial = levels * work_per_level(prepared), 2 * SAMPLE
+    safe, trial = SAFELY * PER_SECOND * limits.left, 2 * SAMPLE
+    if most * _work(prepared) <= safe:
+        return True
+    levels = min(_levels(prepared, alpha), most)
+    work = levels * _work(prepared)
     if work <= AT_ONCE * PER_SECOND * limits.left or trial > AT_ONCE * PER_SECOND * limits.left:
-        return work <= SAFELY * PER_SECOND * limits.left
+        return work <= safe
     return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= SAFELY * limits.left
 
 
@@ -217,6 +221,8 @@ def finer_step(
     finer = short_step(step * max(ratio, FINEST), prepared)
     if limits.stop:
         return Next(step, limits.stop)
+    if target.exact and limits.time_limit is None and stage.levels * step / finer * _work(prepared) > MODEST:
+        return Next(step, "work")
     if finer < COMMON * finest:
         finer = finest
     elif finer < _finest(prepared.model):
@@ -257,6 +263,11 @@ def _fitting(step: float, prepared: Prepared) -> float:
     """Return a step, or the nearest multiple of the common step, if there is one."""
     lattice = prepared.scale.lattice.step
     return step if prepared.scale.slip > 0 else max(round(step / lattice), 1) * lattice
+
+
+def _work(prepared: Prepared) -> float:
+    """Return the work of one level, what it takes to begin one included, counted in outcomes."""
+    return work_per_level(prepared) + (0 if prepared.acyclic else EACH_LEVEL)
 
 
 def _levels(prepared: Prepared, alpha: float) -> float:

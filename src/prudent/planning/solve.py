@@ -8,11 +8,14 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.focus import Focus
 from prudent.engine.sweep.rank_service import follow
 from prudent.errors import PrudentError
 from prudent.methods.exact import exact
+from prudent.methods.expected import at_hand
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
@@ -200,8 +203,12 @@ def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
     """Run a method; only ``exact`` aims at the optimal CVaR, so only ``exact`` profits from a finer step."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:
-        began = now()
-        return stage_of(prepared, run(prepared, job.alpha, job.limits), job.alpha, began)
+        began, found = now(), run(prepared, job.alpha, job.limits)
+        if found.stopped and np.isinf(found.upper):  # it could not be evaluated in time
+            hand = at_hand(prepared, job.alpha, found.stopped)
+            if np.isfinite(hand.upper):
+                found = replace(hand, lower=max(found.lower, hand.lower))
+        return stage_of(prepared, found, job.alpha, began)
 
     def focused(prepared: Prepared, focus: Focus) -> Stage[Solution]:
         began = now()
@@ -210,9 +217,19 @@ def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
     def first(prepared: Prepared, alpha: float) -> float:
         return first_step(prepared, alpha, job.target, job.limits)
 
-    if name == "exact":
-        return job.kept(lambda: job.refined(attempt, first, focused=focused, tell=partial(tell_so_far, job, name)))
-    return job.kept(lambda: attempt(_for_the_mean(job) if name == "expected" else job.prepared(job.step)))
+    def unfinished(prepared: Prepared, stopped: str) -> Stage[Solution]:
+        began = now()
+        return stage_of(prepared, at_hand(prepared, job.alpha, stopped), job.alpha, began)
+
+    def work() -> Stage[Solution]:
+        if name == "exact":
+            tell = partial(tell_so_far, job, name)
+            return job.refined(attempt, first, at_hand=unfinished, focused=focused, tell=tell)
+        return job.answered(
+            lambda: attempt(_for_the_mean(job) if name == "expected" else job.prepared(job.step)), unfinished
+        )
+
+    return job.kept(work)
 
 
 def _for_the_mean(job: Job) -> Prepared:

@@ -29,6 +29,7 @@ from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.forwards import MISSING, Followed, followed
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, device_in_force, go_on, threads_in_force
+from prudent.runtime.pace import Pace
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 
@@ -125,12 +126,13 @@ def _backward_by_level(
     table = lengthened(new_table(layout, *base[[0, 2, 1]][:fields]), window * prepared.n_states * fields)
     found = np.empty((3, levels))
     found[:, 0] = base[[0, 2, 1], prepared.start]
-    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
+    pace, last = Pace(LevelSweep.batch / LevelSweep.outcomes(prepared), limits), 1
     threads = threads_in_force() if limits is None else limits.threads
     with Progress(EVALUATING, total=policy.level, unit="levels") as progress:
-        for first in range(1, levels, rows):
+        while last < levels:
             go_on(limits, EVALUATING)
-            last, counters = min(first + rows, levels), new_counters()
+            first, counters = last, new_counters()
+            last = min(first + pace.next(first), levels)
             values = LevelValues(table, window, fields)
             about = (
                 layout.turns,

@@ -25,6 +25,7 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.policies.arrivals import chain_of, played_anywhere
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, go_on, threads_in_force
+from prudent.runtime.pace import Pace
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 
@@ -59,6 +60,9 @@ STEPS = 2**26
 
 WORTH = 256
 """Outcomes times levels for each step from pair to pair: with fewer, stretches of levels are as fast."""
+
+FEWEST = 64
+"""Outcomes that take as long to follow as beginning a level does."""
 
 FOLLOWING = "following the policy"
 
@@ -144,11 +148,11 @@ def _pushed(
     chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
     row, plays = np.zeros(prepared.n_states), np.zeros(prepared.n_actions)
     total, levels, missing = np.zeros((layers, 0)), 0, 1.0
-    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
+    pace = Pace(LevelSweep.batch / max(len(prepared.cost), FEWEST), limits)
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
             go_on(limits, FOLLOWING)
-            more = min(most - levels, max(levels, 1024), rows)
+            more = min(most - levels, max(levels, 1024), pace.next(levels))
             total = np.append(total, np.zeros((layers, more)), axis=1)
             about = policy.choices, policy.level, tolerance, prepared.left_out
             levels, missing = push(arcs, costs, *about, levels, mass, total, chosen, k, row, plays)
@@ -182,13 +186,13 @@ def _pulled(
     met, circling = np.zeros(len(chain.arrivals.state)), _circling(prepared)
     ended = Ended(np.zeros((layers, 0)), np.array([0.0, np.inf, 0.0]), np.zeros(1, dtype=np.int64))
     last, levels = policy.level + window - 1 if policy.level > 0 else 0, 0  # from then on no line has any budget
-    rows = max(LevelSweep.batch // max(len(prepared.cost), 1), 1)
+    pace = Pace(LevelSweep.batch / max(len(prepared.cost), 1), limits)
     threads = threads_in_force() if limits is None else limits.threads
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and ended.stop[0] == 0:
             go_on(limits, FOLLOWING)
             if levels == ended.total.shape[1]:
-                more = min(most - levels, max(levels, 1024), rows)
+                more = min(most - levels, max(levels, 1024), pace.next(levels))
                 ended = ended._replace(total=np.append(ended.total, np.zeros((layers, more)), axis=1))
             if levels == last:
                 chain.count(met, policy, plays)

@@ -37,8 +37,8 @@ __all__ = [
     "threads_in_force",
 ]
 
-REST, AT_LEAST = 0.1, 0.1
-"""Extra time, relative to the limit, for evaluating what was swept in time; and the same in seconds."""
+REST, AT_LEAST, AT_ONCE = 0.1, 0.1, 1.0
+"""Extra time, relative to the limit, for evaluating what was swept in time; the same in seconds; and after Ctrl-C."""
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -89,6 +89,7 @@ class Limits:
     interrupted: bool = False
     partial: bool = True  # whether a stopped sweep is useful; if not, it raises Stopped
     began: float = field(default_factory=now)
+    above: "Limits | None" = None  # the limits that Ctrl-C reaches, if these are only for the rest of their work
     _depth: int = field(default=0, init=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
     _before: Any = field(default=None, init=False)
@@ -127,17 +128,19 @@ class Limits:
     @property
     def stop(self) -> str:
         """Why to stop now: ``"interrupted"``, ``"time"``, or empty."""
-        if self.interrupted:
+        if self.interrupted or (self.above is not None and self.above.interrupted):
             return "interrupted"
         return "time" if self.left <= 0 else ""
 
     @property
     def for_the_rest(self) -> "Limits":
-        """The same limits with some more time, and as if not interrupted: for completing an answer after a sweep."""
+        """The same limits with some more time: for completing an answer after a sweep, also after Ctrl-C."""
+        if self.interrupted:
+            return replace(self, time_limit=now() - self.began + AT_ONCE, interrupted=False)
         if self.time_limit is None:
-            return replace(self, interrupted=False)
-        more = max((1 + REST) * self.time_limit, self.time_limit - self.left + AT_LEAST)
-        return replace(self, time_limit=more, interrupted=False)
+            return replace(self, above=self)
+        more = max((1 + REST) * self.time_limit, now() - self.began + AT_LEAST)
+        return replace(self, time_limit=more, above=self)
 
     @property
     def without_time(self) -> "Limits":

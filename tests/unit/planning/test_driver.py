@@ -173,7 +173,7 @@ def test_a_listener_hears_the_best_plan_each_time_it_is_to_be_refined(monkeypatc
 
 
 def test_a_listener_hears_the_rounded_plan_before_the_exact_one_is_sought(monkeypatch):
-    monkeypatch.setattr("prudent.planning.driver.modest", lambda prepared, alpha: False)
+    monkeypatch.setattr("prudent.planning.driver.modest", lambda *_: False)
     ways = {"slow": [(0.9, 1, 123.47), (0.1, 1, 230.51)], "fast": [(0.7, 1, 12.34), (0.3, 1, 459.13)]}
     model = prudent.build(0, lambda i: {a: [(p, i + d, c) for p, d, c in o] for a, o in ways.items()} if i < 6 else {})
     plan, before = told(model, 0.2)
@@ -185,7 +185,7 @@ def test_a_listener_hears_the_rounded_plan_before_the_exact_one_is_sought(monkey
 def test_all_threads_find_what_attempts_need(monkeypatch):
     seen = []
 
-    def modest(prepared, alpha):
+    def modest(prepared, alpha, most):
         seen.append(threads_in_force())
         return True
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from prudent.engine.places import lanes_of, turns_of
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
-from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay, rounding
+from prudent.engine.sweep.task import EACH_LEVEL, MISFIT, Backend, Task, kept_levels
+from prudent.engine.values.bellman import arcs_for_bounds, costs_of, longest_stay, rounding
 from prudent.errors import PrudentError
 from prudent.kernels.between import FAR, PAD, TOGETHER, bound_levels, shift_left
 from prudent.kernels.blocks import Arcs
@@ -45,7 +45,7 @@ class BetweenSweep(Backend):
         super().__post_init__()
         task, prepared = self.task, self.task.prepared
         base, slope = task.base.low, task.terms.slope
-        arcs = _nearest_first(free_arcs(prepared), base)
+        arcs = _nearest_first(arcs_for_bounds(prepared), base)
         costs = costs_of(prepared, arcs)
         self.parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
@@ -67,6 +67,11 @@ class BetweenSweep(Backend):
         self._settle(0, 1)
 
     @classmethod
+    def outcomes(cls, prepared: Prepared) -> int:
+        """Return how many outcomes are added up on a level, or take as long as beginning it."""
+        return len(prepared.cost) + EACH_LEVEL
+
+    @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
         """Return whether costs lie between levels."""
         return task.prepared.between
@@ -76,7 +81,7 @@ class BetweenSweep(Backend):
         """Return the memory of the values."""
         if not prepared.between:
             return 0
-        at_once = cls.batch // max(len(prepared.cost), 1) + 1
+        at_once = cls.batch // cls.outcomes(prepared) + 1
         most = levels if keep else min(levels, 2 * _looked_back(prepared) + at_once)
         return 8 * prepared.n_states * (most + 1 + PAD)
 

@@ -52,6 +52,7 @@ def bounded_sweep(
         swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
         return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
 
+    surely_expected(prepared)  # within the limits in force, which the other thread does not see
     side_by_side = limits.threads > 1 and limits.keeper is None and limits.ranks is None  # ranks follow one at a time
     options["threads"] = -(-limits.threads // 2) if side_by_side else limits.threads
 

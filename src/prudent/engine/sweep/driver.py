@@ -15,15 +15,13 @@ from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Terms
 from prudent.models.rows import IntArray
 from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.pace import Pace
 from prudent.runtime.progress import Progress, announce
 
 __all__ = ["budget_sweep"]
 
 FURTHER = 1.25
 """How far a sweep goes before the first check of how far to go, as a multiple of the levels surely needed."""
-
-SHORT = 4.0
-"""Seconds left below which fewer and fewer levels are swept between two checks of the clock."""
 
 
 def budget_sweep(
@@ -61,7 +59,7 @@ def budget_sweep(
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
     lanes = threads if ranks is None else ranks.threads * ranks.size
-    batch = max(lanes * sweep.batch // sweep.outcomes(prepared), 1)
+    pace = Pace(lanes * sweep.batch / sweep.outcomes(prepared), limits)
     key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most)
     kept = None if limits.keeper is None else limits.keeper.load(key)
     if kept is not None:
@@ -79,9 +77,8 @@ def budget_sweep(
                 end = np.ceil(end)
             if sweep.done > end:
                 break
-            pace = min(max(limits.left, SHORT / 40) / SHORT, 1.0)  # towards the end the clock is checked more often
             wanted = max(sweep.done, sweep.first, FURTHER * sure - sweep.done)
-            last = int(min(sweep.done + max(min(pace * batch, wanted), 1), end + 1))
+            last = int(min(sweep.done + max(min(pace.next(sweep.done), wanted), 1), end + 1))
             while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep, ranks) > limits.memory:
                 last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop

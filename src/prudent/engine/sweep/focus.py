@@ -105,7 +105,7 @@ def _swept_between(coarse: Prepared, levels: int, limits: Limits) -> BetweenSwee
 
 
 def _advance(sweep: LevelSweep | BetweenSweep, levels: int, limits: Limits) -> None:
-    batch = max(sweep.batch // max(len(sweep.task.prepared.cost), 1), 1)
+    batch = max(sweep.batch // sweep.outcomes(sweep.task.prepared), 1)
     while sweep.done <= levels:
         go_on(limits, SWEEPING)
         sweep.advance(min(sweep.done + batch, levels + 1))

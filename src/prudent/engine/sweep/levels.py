@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from prudent.engine.places import lanes_of
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
-from prudent.engine.sweep.task import Backend, Tables, Task, kept_levels
-from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
+from prudent.engine.sweep.task import EACH_LEVEL, Backend, Tables, Task, kept_levels
+from prudent.engine.values.bellman import arcs_for_bounds, costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.kernels.sweep import Aims, Ends, Free, Known, Scratch, Turns, Values, sweep
 from prudent.kernels.team import new_counters
@@ -72,7 +72,7 @@ class LevelSweep(Backend):
         self._columns, self._choice = columns, np.zeros(0, first.dtype)
         self._lengthen_actions(1)
         self._choice[places.column] = first[: len(places.column)]
-        arcs = free_arcs(prepared)
+        arcs = free_arcs(prepared) if aims.plan else arcs_for_bounds(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
         self._free = Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace())
         self._known = self._new_known()
@@ -85,6 +85,11 @@ class LevelSweep(Backend):
         task, state = self.task, self.layout.places.state
         about = task.prepared.mean_cost[self.layout.action], task.worst.value[state], task.first_choice[0][state]
         return Known(*about)
+
+    @classmethod
+    def outcomes(cls, prepared: Prepared) -> int:
+        """Return how many outcomes are added up on a level, or take as long as beginning it."""
+        return len(prepared.cost) + EACH_LEVEL
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "AT_FIRST",
     "BOTH",
     "BOUND",
+    "EACH_LEVEL",
     "EXCESS",
     "MISFIT",
     "PLAN",
@@ -50,6 +51,9 @@ HUGE = 1e100
 
 SAMPLE = 10_000_000
 """Outcomes times levels that are swept, level by level, to time them: some hundredths of a second."""
+
+EACH_LEVEL = 500
+"""Outcomes that take as long to add up as beginning a level does, if a sweep goes level by level, as with cycles."""
 
 AT_FIRST = 2**30
 """States times levels that a table of actions may hold at first; beyond, it grows as needed."""

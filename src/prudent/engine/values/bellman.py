@@ -8,7 +8,7 @@ from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
 from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.backward_induction import Actions, Parts, evaluate_backwards
-from prudent.kernels.blocks import Arcs, evaluate_blocks, solve_blocks
+from prudent.kernels.blocks import Arcs, evaluate_blocks, longest_in_blocks, solve_blocks
 from prudent.kernels.counting import chance_from, sorted_by, sum_rounding
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
@@ -19,6 +19,7 @@ __all__ = [
     "UNIT",
     "actions_of",
     "all_arcs",
+    "arcs_for_bounds",
     "bare_free_arcs",
     "block_rounding",
     "costs_of",
@@ -41,8 +42,12 @@ DENSE = 64
 RARE = 1e-145
 """If all probabilities are larger, products of two of them are floats with all their digits."""
 
-LARGEST_FREE = 4096
-"""The largest block of the zero-cost graph; its dense matrix takes 128 MB."""
+LARGEST_FREE, SOLVED = 4096, 256
+"""The largest block of the zero-cost graph; its dense matrix takes 128 MB.  The largest one that is solved as equations
+where a lower bound on its values is enough."""
+
+STAYING = 1000
+"""The most passes over a large block for a bound on the number of free steps."""
 
 
 def all_arcs(prepared: Prepared) -> Arcs:
@@ -52,7 +57,19 @@ def all_arcs(prepared: Prepared) -> Arcs:
 
 def free_arcs(prepared: Prepared) -> Arcs:
     """Return the arcs of free outcomes, which stay on one level of the budget, with a workspace."""
-    return _with_workspace(bare_free_arcs(prepared), LARGEST_FREE)
+    arcs = bare_free_arcs(prepared)
+    size = int(np.diff(arcs.block_start).max())
+    if size > LARGEST_FREE:
+        raise TooLarge(
+            f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; at most {LARGEST_FREE:,} "
+            "are supported; give some of these outcomes a cost"
+        )
+    return _with_workspace(arcs, LARGEST_FREE)
+
+
+def arcs_for_bounds(prepared: Prepared) -> Arcs:
+    """Return the same for lower bounds: blocks may have any size, and larger ones are not solved as equations."""
+    return _with_workspace(bare_free_arcs(prepared), SOLVED)
 
 
 @once
@@ -68,12 +85,6 @@ def _all(prepared: Prepared) -> Arcs:
 @once
 def bare_free_arcs(prepared: Prepared) -> Arcs:
     """Return the same without a workspace."""
-    size = int(np.diff(prepared.free_blocks[0]).max())
-    if size > LARGEST_FREE:
-        raise TooLarge(
-            f"{size:,} states of {prepared.model.name} form one cycle of outcomes at no cost; at most {LARGEST_FREE:,} "
-            "are supported; give some of these outcomes a cost"
-        )
     return _arcs(prepared, prepared.free_blocks, prepared.free_stop)
 
 
@@ -158,7 +169,8 @@ def longest_stay(prepared: Prepared, arcs: Arcs) -> FloatArray:
     """
     if (np.diff(arcs.block_start) == 1).all():
         return np.full(prepared.n_states, np.inf)  # no block uses it
-    steps = solve_bellman(arcs, np.ones(prepared.n_actions), arcs.action_start[:-1].copy(), sense=-1.0)
+    steps = np.zeros(prepared.n_states)
+    longest_in_blocks(arcs, STAYING, steps)
     inner = np.arange(len(prepared.cost)) < arcs.inner_stop[prepared.outcome_action]
     state, action = prepared.outcome_state[inner], prepared.outcome_action[inner]
     fall = prepared.probability[inner] * (steps[state] - steps[prepared.successor[inner]])

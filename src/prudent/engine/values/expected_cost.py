@@ -54,7 +54,7 @@ from typing import Any
 import numpy as np
 
 from prudent.engine.device_rows import device_rows
-from prudent.engine.prepared import PASSES, Prepared, once, remember, restrict_to
+from prudent.engine.prepared import PASSES, Prepared, once, remember, restrict, restrict_to
 from prudent.engine.values.bellman import (
     UNIT,
     actions_of,
@@ -82,12 +82,12 @@ from prudent.kernels.blocks import (
     take_better,
     variance_costs,
 )
-from prudent.kernels.graphs import almost_sure, among_themselves
+from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves
 from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.gpu import Device
-from prudent.runtime.limits import device_in_force
+from prudent.runtime.limits import Stopped, device_in_force
 from prudent.runtime.team import in_parts
 
 __all__ = [
@@ -160,9 +160,15 @@ class _Refined:
 
 @once
 def least_expected_cost(prepared: Prepared) -> Expected:
-    """Return the least expected cost from every state, bounded below and above."""
+    """Return the least expected cost from every state, bounded below and above.
+
+    If the limits in force ask to stop, the choice is the best proper policy so far, and bounds may be 0 and infinite.
+    """
     refuse_endless(prepared)
-    return _least(prepared)
+    found = _least(prepared)
+    if np.isfinite(found.upper).all() or (restrict(prepared, found.choice).distance < UNREACHED).all():
+        return found
+    return replace(found, choice=prepared.proper_choice(), upper=np.where(prepared.is_goal, 0.0, np.inf))
 
 
 def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
@@ -310,8 +316,14 @@ class Equations:
         return self._at(self.k, solve_bellman(self.arcs, self.k, choice, large=self.large))
 
     def _policy(self, k: FloatArray, choice: IntArray) -> FloatArray:
-        """Return a policy's expected totals of action costs ``k``, which may have either sign, roughly."""
-        return evaluate_policy(self.prepared, k, choice, large=self.large, finest=ROUGHLY)
+        """Return a policy's expected totals of action costs ``k``, which may have either sign, roughly.
+
+        If the limits in force ask to stop, they are 0: then they correct nothing.
+        """
+        try:
+            return evaluate_policy(self.prepared, k, choice, large=self.large, finest=ROUGHLY)
+        except Stopped:
+            return np.zeros(self.prepared.n_states)
 
     def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
         low = np.zeros_like(high) if low is None else low

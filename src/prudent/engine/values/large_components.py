@@ -48,7 +48,7 @@ from prudent.kernels.rows import (
 )
 from prudent.models.graph import least_ahead
 from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.runtime.limits import go_on, limits_in_force
+from prudent.runtime.limits import Stopped, go_on, limits_in_force
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import in_parts
 
@@ -121,6 +121,7 @@ class LargeBlock:
         self.factor: Step | None = None
         self.direct = False  # whether the last policy was factorised
         self.passes = 0
+        self.kept: tuple[IntArray, FloatArray] | None = None
 
     @cached_property
     def part(self) -> Component:
@@ -163,22 +164,29 @@ class LargeBlock:
         """Improve a proper ``choice`` in place by policy iteration, and fill in its values.
 
         Ends when no gain exceeds the accuracy of the evaluation, or when values no longer improve.  The policy returned
-        is never worse than an earlier one, as far as their evaluations show.
+        is never worse than an earlier one, as far as their evaluations show.  If the limits in force ask to stop, it is
+        the last one that was evaluated, or the first, with its values as far as they are known.
         """
-        with Progress(WORKING, unit="passes") as self.progress:
-            self._solve(k, sense, share, choice, value, finest)
-
-    def _solve(
-        self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float
-    ) -> None:
         constant = self._constants(self.part, k, value)
         chosen, x = choice[self.state] - self.part.first_action, value[self.state]
+        with Progress(WORKING, unit="passes") as self.progress:
+            try:
+                self._solve(constant, sense, share, chosen, x, finest)
+            except Stopped:
+                chosen, x = self.kept or (chosen, x)
+        choice[self.state], value[self.state] = chosen + self.part.first_action, x
+
+    def _solve(
+        self, constant: FloatArray, sense: float, share: float, chosen: IntArray, x: FloatArray, finest: float
+    ) -> None:
+        """Improve the policy and its values, in place; keep the last one evaluated."""
+        self.kept = None
         tolerance = max(ROUGH, finest)
         if sense > 0 and self._relaxed(constant, chosen, x):
             tolerance = finest
         noise = self._evaluate(self.part, constant, chosen, x, tolerance)
         for _ in range(ROUNDS):
-            kept, kept_x = chosen.copy(), x.copy()
+            kept, kept_x = self.kept = chosen.copy(), x.copy()
             better = changes = self._improved(constant, share, sense, chosen, x, noise=2 * noise)
             if better == 0 and tolerance <= finest:
                 break
@@ -192,11 +200,10 @@ class LargeBlock:
             tolerance = max(finer * tolerance, finest)
             noise = self._evaluate(self.part, constant, chosen, x, tolerance)
             if (chosen != kept).any() and not improved(kept_x, x - kept_x, sense):
-                chosen, x = kept, kept_x
+                chosen[:], x[:] = kept, kept_x
                 if tolerance <= finest:
                     break
                 noise = self._evaluate(self.part, constant, chosen, x, tolerance)
-        choice[self.state], value[self.state] = chosen + self.part.first_action, x
 
     def _improved(
         self,
