@@ -48,6 +48,11 @@ __all__ = ["Job", "begin", "explored"]
 STALLED = 0.9
 """If a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
 
+FAR = (
+    "the optimal value is small relative to its distance from the lowest possible cost, so closer bounds take long; "
+    "give an absolute gap (gap=, --gap) to go on until it is reached"
+)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -149,7 +154,7 @@ class Job:
         if not best.prepared.scale.rounded:
             return best
         stopped = best.stopped or (stage.stopped if stage is not None and self.target.exact else "")
-        return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking),))
+        return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking), *best.notes))
 
     def _exactly(
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
@@ -249,7 +254,9 @@ class Job:
                 break
             tell(best)
         self.limits.partial = True
-        return replace(best, stopped=stopped or best.stopped, needs=math.nan if self.target.exact else needs)
+        far = not (stopped or self._aim.reached(best.bracket)) and endless(best, self._aim)
+        needs = math.nan if self.target.exact else needs
+        return replace(best, stopped=stopped or best.stopped, needs=needs, notes=(FAR,) if far else ())
 
     @property
     def _aim(self) -> Target:

@@ -38,7 +38,7 @@ def solve_robust(job: Job, intervals: Intervals, nominal: Callable[[], Stage[Sol
     with job.stopping():
         solution = robust(prepared, intervals, job.alpha, job.limits, _levels(prepared, lower))
     stage = stage_of(prepared, solution, job.alpha, began)
-    if not (np.isfinite(lower) or solution.stopped or stage.bracket.gap <= job.target.width(stage.bracket.size)):
+    if not (np.isfinite(lower) or solution.stopped or job.target.reached(stage.bracket)):
         lower = max(stage.bracket.lower, nominal().bracket.lower)
         stage = replace(stage, bracket=replace(stage.bracket, lower=min(lower, stage.bracket.upper)))
     return _plan(job, stage, intervals)
