@@ -22,7 +22,10 @@ def prized(rng: np.random.Generator) -> prudent.SSP:
     for s in range(stages):
         safe, risky = rng.integers(1, 40, 2)
         chance = float(rng.choice([0.5, 0.1, 0.01, 1e-4]))
-        table[s] = {"safe": [(1.0, s + 1, unit * safe)], "risky": [(1 - chance, s + 1, 1.0), (chance, s + 1, 2 * unit * risky)]}
+        table[s] = {
+            "safe": [(1.0, s + 1, unit * safe)],
+            "risky": [(1 - chance, s + 1, 1.0), (chance, s + 1, 2 * unit * risky)],
+        }
         if s == 0 or rng.random() < 0.3:
             prize, chance = -(10.0 ** rng.integers(3, 11)) * rng.choice([1, 1.5, 2**0.5]), 10.0 ** -rng.integers(2, 10)
             for action in list(table[s]):
@@ -64,7 +67,10 @@ def truth(model: prudent.SSP, alpha: float) -> tuple[Fraction, Fraction]:
 
 def row_of(model: prudent.SSP, action: int) -> list[tuple[Fraction, int, Fraction]]:
     outcomes = range(int(model.outcome_start[action]), int(model.outcome_start[action + 1]))
-    row = [(Fraction(float(model.probability[o])), int(model.successor[o]), Fraction(float(model.cost[o]))) for o in outcomes]
+    row = [
+        (Fraction(float(model.probability[o])), int(model.successor[o]), Fraction(float(model.cost[o])))
+        for o in outcomes
+    ]
     total = sum(p for p, _, _ in row)
     return [(p / total, t, c) for p, t, c in row]
 

@@ -246,8 +246,8 @@ class Job:
             stalled = may_stall and best is not None and stage.bracket.gap > STALLED * best.bracket.gap
             best = stage if best is None or not one_question else _better(best, stage)
             stopped = stage.stopped
-            endless = np.isinf(best.bracket.gap)  # which does not come from rounding
-            if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
+            unbounded = np.isinf(best.bracket.gap)  # which does not come from rounding
+            if stopped or stalled or unbounded or self._close(best) or not stage.prepared.scale.rounded:
                 break
             step, stopped, needs = finer_step(stage, self._aim, self.limits, finest, order, base=self._base)
             if stopped:

@@ -1,9 +1,9 @@
 """Distributions of the total cost and their tails; the tail convention is defined here.
 
 ``alpha`` in (0, 1] is the worst fraction of runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, with a
-tolerance of 1e-12 alpha for rounding errors (:func:`rarely`); at alpha = 1 it is the least possible cost.  ``CVaR`` is the mean of the worst
-alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.  ``alpha = 1`` is
-the expected cost, ``alpha -> 0`` the worst case.
+tolerance of 1e-12 alpha for rounding errors (:func:`rarely`); at alpha = 1 it is the least possible cost.  ``CVaR`` is
+the mean of the worst alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.
+``alpha = 1`` is the expected cost, ``alpha -> 0`` the worst case.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -307,8 +307,7 @@ class Distribution(Shown):
 
     def _least(self, good: BoolArray) -> float:
         """Return the first value that is good; infinite if none is."""
-        good = np.flatnonzero(good)
-        return float(self.values[good[0]]) if len(good) else np.inf
+        return float(self.values[np.argmax(good)]) if good.any() else np.inf
 
     def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
         """Return the numbers as ``prudent evaluate --json`` prints them: None where unknown or infinite.

@@ -59,9 +59,9 @@ def own_tail(
 ) -> OwnTail:
     """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
-    Stop earlier if at most ``tolerance`` of its runs are under way, few of the worst ones, and once that takes more ``work``, in outcomes
-    times levels, than is given or, if none is, AFFORDED and a few times the budget.  The error of sums grows with the
-    length of runs.
+    Stop earlier if at most ``tolerance`` of its runs are under way, few of the worst ones, and once that takes more
+    ``work``, in outcomes times levels, than is given or, if none is, AFFORDED and a few times the budget.  The error of
+    sums grows with the length of runs.
     """
     prepared, tolerance = policy.prepared, min(tolerance, FEW * alpha)
     known = None if most is None else int(min(most, UNREACHED)) + 2
