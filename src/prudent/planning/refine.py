@@ -181,7 +181,7 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits) -> bool:
 def endless(stage: Stage[Any], target: Target) -> bool:
     """Return whether refining may never end: no step reaches a relative gap if the value sought is 0.
 
-    If it is close to 0, relative to its distance from best luck, that takes very long, and happens only if the user
+    If it is close to 0, relative to its distance from best luck, that takes long, and happens only if the user
     gave the gap.  What is little work is done in any case, and so are steps until the gap is relative to that distance.
     """
     prepared, bracket = stage.prepared, stage.bracket
