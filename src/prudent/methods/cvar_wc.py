@@ -17,7 +17,9 @@ frequent in Deep Sea Treasure.  Like F, the floor is on normalised costs, those 
 *Guarantee.*  In this game the agent sees how the adversary splits y before it acts.  A real agent does not.  So
 the game's value is a lower bound on the optimal CVaR, at any grid and after any number of sweeps, and the policy
 read off it may be worse than optimal (Hau et al. 2023).  ``lower`` is the game's value, ``upper`` the policy's
-own CVaR.  With a floor the game's value is no bound, so ``lower`` is that of the game without it.
+own CVaR.  With a floor the game's value is no bound, so ``lower`` is that of the game without it.  Where both agree,
+the policy has the optimal CVaR, but not always the lowest expected cost at it.  So the status is ``optimal`` only if no
+policy at all has a lower expected cost.
 """
 
 from collections.abc import Iterator

@@ -27,7 +27,7 @@ from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
 from prudent.models.rows import FloatArray
-from prudent.policies.distribution import FORGIVEN
+from prudent.policies.distribution import rarely
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
@@ -57,7 +57,7 @@ class Exceeding:
 
     def value_at_risk(self, alpha: float) -> tuple[int, int]:
         """Return the least VaR found, and a lower bound on the least VaR."""
-        found, sure = (np.append(chance, 0.0) <= alpha + FORGIVEN for chance in (self.chance, self.low))
+        found, sure = (rarely(np.append(chance, 0.0), alpha) for chance in (self.chance, self.low))
         return int(np.argmax(found)), int(np.argmax(sure))
 
 

@@ -36,7 +36,7 @@ class Excess:
     """The minimal expected excess over a budget: the cost above it, averaged over all runs.
 
     A plan of minimal CVaR has the minimal expected excess over its VaR; see :func:`replan`.  Gaps are relative to the
-    size of the budget, or of the excess if that is larger.
+    excess itself; where it may be 0, the absolute gap counts.
 
     Examples
     --------

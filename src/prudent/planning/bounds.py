@@ -22,7 +22,11 @@ DEFAULT_GAP = 1e-3
 
 @dataclass(frozen=True)
 class Bracket:
-    """Bounds on an optimal value, mostly the CVaR; ``upper`` also bounds the returned policy's own value."""
+    """Bounds on an optimal value, mostly the CVaR; ``upper`` also bounds the returned policy's own value.
+
+    A relative gap is relative to the bounds themselves, not to the range of the model's costs: one rare large refund
+    would make every gap look small.
+    """
 
     lower: float
     upper: float
@@ -40,13 +44,14 @@ class Bracket:
 
     @property
     def size(self) -> float:
-        """What a relative gap is relative to: the larger bound; at least a cost step if the value may be 0."""
-        return max(abs(self.lower), abs(self.upper), self.step if self.straddles else 0.0)
+        """What a relative gap is relative to: the larger of both bounds, without their signs."""
+        return max(abs(self.lower), abs(self.upper))
 
     @property
     def closed(self) -> bool:
-        """Whether the value is known, up to rounding errors."""
-        return bool(np.isfinite(self.gap)) and self.gap <= OPTIMAL_GAP * self.size
+        """Whether the value is known, up to rounding errors; those of 0 are relative to a cost step."""
+        size = max(self.size, self.step) if self.straddles else self.size
+        return bool(np.isfinite(self.gap)) and self.gap <= OPTIMAL_GAP * size
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class Target:
             return "interrupted"
         if not aims and not self.said:
             return "approximate"
-        return "within_gap" if self.reached(bracket) else "gap_not_reached"
+        return "within_gap" if bracket.closed or self.reached(bracket) else "gap_not_reached"
 
 
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:

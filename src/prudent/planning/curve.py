@@ -397,7 +397,7 @@ def curve(
         The smallest alpha; the curve takes as long as a solve for it.
     step : float, optional
         Round the costs to multiples of this.  Costs without a common step are always rounded; the default step is so
-        fine that the relative gap at ``alpha_min`` is about 0.001.
+        fine that the gap at ``alpha_min`` is about 0.001 of the distance from the lowest possible cost.
     memory, time_limit, threads, device : optional
         The memory limit for tables, the time limit in seconds, the number of threads, and ``"gpu"`` for a GPU; see
         :func:`prudent.solve`.  With a time limit the points are found at once, as many as the time allows, with a note

@@ -50,6 +50,11 @@ VALUES = "finding the lowest expected cost"
 STALLED = 0.9
 """If a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
 
+FAR = (
+    "the optimal value is small relative to its distance from the lowest possible cost, so closer bounds take long; "
+    "give an absolute gap (gap=, --gap) to go on until it is reached"
+)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -177,7 +182,7 @@ class Job:
         if not best.prepared.scale.rounded:
             return best
         stopped = best.stopped or (stage.stopped if stage is not None and self.target.exact else "")
-        return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking),))
+        return replace(best, stopped=stopped, notes=(_why_rounded(common, lacking), *best.notes))
 
     def _exactly(
         self, prepared: Prepared, attempt: Callable[[Prepared], Stage[Found]]
@@ -269,15 +274,17 @@ class Job:
             stalled = may_stall and best is not None and stage.bracket.gap > STALLED * best.bracket.gap
             best = stage if best is None or not one_question else _better(best, stage)
             stopped = stage.stopped
-            endless = np.isinf(best.bracket.gap)  # which does not come from rounding
-            if stopped or stalled or endless or self._close(best) or not stage.prepared.scale.rounded:
+            unbounded = np.isinf(best.bracket.gap)  # which does not come from rounding
+            if stopped or stalled or unbounded or self._close(best) or not stage.prepared.scale.rounded:
                 break
             step, stopped, needs = finer_step(stage, self._aim, self.limits, finest, order, base=self._base)
             if stopped:
                 break
             tell(best)
         self.limits.partial = True
-        return replace(best, stopped=stopped or best.stopped, needs=math.nan if self.target.exact else needs)
+        far = not (stopped or self._aim.reached(best.bracket)) and endless(best, self._aim)
+        needs = math.nan if self.target.exact else needs
+        return replace(best, stopped=stopped or best.stopped, needs=needs, notes=(FAR,) if far else ())
 
     @property
     def _aim(self) -> Target:

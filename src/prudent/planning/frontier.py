@@ -276,7 +276,8 @@ def frontier(
     notes = tuple(f"{note}; CVaRs are estimates, and plan(i) has their bounds" for note in prepared.scale.notes)
     if weighing.stopped == "time":
         notes += (f"stopped at the time limit of {time_limit:g} seconds; raise time_limit= (--time-limit)",)
-    status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * found[0].expected else "gap_not_reached"
+    cheapest = max(abs(points[0].expected), prepared.scale.level_size) / prepared.scale.level_size
+    status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * cheapest else "gap_not_reached"
     return Frontier(
         model=model,
         alpha=alpha,

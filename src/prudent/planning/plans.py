@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared
+from prudent.methods.exact import SECOND
 from prudent.methods.solution import Solution
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, Target, bracket_below, bracket_of
+from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target, bracket_below, bracket_of
 from prudent.planning.driver import Job
 from prudent.planning.refine import Stage
 from prudent.policies.distribution import GROUPED
@@ -42,14 +43,8 @@ def plan_of(
     """Return a solution as a plan, in the user's units; ``intervals`` is its set of models, if any."""
     prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
     cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
-    expected, least = prepared.scale.in_units(solution.expected), bracket_below(prepared, solution.expected_lower)
-    complete = method == "exact" and not (prepared.scale.rounded or stage.stopped)  # then ties were decided exactly
-    status = (target or Target()).status(
-        bracket,
-        aims=method == "exact",
-        interrupted=interrupted,
-        second=complete or Bracket(least, expected, prepared.scale.resolution).closed,
-    )
+    second = _second(prepared, solution, finished=method == "exact" and not stage.stopped)
+    status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted, second=second)
     return Plan(
         model=model,
         policy=solution.policy,
@@ -59,8 +54,8 @@ def plan_of(
         status=status,
         cvar=max(cvar, bracket.lower) if prepared.scale.rounded else cvar,
         var=solution.var,
-        expected=expected,
-        expected_lower=least,
+        expected=prepared.scale.in_units(solution.expected),
+        expected_lower=bracket_below(prepared, solution.expected_lower),
         lower=bracket.lower,
         upper=bracket.upper,
         worst_case=prepared.scale.in_units(solution.worst),
@@ -70,6 +65,16 @@ def plan_of(
         notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
         device="cpu" if limits is None or limits.device is None else "gpu",
     )
+
+
+def _second(prepared: Prepared, solution: Solution, *, finished: bool) -> bool:
+    """Return whether surely no plan of optimal CVaR has a lower expected cost; ``finished``: the sweep was."""
+    scale = prepared.scale
+    expected, lower = scale.in_units(solution.expected), solution.expected_lower
+    if not finished or scale.rounded:
+        return Bracket(bracket_below(prepared, lower), expected, scale.resolution).closed
+    # Actions were compared exactly, so only budgets can tie; the rest of the bound is room for rounding errors.
+    return expected - scale.in_units(lower / (1 - SECOND)) <= OPTIMAL_GAP * max(abs(expected), scale.resolution)
 
 
 _listener: ContextVar[Callable[[Plan], None] | None] = ContextVar("listener for the best plan so far", default=None)
@@ -111,11 +116,6 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
     if stopped == "memory" and limits is not None:
         would = "" if math.isnan(stage.needs) else f" to about {shown_bytes(stage.needs)}"
         notes.append(f"stopped at the {shown_bytes(limits.memory)} limit; raise memory={would} or set step=")
-    if status == "gap_not_reached" and stage.bracket.straddles and math.isfinite(stage.bracket.gap):
-        notes.append(
-            "the bounds lie on both sides of 0, so no relative gap is reached; the absolute gap (gap=, --gap) reached "
-            f"is {stage.bracket.gap:.3g}"
-        )
     if stopped == "work":
         notes.append("no step of rounded costs closes the gap, and the next one is much work; time_limit= allows more")
     if stopped == "digits":

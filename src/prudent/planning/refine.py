@@ -63,6 +63,9 @@ FEW, LITTLE, MODEST = 4096, 2**26, 2**30
 """Levels, and levels times outcomes, up to which the exact optimum is found without rounding first; and levels times
 outcomes where it can be, up to which it is found afterwards."""
 
+QUICK = 2**18
+"""Levels up to which a stage of little work may be followed by a finer one in any case: that takes seconds at most."""
+
 CELLS = 1500
 """About how many levels the coarse grid has that shows where the exact optimum can be."""
 
@@ -82,9 +85,6 @@ gap surely shrinks while steps are still coarse."""
 
 COMMON = 2
 """Steps below this many common steps are not worth rounding to."""
-
-ENOUGH = 2**15
-"""Levels after which bounds on both sides of 0 are not refined further; fewer if they have more than 64 outcomes."""
 
 NO_GAP = Bracket(0.0, 0.0)
 """The bracket of stages without a gap to reach."""
@@ -185,11 +185,14 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits, most: float = np.i
 def endless(stage: Stage[Any], target: Target) -> bool:
     """Return whether refining may never end: no step reaches a relative gap if the value sought is 0.
 
-    A stage of little work is refined all the same, since its bounds may come to lie on one side of 0.
+    If it is close to 0, relative to its distance from best luck, that takes long, and happens only if the user
+    gave the gap.  What is little work is done in any case, and so are steps until the gap is relative to that distance.
     """
-    if target.gap or not stage.bracket.straddles:
+    prepared, bracket = stage.prepared, stage.bracket
+    if target.gap or (target.said and not bracket.straddles):
         return False
-    return stage.levels * max(work_per_level(stage.prepared) / 64, 1.0) > ENOUGH
+    near = bracket.gap <= target.width(stage.levels * prepared.scale.level_size)
+    return near and stage.levels > min(QUICK, LITTLE / work_per_level(prepared))
 
 
 class Next(NamedTuple):

@@ -184,7 +184,7 @@ class _Search:
                 stopped = stage.stopped or self._why_stop()
                 if not stopped and self._nearly(stage, tips):
                     closed = self._with_fallback(tips, self.job.limits)
-                    if closed is not None and closed.bracket.upper - self.lower <= self._aim(stage):
+                    if closed is not None and self._enough(replace(closed.bracket, lower=self.lower)):
                         self.known.check_heuristic(self.job.limits.without_time)
                         return self._plan(self._bracketed(closed), self._ended(closed), stage)
                 if stopped:
@@ -252,14 +252,12 @@ class _Search:
         inside = prepared.members.state_of[tips]
         chance = times_played(stage.found.policy)[prepared.action_start[inside]]
         more = float(chance @ np.maximum(price - np.array(self.known.bound)[tips], 0.0)) / self.job.alpha
-        return stage.bracket.gap + more <= self._aim(stage)
+        return self._enough(replace(stage.bracket, upper=stage.bracket.upper + more))
 
-    def _aim(self, stage: Stage[Solution]) -> float:
-        """Return the gap at which the search ends."""
-        target, bracket = self.job.target, stage.bracket
-        if target.said or stage.prepared.scale.rounded:
-            return target.width(bracket.size)
-        return OPTIMAL_GAP * bracket.size
+    def _enough(self, bracket: Bracket) -> bool:
+        """Return whether bounds are so close that the search ends."""
+        wanted = self.job.target.said or bracket.step == 0  # costs are rounded
+        return bracket.closed or (wanted and self.job.target.reached(bracket))
 
     def _so_far(self, stage: Stage[Solution], stopped: str) -> Plan:
         """Return the best plan of a stopped search: outside the explored part it falls back."""

@@ -1,9 +1,9 @@
 """Distributions of the total cost and their tails; the tail convention is defined here.
 
 ``alpha`` in (0, 1] is the worst fraction of runs.  ``VaR`` is the smallest z with P(C > z) <= alpha, with a
-tolerance of 1e-12 for rounding errors; at alpha = 1 it is the least possible cost.  ``CVaR`` is the mean of the worst
-alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.  ``alpha = 1`` is
-the expected cost, ``alpha -> 0`` the worst case.
+tolerance of 1e-12 alpha for rounding errors (:func:`rarely`); at alpha = 1 it is the least possible cost.  ``CVaR`` is
+the mean of the worst alpha fraction, an atom split where needed: CVaR = min over w of  w + E[(C - w)+] / alpha.
+``alpha = 1`` is the expected cost, ``alpha -> 0`` the worst case.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
-from prudent.models.rows import FloatArray
+from prudent.models.rows import BoolArray, FloatArray
 from prudent.runtime.tables import (
     DataFrame,
     Shown,
@@ -32,9 +32,11 @@ from prudent.runtime.tables import (
 if TYPE_CHECKING:
     from prudent.policies.at_worst import AtWorst
 
-__all__ = ["GROUPED", "USUAL", "Alphas", "Distribution", "alphas_of", "check_alpha", "exceeded_in", "mixture"]
+__all__ = ["GROUPED", "USUAL", "Alphas", "Distribution", "alphas_of", "check_alpha", "exceeded_in", "mixture", "rarely"]
 
 FORGIVEN = 1e-12
+"""Rounding error of a sum of probabilities, relative to alpha: however small alpha is, VaR is not that of a larger one.
+"""
 
 GROUPED = (
     "runs whose costs round to the same total are grouped: the true CVaR is at least the one shown, and VaR is an "
@@ -69,6 +71,11 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
     if value < LEAST:
         raise PrudentError(f"{name} is {alpha!r}; below {LEAST:g} use method worst-case instead")
     return value
+
+
+def rarely(exceeded: FloatArray, alpha: float) -> BoolArray:
+    """Return whether probabilities of a cost above VaR are at most alpha, up to rounding error (internal)."""
+    return np.asarray(exceeded <= alpha * (1 + FORGIVEN))
 
 
 def alphas_of(alpha: Alphas) -> tuple[float, ...]:
@@ -181,7 +188,7 @@ class Distribution(Shown):
         return float(self._above[np.searchsorted(self.values, x, side="right")])
 
     def quantile(self, q: float) -> float:
-        """Return the smallest z with P(C <= z) >= q.
+        """Return the smallest z with P(C <= z) >= q; infinite if more than 1 - q is missing.
 
         Examples
         --------
@@ -193,10 +200,12 @@ class Distribution(Shown):
         """
         if isinstance(q, str) or not 0 <= q <= 1:
             raise PrudentError(f"q is {q!r}; it must be a probability")
-        if q >= 0.5:
-            return self._least(1 - float(q))
-        reached = np.cumsum(self.probabilities) >= float(q) * (1 - FORGIVEN)  # 1 - q has no digits of a small q
-        return float(self.values[np.argmax(reached)]) if reached.any() else np.inf
+        if q < 0.5:
+            reached = np.cumsum(self.probabilities) >= float(q) * (1 - FORGIVEN)  # 1 - q has no digits of a small q
+            return float(self.values[np.argmax(reached)]) if reached.any() else np.inf
+        # As a float, q itself may be off by half of its spacing; only 1 means just that.
+        rest = 1 - float(q)
+        return self._least(rarely(self._above[1:], rest + (np.spacing(float(q)) if rest else 0.0)))
 
     def var(self, alpha: float) -> float:
         """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite if more than alpha is missing.
@@ -209,7 +218,7 @@ class Distribution(Shown):
         >>> result.var(0.1), result.var(0.05)
         (9.0, 10.0)
         """
-        return self._least(check_alpha(alpha))
+        return self._least(rarely(self._above[1:], check_alpha(alpha)))
 
     def cvar(self, alpha: float) -> float:
         """Return the mean of the worst alpha fraction of runs; infinite if more than alpha is missing.
@@ -225,7 +234,7 @@ class Distribution(Shown):
         [10.0, 9.5, 4.06]
         """
         alpha = check_alpha(alpha)
-        w = self._least(alpha, forgiven=0.0)
+        w = self._least(self._above[1:] <= alpha)
         if w == np.inf:
             return np.inf
         excess = float(self.probabilities @ np.maximum(self.values - w, 0.0))
@@ -299,9 +308,9 @@ class Distribution(Shown):
         tail = np.append(self.probabilities, self.missing)[::-1]
         return np.asarray(np.cumsum(tail)[::-1])
 
-    def _least(self, alpha: float, forgiven: float = FORGIVEN) -> float:
-        good = np.flatnonzero(self._above[1:] <= alpha + forgiven)
-        return float(self.values[good[0]]) if len(good) else np.inf
+    def _least(self, good: BoolArray) -> float:
+        """Return the first value that is good; infinite if none is."""
+        return float(self.values[np.argmax(good)]) if good.any() else np.inf
 
     def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
         """Return the numbers as ``prudent evaluate --json`` prints them: None where unknown or infinite.

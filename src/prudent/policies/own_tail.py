@@ -26,6 +26,9 @@ AFFORDED = 2**31
 AHEAD = 4
 """A policy is followed over so many times its budget, whatever the work: that is in proportion to the sweep."""
 
+FEW = 0.1
+"""The largest part of the worst runs that may be under way at the end."""
+
 
 @dataclass(frozen=True)
 class OwnTail:
@@ -56,11 +59,11 @@ def own_tail(
 ) -> OwnTail:
     """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
-    Stop earlier if at most ``tolerance`` of its runs are under way, and once that takes more ``work``, in outcomes
-    times levels, than is given or, if none is, AFFORDED and a few times the budget.  The error of sums grows with the
-    length of runs.
+    Stop earlier if at most ``tolerance`` of its runs are under way, few of the worst ones, and once that takes more
+    ``work``, in outcomes times levels, than is given or, if none is, AFFORDED and a few times the budget.  The error of
+    sums grows with the length of runs.
     """
-    prepared = policy.prepared
+    prepared, tolerance = policy.prepared, min(tolerance, FEW * alpha)
     known = None if most is None else int(min(most, UNREACHED)) + 2
     layers = 2 if prepared.scale.rounded else 1  # moments of what rounding left out take about as long as the mass
     budget = max(part.level for _, part in policy.parts)

@@ -41,10 +41,12 @@ __all__ = ["STATUS", "Exploration", "Plan"]
 STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it, with the lowest "
     "expected cost at that CVaR",
-    "within_gap": "the gap between the bounds on the optimal CVaR is within the tolerance",
+    "within_gap": "the gap between the bounds on the optimal CVaR is within the tolerance; at the optimal CVaR a lower "
+    "expected cost may be possible, down to its bound",
     "gap_not_reached": "the bounds hold, but their gap exceeds the tolerance; use method exact without step=, allow "
     "more time or memory, or request a larger gap",
-    "approximate": "this method does not aim at the optimal CVaR, but the bounds hold; method exact closes the gap",
+    "approximate": "this method does not aim at the optimal CVaR and the lowest expected cost at it, but the bounds "
+    "hold; method exact finds both",
     "interrupted": "stopped by Ctrl-C; the bounds found so far hold; run it again, with checkpoint= (--checkpoint) "
     "from the start to make it resumable",
 }
@@ -92,6 +94,9 @@ STATUS_SEARCHED = {
 
 UNCERTIFIED = {**STATUS_SEARCHED, "optimal": "no plan has a lower CVaR, and none of that CVaR a lower expected cost"}
 """The same if the bounds rest on a heuristic or on a price; each follows what must be true."""
+
+MAYBE_ZERO = "the value may be 0, to which no gap is relative: the absolute gap reached (gap=, --gap) is {:.3g}"
+"""What is added to a gap that was not reached if bounds lie on both sides of 0."""
 
 
 @dataclass(frozen=True)
@@ -194,14 +199,20 @@ class Plan(Shown):
     @property
     def message(self) -> str:
         """What the status means and what to change."""
+        statuses, lower, upper = STATUS, self.lower, self.upper
         if self.objective is not None:
-            return STATUS_OBJECTIVE[self.status]
-        if self.nominal is not None:
-            return STATUS_ROBUST[self.status]
-        if self.explored is not None:
-            means = (STATUS_SEARCHED if self.explored.certified else UNCERTIFIED)[self.status]
-            return f"if {self.explored.proviso}, {means}" if self.explored.proviso else means
-        return (STATUS if self.max_cvar == float("inf") else STATUS_WITHIN)[self.status]
+            statuses, lower, upper = STATUS_OBJECTIVE, self.objective.lower, self.objective.upper
+        elif self.nominal is not None:
+            statuses = STATUS_ROBUST
+        elif self.max_cvar < math.inf:
+            statuses, lower, upper = STATUS_WITHIN, self.expected_lower, self.expected
+        elif self.explored is not None:
+            statuses = STATUS_SEARCHED if self.explored.certified else UNCERTIFIED
+        meaning = statuses[self.status]
+        if self.status == "gap_not_reached" and lower <= 0 <= upper < lower + math.inf:
+            meaning += f"; {MAYBE_ZERO.format(upper - lower)}"
+        proviso = "" if self.explored is None else self.explored.proviso
+        return f"if {proviso}, {meaning}" if proviso else meaning
 
     def __repr__(self) -> str:
         least, about = ("at least ", "about ") if self._from_below else ("", "")
@@ -496,7 +507,7 @@ class Plan(Shown):
         if self.objective is not None:
             sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.scale.rounded
             what += f"; the lowest at that {self.objective}" if sought else ""
-        elif self.max_cvar == math.inf and self.status == "optimal" and self.method == "exact":
+        elif self.max_cvar == math.inf and self.status == "optimal":
             what += "; the lowest at that CVaR"
         else:
             limit = number(self.max_cvar, self._decimals(0.0))

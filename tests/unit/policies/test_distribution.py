@@ -1,6 +1,9 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+import prudent
 from prudent.errors import PrudentError
 from prudent.policies.distribution import Distribution, Groups, check_alpha
 
@@ -90,3 +93,34 @@ def test_groups_bound_the_cvar_of_every_distribution_with_their_moments(seed, al
 def test_quantiles_of_tiny_probabilities_have_their_digits():
     rare = Distribution(np.array([1.0, 2.0, 3.0]), np.array([1e-20, 1e-18, 1.0]), 3.0)
     assert [rare.quantile(q) for q in (0, 1e-20, 2e-20, 1e-18, 2e-18, 0.5, 1)] == [1, 1, 2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.parametrize("rare", [1e-13, 1e-12, 9e-10, 1e-9, 1.0000001e-9, 3e-7])
+def test_var_at_tiny_alphas_is_that_of_exact_arithmetic_everywhere(rare, loop):
+    outcomes = [(rare, "g", 7), (1 - rare, "g", 0)]
+    if loop:
+        outcomes = [(0.5, "s", 0), *((p / 2, t, c) for p, t, c in outcomes)]
+    model = prudent.build("s", {"s": {"go": outcomes}})
+    total = sum(Fraction(p) for p, t, _ in outcomes if t == "g")
+    for alpha in (1e-18, 1e-13, 1e-9, 1e-6):
+        exceeded = Fraction(outcomes[1][0] if loop else rare) / total  # P(C > 0)
+        truth = 7 if exceeded > Fraction(alpha) * (1 + Fraction(1e-12)) else 0
+        plan = prudent.solve(model, alpha)
+        aimed = prudent.solve(model, alpha, objective=prudent.ValueAtRisk())
+        found = [
+            plan.var,
+            aimed.var,
+            aimed.objective.value,
+            aimed.objective.lower,
+            prudent.curve(model, alpha_min=1e-18).at(alpha).var,
+            *(prudent.evaluate(model, each).var(alpha) for each in (plan, {"s": "go"}, lambda state, spent: "go")),
+        ]
+        assert found == [truth] * len(found), (alpha, float(exceeded))
+
+
+def test_a_rare_cost_among_simulated_runs_is_above_a_tiny_alpha():
+    counts = np.array([10**12 - 1, 1])  # P(C > 0) is 1e-12
+    result = Distribution(np.array([0.0, 7.0]), counts / counts.sum(), 7e-12)
+    assert [result.var(alpha) for alpha in (1e-13, 1e-12, 1e-11)] == [7, 0, 0]
+    assert [result.quantile(q) for q in (1 - 1e-12, 1 - 1e-13, 1.0)] == [0, 7, 7]
