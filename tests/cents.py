@@ -109,3 +109,42 @@ def grid(side: int, seed: int = 0) -> prudent.SSP:
         return found
 
     return prudent.build((0, 0), actions, name="grid")
+
+
+def spare_parts(weeks: int = 52, room: int = 8) -> prudent.SSP:
+    """Return a plan for a store of spare parts: order each week, by ship or by air; without a part a machine stands.
+
+    A state is the week, the parts in store and those on their way; 3,927 states and 500,000 outcomes in a year.
+    """
+    fails = np.array([0.30, 0.33, 0.19, 0.10, 0.05, 0.02, 0.007, 0.003])
+    late, rates = 0.15, ((0.7, 1.0), (0.25, 1.18), (0.05, 2.4))
+
+    def week(store: int, coming: int, order: int, how: str) -> Outcomes:
+        price = (61.35 if how == "ship" else 97.8) * order + (48.9 if order else 0.0)
+        found: dict[tuple[tuple[int, int], float], float] = {}
+        for (need, p), delayed, (q, rate) in product(enumerate(fails), (False, True), rates):
+            here = store + (0 if delayed else coming) + (order if how == "air" else 0)
+            left, lacks = min(max(here - need, 0), room), max(need - here, 0)
+            then = left, min((coming if delayed else 0) + (order if how == "ship" else 0), room)
+            cost = price + 1.17 * left + (289.45 * rate + 35.6) * lacks + 3.29 * (left == room)
+            key = then, round(cost, 2)
+            found[key] = found.get(key, 0.0) + float(p) * (late if delayed else 1 - late) * q
+        return [(p, then, cost) for (then, cost), p in found.items()]
+
+    known = {
+        (store, coming): {
+            f"{how} {order}" if order else "wait": week(store, coming, order, how)
+            for how in ("ship", "air")
+            for order in (range(5) if how == "ship" else (1, 2))
+        }
+        for store in range(room + 1)
+        for coming in range(room + 1)
+    }
+
+    def actions(state: tuple[int, tuple[int, int]]) -> Choices | None:
+        now, parts = state
+        if now == weeks:
+            return None
+        return {name: [(p, (now + 1, then), cost) for p, then, cost in some] for name, some in known[parts].items()}
+
+    return prudent.build((0, (4, 0)), actions, name="spare parts")
