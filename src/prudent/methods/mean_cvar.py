@@ -174,11 +174,15 @@ class Single:
         self._found: list[Found] = []
         self._swept: Swept | None = None
 
+    def begin(self, cap: float) -> bool:
+        """Begin with the ends of the trade-off; return whether the cheapest one is within a cap."""
+        self._found = [self.weighing.cheapest, self.weighing.safest]
+        return self._found[0].cvar <= max(cap, self._found[1].cvar)
+
     def search(self, cap: float, most: int) -> None:
         """Look for the weight at which policies on both sides of a cap are best, by dichotomy."""
+        left, right = self._found
         weighing = self.weighing
-        left, right = weighing.cheapest, weighing.safest
-        self._found = [left, right]
         close = CLOSE if weighing.prepared.scale.rounded else CLOSED
         with Progress(TASK, total=most, unit="weights") as progress:
             for tried in range(most):

@@ -76,9 +76,13 @@ class Mixing:
         self._levels: FloatArray = np.arange(weighing.most + 1, dtype=np.float64)
         self._touched: list[_Touched] = []
 
+    def begin(self, cap: float) -> bool:
+        """Begin with the ends of the trade-off; return whether the cheapest one is within a cap."""
+        self._touched = [_safest(self.weighing), _touch(self.weighing, self.weighing.cheapest.choice)]
+        return self.weighing.cheapest.cvar <= cap
+
     def search(self, cap: float, most: int) -> None:
         """Look for the points to mix for a cap."""
-        self._begin()
         steeper = 1.0
         for _ in range(most):
             bound = self._bound(cap)
@@ -99,7 +103,6 @@ class Mixing:
 
     def take(self, weight: float, cap: float) -> None:
         """Sweep for a weight."""
-        self._begin()
         self._touched.append(_weighed(self.weighing, weight / self.weighing.alpha))
         value, first, second = _mixed(self._touched, *self._allowed(cap))
         w = int(np.argmin(value))
@@ -128,10 +131,6 @@ class Mixing:
         if self.weighing.prepared.scale.rounded or not self._touched:
             return self.weighing.explored.least
         return float(self._bound(upto).min())
-
-    def _begin(self) -> None:
-        if not self._touched:
-            self._touched = [_safest(self.weighing), _touch(self.weighing, self.weighing.cheapest.choice)]
 
     def _allowed(self, cap: float) -> tuple[FloatArray, FloatArray]:
         """Return the largest excess within a cap for every budget w, and its rounding error."""

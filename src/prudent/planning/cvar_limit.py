@@ -203,10 +203,13 @@ def _attempt(job: Job, safest: Stage[_Safest], limit: _Limit) -> Stage[Solution]
 def _search(job: Job, here: "_Room", limit: _Limit, safest: Stage[_Safest]) -> None:
     """Try the weights that decide; if there are many levels, seek them with costs rounded to a coarser step."""
     levels, scale = len(safest.found.explored.swept.excess), safest.prepared.scale
+    if here.search.begin(here.cap):
+        return None
     if levels <= 2 * SEARCHED:
         return here.search.search(here.cap, WEIGHTS)
     coarse = job.prepared(short_step(scale.level_size * min(levels / SEARCHED, COARSER), safest.prepared))
     there = _Room.of(job, explore(coarse, job.alpha, job.limits, bounded=False), limit, safest.bracket.upper)
+    there.search.begin(there.cap)
     there.search.search(there.cap, WEIGHTS)
     for weight in there.search.weights:
         here.search.take(weight, here.cap)
@@ -296,7 +299,7 @@ class _Room:
                     notes=(*_drawn(prepared, policy, found), *own.notes),
                 )
             worth = GAIN * (optimum.expected - best.expected)
-            charged = found.cvar - upper
+            charged = found.cvar - upper - max(upper - self.allowed, 0.0) / 4  # somewhat less, to come inside
         return best
 
 
