@@ -89,7 +89,7 @@ class Weighing:
 
     def weigh(self, weight: float) -> Found:
         """Return the best point for a weight; add to ``lines`` the line below which no policy lies."""
-        return self.best(weight, self.sweep(weight))
+        return self.valued(_best(weight, self.sweep(weight)))
 
     def sweep(self, weight: float, *, bounded: bool = True) -> Swept:
         """Sweep for a weight; unless costs are rounded and ``bounded`` is false, add its line to ``lines``."""
@@ -108,18 +108,9 @@ class Weighing:
             raise Stopped(stopped, TASK)
         self._add_line(weight, low)
 
-    def best(self, weight: float, swept: Swept) -> Found:
-        """Return the best point of the sweep for a weight."""
-        return self._at(swept.choice, int(np.argmin(weight * np.arange(len(swept.excess)) + swept.excess)))
-
-    def within(self, weight: float, swept: Swept, cap: float) -> Found | None:
-        """Return the point of lowest expected cost in the sweep for a weight, of those with a CVaR up to a cap."""
-        cvar = np.arange(len(swept.excess)) + (swept.excess - swept.mean) / weight
-        mean = np.where(cvar <= cap, swept.mean, np.inf)
-        if not np.isfinite(mean.min()):
-            return None
-        found = self._at(swept.choice, int(np.argmin(mean)))
-        return found if found.cvar <= cap else None
+    def valued(self, found: Found) -> Found:
+        """Return a point with the values of its policy, where a sweep has given them up to ties."""
+        return self._at(found.choice, found.budget)
 
     def swept(self, base: Base, worst: WorstCase, terms: Terms, *, bounded: bool = True) -> Swept:
         """Sweep all budgets that matter."""
@@ -171,19 +162,18 @@ class Single:
     def __init__(self, weighing: Weighing) -> None:
         self.weighing = weighing
         self.weights: list[float] = []  # those that decide; to be tried at a finer step
-        self._found: list[Found] = []
+        self._known: list[Found] = []
         self._swept: Swept | None = None
 
     def begin(self, cap: float) -> bool:
-        """Begin with the ends of the trade-off; return whether the cheapest one is within a cap."""
-        self._found = [self.weighing.cheapest, self.weighing.safest]
-        return self._found[0].cvar <= max(cap, self._found[1].cvar)
+        """Begin with the cheapest policies; return whether one is within a cap."""
+        self._known = [self.weighing.cheapest]
+        return self.weighing.cheapest.cvar <= cap
 
     def search(self, cap: float, most: int) -> None:
         """Look for the weight at which policies on both sides of a cap are best, by dichotomy."""
-        left, right = self._found
-        weighing = self.weighing
-        close = CLOSE if weighing.prepared.scale.rounded else CLOSED
+        left, right = self.weighing.cheapest, self.weighing.safest
+        close = CLOSE if self.weighing.prepared.scale.rounded else CLOSED
         with Progress(TASK, total=most, unit="weights") as progress:
             for tried in range(most):
                 if left.cvar <= max(cap, right.cvar) or right.expected <= left.expected:
@@ -199,17 +189,19 @@ class Single:
         """Sweep for a weight; return its best point, whatever its CVaR."""
         swept = self.weighing.sweep(weight, bounded=False)
         self.weights, self._swept = [weight], swept
-        point, within = self.weighing.best(weight, swept), self.weighing.within(weight, swept, cap)
-        known = [each for each in (*self._found, point, within) if each is not None and each.cvar <= cap]
-        self._found = [min(known, key=lambda each: each.expected)] if known else []
-        return point
+        self._known += [each for each in [_within(weight, swept, cap)] if each]
+        self._known = sorted((each for each in self._known if each.cvar <= cap), key=lambda each: each.expected)[:2]
+        return _best(weight, swept)
 
     def best(self, cap: float) -> Found | None:
         """Return the best point found with a CVaR up to a cap."""
-        known = [each for each in self._found if each.cvar <= cap]
-        if self._swept is not None and (within := self.weighing.within(self.weights[0], self._swept, cap)):
+        known = [each for each in self._known if each.cvar <= cap]
+        if self._swept is not None and (within := _within(self.weights[0], self._swept, cap)):
             known.append(within)
-        return min(known, key=lambda each: each.expected, default=None)
+        for each in sorted(known, key=lambda each: each.expected):
+            if (found := self.weighing.valued(each)).cvar <= cap:  # ties may make it larger
+                return found
+        return None
 
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all policies with a true CVaR up to a value."""
@@ -221,6 +213,23 @@ class Single:
     def bound_so_far(self, upto: float) -> float:
         """Return the same from the sweeps that were finished."""
         return max(float(beneath(np.array(bound), weight, upto)) for weight, bound in self.weighing.lines)
+
+
+def _best(weight: float, swept: Swept) -> Found:
+    """Return the best point of the sweep for a weight, up to ties."""
+    return _point(weight, swept, int(np.argmin(weight * np.arange(len(swept.excess)) + swept.excess)))
+
+
+def _within(weight: float, swept: Swept, cap: float) -> Found | None:
+    """Return the point of lowest expected cost in the sweep for a weight, of those with a CVaR up to a cap."""
+    cvar = np.arange(len(swept.excess)) + (swept.excess - swept.mean) / weight
+    mean = np.where(cvar <= cap, swept.mean, np.inf)
+    return _point(weight, swept, int(np.argmin(mean))) if np.isfinite(mean.min()) else None
+
+
+def _point(weight: float, swept: Swept, budget: int) -> Found:
+    mean, excess = float(swept.mean[budget]), float(swept.excess[budget] - swept.mean[budget])
+    return Found(mean, budget + excess / weight, swept.choice[: budget + 1], budget)
 
 
 def beneath(bound: FloatArray, slope: float, allowed: float | FloatArray) -> FloatArray:
