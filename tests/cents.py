@@ -7,7 +7,7 @@ import numpy as np
 
 import prudent
 
-__all__ = ["grid", "machines", "maintenance"]
+__all__ = ["grid", "in_cents", "machines", "maintenance", "spare_parts"]
 
 Outcomes = list[tuple[float, Any, float]]
 Choices = dict[str, Outcomes]
@@ -114,7 +114,7 @@ def grid(side: int, seed: int = 0) -> prudent.SSP:
 def spare_parts(weeks: int = 52, room: int = 8) -> prudent.SSP:
     """Return a plan for a store of spare parts: order each week, by ship or by air; without a part a machine stands.
 
-    A state is the week, the parts in store and those on their way; 3,927 states and 500,000 outcomes in a year.
+    A state is the week, the parts in store and those on their way; 4,143 states and 574,154 outcomes in a year.
     """
     fails = np.array([0.30, 0.33, 0.19, 0.10, 0.05, 0.02, 0.007, 0.003])
     late, rates = 0.15, ((0.7, 1.0), (0.25, 1.18), (0.05, 2.4))
@@ -148,3 +148,21 @@ def spare_parts(weeks: int = 52, room: int = 8) -> prudent.SSP:
         return {name: [(p, (now + 1, then), cost) for p, then, cost in some] for name, some in known[parts].items()}
 
     return prudent.build((0, (4, 0)), actions, name="spare parts")
+
+
+def in_cents(seed: int, most_states: int) -> prudent.SSP:
+    """Return a random model: in each state actions from dear and safe to cheap and risky, with or without cycles."""
+    rng = np.random.default_rng(seed)
+    n, cycles, top = int(rng.integers(3, most_states)), rng.random() < 0.5, float(rng.choice([9.0, 80.0, 700.0]))
+    table: dict[int, dict[int, Outcomes]] = {n: {}}
+    for state in range(n):
+        table[state] = {}
+        for action in range(int(rng.integers(2, 5))):
+            bold, found = rng.random(), Outcomes()
+            for p in rng.dirichlet(np.ones(int(rng.integers(1, 4)))):
+                back = cycles and rng.random() < 0.2
+                then = int(rng.integers(0, n) if back else rng.integers(state + 1, min(state + 5, n) + 1))
+                found.append((0.96 * float(p), then, round(top * (1.2 - bold) * rng.uniform(0.3, 1), 2)))
+            found.append((0.04, state + 1, round(top * (0.2 + 4 * bold * rng.random()), 2)))
+            table[state][action] = found
+    return prudent.build(0, table.__getitem__, name="in cents")
