@@ -161,9 +161,13 @@ class Single:
 
     def __init__(self, weighing: Weighing) -> None:
         self.weighing = weighing
-        self.weights: list[float] = []  # those that decide; to be tried at a finer step
         self._known: list[Found] = []
-        self._swept: Swept | None = None
+        self._sweeps: list[tuple[float, Swept]] = []  # the last, and the last with a best point in the cap
+
+    @property
+    def weights(self) -> list[float]:
+        """The weights that decide, to be tried at a finer step."""
+        return [weight for weight, _ in self._sweeps]
 
     def begin(self, cap: float) -> bool:
         """Begin with the cheapest policies; return whether one is within a cap."""
@@ -188,7 +192,8 @@ class Single:
     def take(self, weight: float, cap: float) -> Found:
         """Sweep for a weight; return its best point, whatever its CVaR."""
         swept = self.weighing.sweep(weight, bounded=False)
-        self.weights, self._swept = [weight], swept
+        self._sweeps = [(m, other) for m, other in self._sweeps if _best(m, other).cvar <= cap][-1:]
+        self._sweeps.append((weight, swept))
         self._known += [each for each in [_within(weight, swept, cap)] if each]
         self._known = sorted((each for each in self._known if each.cvar <= cap), key=lambda each: each.expected)[:2]
         return _best(weight, swept)
@@ -196,8 +201,7 @@ class Single:
     def best(self, cap: float) -> Found | None:
         """Return the best point found with a CVaR up to a cap."""
         known = [each for each in self._known if each.cvar <= cap]
-        if self._swept is not None and (within := _within(self.weights[0], self._swept, cap)):
-            known.append(within)
+        known += [each for weight, swept in self._sweeps if (each := _within(weight, swept, cap))]
         for each in sorted(known, key=lambda each: each.expected):
             if (found := self.weighing.valued(each)).cvar <= cap:  # ties may make it larger
                 return found
@@ -206,7 +210,7 @@ class Single:
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all policies with a true CVaR up to a value."""
         if self.weighing.prepared.scale.rounded:
-            for weight in self.weights:
+            for weight in sorted(self.weights)[:1]:
                 self.weighing.bound(weight)
         return self.bound_so_far(upto)
 

@@ -10,6 +10,7 @@ note says that it may not be.  The lower bound on the expected cost holds whatev
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -38,7 +39,7 @@ __all__ = ["Cap", "cap_of", "limited", "solve_within"]
 FORGIVEN = 1e-12
 """How far a limit may be below the optimal CVaR, relative to its size: rounding error of floats."""
 
-WEIGHTS, TRIES = 60, 5
+WEIGHTS, TRIES = 60, 6
 """The most weights, and the most policies of the last sweep, to try."""
 
 SEARCHED, COARSER = 1500, 16
@@ -50,6 +51,9 @@ PLAIN = 0.4
 SHARE, NARROWER = 0.25, 1 / 16
 """The largest gap on the optimal CVaR, as a part of what a limit adds to it; and the narrowest one that is tried, as a
 part of the first."""
+
+STEEPER = 1.25
+"""The factor by which the weight of CVaR grows while no policy is found within the limit."""
 
 GAIN = 1e-3
 """The part of what a limit has saved that another policy must save to be tried as well."""
@@ -280,6 +284,11 @@ class _Room:
         best, charged, worth = optimum, self.charged, 0.0
         for _ in range(TRIES):
             found = self.search.best(self._cap(charged))
+            if found is None and best is optimum and isinstance(self.search, Single) and self.search.weights:
+                weight = STEEPER * max(self.search.weights)
+                if _stopped(partial(self.search.take, weight, self._cap(charged))):
+                    break
+                continue
             if found is None or found.expected >= best.expected - worth:
                 break
             policy = _policy(prepared, found)
@@ -312,7 +321,7 @@ def _policy(prepared: Prepared, found: Found | Mixture) -> BudgetPolicy:
     return MixedPolicy(prepared, first, found.first.budget, other=second, share=found.share)
 
 
-def _stopped(work: Callable[[], None]) -> str:
+def _stopped(work: Callable[[], object]) -> str:
     """Work; return why it stopped early, or an empty text."""
     try:
         work()
