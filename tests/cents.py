@@ -7,7 +7,7 @@ import numpy as np
 
 import prudent
 
-__all__ = ["grid", "machines", "maintenance"]
+__all__ = ["grid", "in_cents", "machines", "maintenance", "spare_parts"]
 
 Outcomes = list[tuple[float, Any, float]]
 Choices = dict[str, Outcomes]
@@ -109,3 +109,60 @@ def grid(side: int, seed: int = 0) -> prudent.SSP:
         return found
 
     return prudent.build((0, 0), actions, name="grid")
+
+
+def spare_parts(weeks: int = 52, room: int = 8) -> prudent.SSP:
+    """Return a plan for a store of spare parts: order each week, by ship or by air; without a part a machine stands.
+
+    A state is the week, the parts in store and those on their way; 4,143 states and 574,154 outcomes in a year.
+    """
+    fails = np.array([0.30, 0.33, 0.19, 0.10, 0.05, 0.02, 0.007, 0.003])
+    late, rates = 0.15, ((0.7, 1.0), (0.25, 1.18), (0.05, 2.4))
+
+    def week(store: int, coming: int, order: int, how: str) -> Outcomes:
+        price = (61.35 if how == "ship" else 97.8) * order + (48.9 if order else 0.0)
+        found: dict[tuple[tuple[int, int], float], float] = {}
+        for (need, p), delayed, (q, rate) in product(enumerate(fails), (False, True), rates):
+            here = store + (0 if delayed else coming) + (order if how == "air" else 0)
+            left, lacks = min(max(here - need, 0), room), max(need - here, 0)
+            then = left, min((coming if delayed else 0) + (order if how == "ship" else 0), room)
+            cost = price + 1.17 * left + (289.45 * rate + 35.6) * lacks + 3.29 * (left == room)
+            key = then, round(cost, 2)
+            found[key] = found.get(key, 0.0) + float(p) * (late if delayed else 1 - late) * q
+        return [(p, then, cost) for (then, cost), p in found.items()]
+
+    known = {
+        (store, coming): {
+            f"{how} {order}" if order else "wait": week(store, coming, order, how)
+            for how in ("ship", "air")
+            for order in (range(5) if how == "ship" else (1, 2))
+        }
+        for store in range(room + 1)
+        for coming in range(room + 1)
+    }
+
+    def actions(state: tuple[int, tuple[int, int]]) -> Choices | None:
+        now, parts = state
+        if now == weeks:
+            return None
+        return {name: [(p, (now + 1, then), cost) for p, then, cost in some] for name, some in known[parts].items()}
+
+    return prudent.build((0, (4, 0)), actions, name="spare parts")
+
+
+def in_cents(seed: int, most_states: int) -> prudent.SSP:
+    """Return a random model: in each state actions from dear and safe to cheap and risky, with or without cycles."""
+    rng = np.random.default_rng(seed)
+    n, cycles, top = int(rng.integers(3, most_states)), rng.random() < 0.5, float(rng.choice([9.0, 80.0, 700.0]))
+    table: dict[int, dict[int, Outcomes]] = {n: {}}
+    for state in range(n):
+        table[state] = {}
+        for action in range(int(rng.integers(2, 5))):
+            bold, found = rng.random(), Outcomes()
+            for p in rng.dirichlet(np.ones(int(rng.integers(1, 4)))):
+                back = cycles and rng.random() < 0.2
+                then = int(rng.integers(0, n) if back else rng.integers(state + 1, min(state + 5, n) + 1))
+                found.append((0.96 * float(p), then, round(top * (1.2 - bold) * rng.uniform(0.3, 1), 2)))
+            found.append((0.04, state + 1, round(top * (0.2 + 4 * bold * rng.random()), 2)))
+            table[state][action] = found
+    return prudent.build(0, table.__getitem__, name="in cents")

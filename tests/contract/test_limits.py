@@ -81,7 +81,7 @@ def test_what_needs_too_much_memory_is_refused_before_it_is_taken():
 
 
 @pytest.mark.parametrize("memory", ["100kB", "500kB", "3MB"])
-@pytest.mark.parametrize("how", [{"gap": 0}, {"slack": 0.01}, {"objective": prudent.ValueAtRisk()}])
+@pytest.mark.parametrize("how", [{"gap": 0}, {"slack": 0.01, "gap": 0}, {"objective": prudent.ValueAtRisk()}])
 def test_a_step_that_is_advised_fits(memory, how):
     model = prudent.domains.inventory_control()
     with pytest.raises(prudent.PrudentError, match="the tables would take") as refused:

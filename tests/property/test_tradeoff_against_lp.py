@@ -109,7 +109,10 @@ def test_the_best_mean_within_a_limit_on_rounded_costs(case, alpha, slack, step)
     for plan in plans:
         best, small = best_mean(case, alpha, plan.max_cvar), 1e-6 * max(1.0, abs(plan.max_cvar))
         assert plan.expected_lower <= best + small
-        assert best - small <= plan.expected
         result = prudent.evaluate(case.model, plan.policy)
-        assert result.cvar(alpha) <= plan.max_cvar + small
+        if any("may not be kept" in note for note in plan.notes):
+            assert plan.status == "gap_not_reached" and plan.max_cvar < plan.upper
+            continue
+        assert best - small <= plan.expected
+        assert result.cvar_at_most(alpha) <= plan.max_cvar + small
         assert result.mean == pytest.approx(plan.expected, rel=1e-9, abs=1e-9)

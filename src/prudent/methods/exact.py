@@ -47,7 +47,7 @@ from prudent.engine.sweep.task import TIE, Swept
 from prudent.engine.sweep.tile_layout import clear_waste
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, range_of, surely_expected
-from prudent.engine.values.worst_case import least_worst_case, true_worst_case
+from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 from prudent.methods.solution import Solution
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
@@ -147,12 +147,18 @@ def exact(
 
 
 def explore(
-    prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True, focus: Focus | None = None
+    prepared: Prepared,
+    alpha: float,
+    limits: Limits,
+    *,
+    bounded: bool = True,
+    focus: Focus | None = None,
+    most: int = UNREACHED,
 ) -> Explored:
-    """Sweep the budgets as far as alpha requires."""
+    """Sweep the budgets as far as alpha requires, up to ``most``."""
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     if focus is None:
-        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha, bounded=bounded)
+        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha, most=most, bounded=bounded)
     else:
         swept = focused_sweep(prepared, expected, worst, focus, limits)
     return Explored(prepared, expected, swept, float(surely_expected(prepared)[prepared.start]))

@@ -13,15 +13,16 @@ no policy with a CVaR up to x has an expected cost below max over m of L(m) - m 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import choice_type, restrict_to
-from prudent.engine.sweep.bounded import bounded_sweep, without_safety
+from prudent.engine.sweep.bounded import bounded_sweep, surely_above, without_safety
 from prudent.engine.sweep.task import TIE, Swept
 from prudent.engine.values.bellman import UNIT
-from prudent.engine.values.worst_case import WorstCase
+from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.exact import Explored, explore
 from prudent.models.rows import FloatArray
@@ -30,12 +31,15 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 
-__all__ = ["CLOSED", "TASK", "Found", "Weighing", "beneath", "least_mean_within"]
+__all__ = ["CLOSE", "CLOSED", "TASK", "Found", "Single", "Weighing", "beneath"]
 
 TASK = "weighing expected cost against CVaR"
 
 CLOSED = 1e-9
 """Relative gain below which a weight shows no new point."""
+
+CLOSE = 1e-5
+"""The same where costs are rounded."""
 
 STEEP = 1e6
 """A weight that stands for CVaR alone."""
@@ -60,36 +64,53 @@ class Weighing:
 
     stopped = ""  # why the search ended early, if it did
 
-    def __init__(self, explored: Explored, alpha: float, limits: Limits) -> None:
-        self.prepared, self.alpha, self.limits = explored.prepared, alpha, limits
+    def __init__(self, explored: Explored, alpha: float, limits: Limits, upto: float | None = None) -> None:
+        """Start from the sweeps for CVaR alone; if ``upto`` is given, only policies with a CVaR up to it matter."""
+        self.prepared, self.alpha, self.limits, self.upto = explored.prepared, alpha, limits, upto
         self.explored = self._unless_stopped(explored)
-        self.safest = self._at(self.explored.swept.choice, self.explored.budgets(alpha)[0])
-        self.cheapest = self._cheapest()
-        self.most = int(np.ceil(max(self.cheapest.cvar, self.safest.cvar))) + 1
         least, safe = self.explored.least, self.explored.lower(alpha)
         self.lines: list[tuple[float, float]] = [(0.0, least), (STEEP, least + STEEP * safe)]
 
-    def weigh(self, weight: float, cap: float = -np.inf) -> tuple[Found, Found | None]:
-        """Return the best point for a weight, and the best point of the sweep with a CVaR up to a cap.
+    @cached_property
+    def safest(self) -> Found:
+        """The lowest expected cost among policies of minimal CVaR."""
+        return self._at(self.explored.swept.choice, self.explored.budgets(self.alpha)[0])
 
-        It adds to ``lines`` the line below which no policy lies.
-        """
-        prepared, expected, slope = self.prepared, self.explored.expected, weight / self.alpha
-        terms = Terms(1.0, slope)
+    @cached_property
+    def cheapest(self) -> Found:
+        """The minimal CVaR among policies of lowest expected cost; if that is above ``upto``, any of them."""
+        return self._cheapest()
+
+    @cached_property
+    def most(self) -> int:
+        """The largest budget that matters: no policy's VaR is above its CVaR."""
+        upto = max(self.cheapest.cvar, self.safest.cvar) if self.upto is None else self.upto
+        return int(np.ceil(upto)) + 1
+
+    def weigh(self, weight: float) -> Found:
+        """Return the best point for a weight; add to ``lines`` the line below which no policy lies."""
+        return self.valued(_best(weight, self.sweep(weight)))
+
+    def sweep(self, weight: float, *, bounded: bool = True) -> Swept:
+        """Sweep for a weight; unless costs are rounded and ``bounded`` is false, add its line to ``lines``."""
+        expected, slope = self.explored.expected, weight / self.alpha
         base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
-        swept = self.swept(base, without_safety(prepared), terms)
-        low = swept.low
-        budget = np.arange(len(low))
-        beyond = weight * (len(low) - prepared.scale.rounded) + self.explored.least
-        self.lines.append((weight, min(float((weight * budget + low).min()) * (1 - 8 * UNIT), beyond)))
-        budget = np.arange(len(swept.excess))
-        best = self._at(swept.choice, int(np.argmin(weight * budget + swept.excess)))
-        cvar = budget + (swept.excess - swept.mean) / weight
-        within = np.where(cvar <= cap, swept.mean, np.inf)
-        if not np.isfinite(within.min()):
-            return best, None
-        seen = self._at(swept.choice, int(np.argmin(within)))
-        return best, seen if seen.cvar <= cap else None
+        swept = self.swept(base, without_safety(self.prepared), Terms(1.0, slope), bounded=bounded)
+        if bounded or not self.prepared.scale.rounded:
+            self._add_line(weight, swept.low)
+        return swept
+
+    def bound(self, weight: float) -> None:
+        """Add to ``lines`` the line for a weight, by the sweep that ``sweep`` leaves out if it is not bounded."""
+        terms = Terms(1.0, weight / self.alpha)
+        low, stopped = surely_above(self.prepared, self.limits, most=self.most, terms=terms)
+        if stopped:
+            raise Stopped(stopped, TASK)
+        self._add_line(weight, low)
+
+    def valued(self, found: Found) -> Found:
+        """Return a point with the values of its policy, where a sweep has given them up to ties."""
+        return self._at(found.choice, found.budget)
 
     def swept(self, base: Base, worst: WorstCase, terms: Terms, *, bounded: bool = True) -> Swept:
         """Sweep all budgets that matter."""
@@ -98,6 +119,12 @@ class Weighing:
             raise Stopped(found.stopped, TASK)
         return found
 
+    def _add_line(self, weight: float, low: FloatArray) -> None:
+        bound = float((weight * np.arange(len(low)) + low).min()) * (1 - 8 * UNIT)
+        if self.upto is None:  # otherwise larger budgets do not matter
+            bound = min(bound, weight * (len(low) - self.prepared.scale.rounded) + self.explored.least)
+        self.lines.append((weight, bound))
+
     def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
         choice = choice[: budget + 1]
         policy = BudgetPolicy.of_rows(self.prepared, choice)
@@ -105,7 +132,7 @@ class Weighing:
         return Found(mean, budget + excess / self.alpha, choice, budget)
 
     def _cheapest(self) -> Found:
-        """Return the minimal CVaR among policies of lowest expected cost: the exact method on their actions alone."""
+        """Apply the exact method to the actions of policies of lowest expected cost alone."""
         prepared, least = self.prepared, self.explored.expected
         after = np.bincount(
             prepared.outcome_action,
@@ -116,7 +143,8 @@ class Weighing:
         used = prepared.mean_cost + after <= here * (1 + TIE)
         used |= prepared.playing(least.choice)
         only = restrict_to(prepared, used)
-        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False))
+        most = UNREACHED if self.upto is None else self.most
+        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
         kept = np.append(np.flatnonzero(used), 0)  # goals have no action
         action = kept[only.action_start[:-1] + found.swept.choice]
         choice = np.where(prepared.is_goal, 0, action - prepared.action_start[:-1])
@@ -128,33 +156,84 @@ class Weighing:
         return explored
 
 
-def least_mean_within(weighing: Weighing, cap: float, sure: float, most: int) -> tuple[Found, float]:
-    """Return the best point found with a CVaR up to a cap, and a lower bound on the expected cost of all such policies.
+class Single:
+    """The search for a policy of low expected cost whose CVaR, as charged, is within a cap."""
 
-    The bound is for ``sure``: the cap, raised by more than its rounding error.
-    """
-    left, right = weighing.cheapest, weighing.safest
-    if left.cvar <= cap:
-        return left, weighing.explored.least
-    best = right
-    with Progress(TASK, total=most, unit="weights") as progress:
-        for tried in range(most):
-            if left.cvar <= right.cvar or right.expected <= left.expected:
-                break
-            progress.at(tried)
-            weight = (right.expected - left.expected) / (left.cvar - right.cvar)
-            try:
-                between, seen = weighing.weigh(weight, cap)
-            except Stopped as stopped:
-                weighing.stopped = stopped.reason
-                break
-            best = min([best, *([seen] if seen else [])], key=lambda point: point.expected)
-            if between.value(weight) >= left.value(weight) * (1 - CLOSED):
-                break
-            left, right = (left, between) if between.cvar <= cap else (between, right)
-            if right.expected < best.expected:
-                best = right
-    return best, max(float(beneath(np.array(bound), weight, sure)) for weight, bound in weighing.lines)
+    def __init__(self, weighing: Weighing) -> None:
+        self.weighing = weighing
+        self._known: list[Found] = []
+        self._sweeps: list[tuple[float, Swept]] = []  # the last, and the last with a best point in the cap
+
+    @property
+    def weights(self) -> list[float]:
+        """The weights that decide, to be tried at a finer step."""
+        return [weight for weight, _ in self._sweeps]
+
+    def begin(self, cap: float) -> bool:
+        """Begin with the cheapest policies; return whether one is within a cap."""
+        self._known = [self.weighing.cheapest]
+        return self.weighing.cheapest.cvar <= cap
+
+    def search(self, cap: float, most: int) -> None:
+        """Look for the weight at which policies on both sides of a cap are best, by dichotomy."""
+        left, right = self.weighing.cheapest, self.weighing.safest
+        close = CLOSE if self.weighing.prepared.scale.rounded else CLOSED
+        with Progress(TASK, total=most, unit="weights") as progress:
+            for tried in range(most):
+                if left.cvar <= max(cap, right.cvar) or right.expected <= left.expected:
+                    break
+                progress.at(tried)
+                weight = (right.expected - left.expected) / (left.cvar - right.cvar)
+                between = self.take(weight, cap)
+                if between.value(weight) >= left.value(weight) * (1 - close):
+                    break
+                left, right = (left, between) if between.cvar <= cap else (between, right)
+
+    def take(self, weight: float, cap: float) -> Found:
+        """Sweep for a weight; return its best point, whatever its CVaR."""
+        swept = self.weighing.sweep(weight, bounded=False)
+        self._sweeps = [(m, other) for m, other in self._sweeps if _best(m, other).cvar <= cap][-1:]
+        self._sweeps.append((weight, swept))
+        self._known += [each for each in [_within(weight, swept, cap)] if each]
+        self._known = sorted((each for each in self._known if each.cvar <= cap), key=lambda each: each.expected)[:2]
+        return _best(weight, swept)
+
+    def best(self, cap: float) -> Found | None:
+        """Return the best point found with a CVaR up to a cap."""
+        known = [each for each in self._known if each.cvar <= cap]
+        known += [each for weight, swept in self._sweeps if (each := _within(weight, swept, cap))]
+        for each in sorted(known, key=lambda each: each.expected):
+            if (found := self.weighing.valued(each)).cvar <= cap:  # ties may make it larger
+                return found
+        return None
+
+    def least_expected(self, upto: float) -> float:
+        """Return a lower bound on the expected cost of all policies with a true CVaR up to a value."""
+        if self.weighing.prepared.scale.rounded:
+            for weight in sorted(self.weights)[:1]:
+                self.weighing.bound(weight)
+        return self.bound_so_far(upto)
+
+    def bound_so_far(self, upto: float) -> float:
+        """Return the same from the sweeps that were finished."""
+        return max(float(beneath(np.array(bound), weight, upto)) for weight, bound in self.weighing.lines)
+
+
+def _best(weight: float, swept: Swept) -> Found:
+    """Return the best point of the sweep for a weight, up to ties."""
+    return _point(weight, swept, int(np.argmin(weight * np.arange(len(swept.excess)) + swept.excess)))
+
+
+def _within(weight: float, swept: Swept, cap: float) -> Found | None:
+    """Return the point of lowest expected cost in the sweep for a weight, of those with a CVaR up to a cap."""
+    cvar = np.arange(len(swept.excess)) + (swept.excess - swept.mean) / weight
+    mean = np.where(cvar <= cap, swept.mean, np.inf)
+    return _point(weight, swept, int(np.argmin(mean))) if np.isfinite(mean.min()) else None
+
+
+def _point(weight: float, swept: Swept, budget: int) -> Found:
+    mean, excess = float(swept.mean[budget]), float(swept.excess[budget] - swept.mean[budget])
+    return Found(mean, budget + excess / weight, swept.choice[: budget + 1], budget)
 
 
 def beneath(bound: FloatArray, slope: float, allowed: float | FloatArray) -> FloatArray:

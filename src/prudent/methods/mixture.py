@@ -25,16 +25,13 @@ from prudent.engine.sweep.task import EXCESS, Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.mean_cvar import Found, Weighing, beneath
+from prudent.methods.mean_cvar import CLOSE, CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Stopped
 
-__all__ = ["Mixture", "mixed_mean_within"]
-
-CLOSED = 1e-9
-"""Relative distance of the best mixture to its bound at which the search ends."""
+__all__ = ["Mixing", "Mixture"]
 
 STEEPER, STEEPEST = 100.0, 1e6
 """The factor by which slopes grow if the points to mix give no new one, and the steepest slope."""
@@ -47,7 +44,6 @@ class Mixture:
     first: Found
     second: Found
     share: float  # the probability of the first
-    bound: float  # no policy within the limit, randomised or not, has a lower expected cost
 
     @property
     def expected(self) -> float:
@@ -71,46 +67,84 @@ class _Touched:
     choice: NDArray[np.generic]
 
 
-def mixed_mean_within(weighing: Weighing, cap: float, sure: float, most: int) -> Mixture:
-    """Return the best mixture found whose CVaR is at most a cap, with a lower bound on the expected cost.
+class Mixing:
+    """The search for a mixture of low expected cost whose CVaR, as charged, is within a cap."""
 
-    The bound is for ``sure``: the cap, raised by more than its rounding error.
-    """
-    alpha, levels = weighing.alpha, np.arange(weighing.most + 1)
-    allowed: FloatArray = (alpha * (cap - levels)).astype(np.float64)  # the largest excess within the cap
-    touched = [_safest(weighing), _touch(weighing, weighing.cheapest.choice)]
-    bound = np.full(len(levels), weighing.explored.least)
-    margin: FloatArray = (16 * UNIT * alpha * (cap + levels)).astype(np.float64)  # its rounding error
-    surely: FloatArray = (alpha * (sure - levels)).astype(np.float64) + margin
-    bound[(surely < 0) | (touched[0].excess > surely)] = np.inf
-    steeper = 1.0
-    for _ in range(most):
-        value, first, second = _mixed(touched, allowed, margin)
-        w = int(np.argmin(bound))
-        if value[w] - bound[w] <= CLOSED * abs(value[w]) or value.min() - bound[w] <= CLOSED * abs(bound[w]):
-            break
-        one, other = touched[first[w]], touched[second[w]]
-        fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
-        slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
-        if any(abs(each.slope - slope) <= 1e-12 * slope for each in touched):
-            # The points give no new slope, for example if no excess is allowed: the excess has to weigh more.
-            slope = steeper = steeper * STEEPER
-            if slope > STEEPEST:
+    def __init__(self, weighing: Weighing) -> None:
+        self.weighing = weighing
+        self.weights: list[float] = []  # those that decide; to be tried at a finer step
+        self._levels: FloatArray = np.arange(weighing.most + 1, dtype=np.float64)
+        self._touched: list[_Touched] = []
+
+    def begin(self, cap: float) -> bool:
+        """Begin with the ends of the trade-off; return whether the cheapest one is within a cap."""
+        self._touched = [_safest(self.weighing), _touch(self.weighing, self.weighing.cheapest.choice)]
+        return self.weighing.cheapest.cvar <= cap
+
+    def search(self, cap: float, most: int) -> None:
+        """Look for the points to mix for a cap."""
+        steeper = 1.0
+        for _ in range(most):
+            bound = self._bound(cap)
+            value, first, second = _mixed(self._touched, *self._allowed(cap))
+            w = int(np.argmin(bound))
+            close = CLOSE if self.weighing.prepared.scale.rounded else CLOSED
+            if value[w] - bound[w] <= close * abs(value[w]) or value.min() - bound[w] <= close * abs(bound[w]):
                 break
-        try:
-            touched.append(_weighed(weighing, slope))
-        except Stopped as stopped:
-            weighing.stopped = stopped.reason
-            break
-        bound = np.where(
-            np.isinf(bound), np.inf, np.maximum(bound, beneath(touched[-1].low, slope, allowed + alpha * (sure - cap)))
-        )
-    value, first, second = _mixed(touched, allowed, margin)
-    w = int(np.argmin(value))
-    least = float(bound.min())
-    if weighing.prepared.scale.rounded:
-        least = _surely(weighing, [each.slope for each in touched[2:]], sure)
-    return _mixture(weighing, touched[first[w]], touched[second[w]], w, float(allowed[w]), least)
+            one, other = self._touched[first[w]], self._touched[second[w]]
+            fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
+            slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
+            if any(abs(each.slope - slope) <= 1e-12 * slope for each in self._touched):
+                # The points give no new slope, for example if no excess is allowed: the excess has to weigh more.
+                slope = steeper = steeper * STEEPER
+                if slope > STEEPEST:
+                    break
+            self.take(slope * self.weighing.alpha, cap)
+
+    def take(self, weight: float, cap: float) -> None:
+        """Sweep for a weight."""
+        self._touched.append(_weighed(self.weighing, weight / self.weighing.alpha))
+        value, first, second = _mixed(self._touched, *self._allowed(cap))
+        w = int(np.argmin(value))
+        slopes = {self._touched[i].slope for i in (first[w], second[w], -1)} - {0.0, np.inf}
+        self.weights = [slope * self.weighing.alpha for slope in sorted(slopes)]
+
+    def best(self, cap: float) -> Mixture | None:
+        """Return the best mixture found with a CVaR up to a cap."""
+        if not self._touched:
+            return None
+        allowed, margin = self._allowed(cap)
+        value, first, second = _mixed(self._touched, allowed, margin)
+        w = int(np.argmin(value))
+        if not np.isfinite(value[w]):
+            return None
+        return _mixture(self.weighing, self._touched[first[w]], self._touched[second[w]], w, float(allowed[w]))
+
+    def least_expected(self, upto: float) -> float:
+        """Return a lower bound on the expected cost of all mixtures with a true CVaR up to a value."""
+        if self.weighing.prepared.scale.rounded:
+            return _surely(self.weighing, [weight / self.weighing.alpha for weight in self.weights], upto)
+        return self.bound_so_far(upto)
+
+    def bound_so_far(self, upto: float) -> float:
+        """Return the same from the sweeps that were finished."""
+        if self.weighing.prepared.scale.rounded or not self._touched:
+            return self.weighing.explored.least
+        return float(self._bound(upto).min())
+
+    def _allowed(self, cap: float) -> tuple[FloatArray, FloatArray]:
+        """Return the largest excess within a cap for every budget w, and its rounding error."""
+        alpha = self.weighing.alpha
+        return alpha * (cap - self._levels), 16 * UNIT * alpha * (cap + self._levels)
+
+    def _bound(self, cap: float) -> FloatArray:
+        """Return, for every w, a lower bound on the expected cost within a cap; if costs are rounded, only a guide."""
+        allowed, margin = self._allowed(cap)
+        bound = np.full(len(self._levels), self.weighing.explored.least)
+        for each in self._touched[2:]:
+            bound = np.maximum(bound, beneath(each.low, each.slope, allowed))
+        bound[(allowed + margin < 0) | (self._touched[0].excess > allowed + margin)] = np.inf
+        return bound
 
 
 def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
@@ -122,8 +156,7 @@ def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
         terms = Terms(1.0, slope)
         low, stopped = surely_above(prepared, weighing.limits, most=most + 1, terms=terms)
         if stopped:
-            weighing.stopped = stopped
-            break
+            raise Stopped(stopped, TASK)
         low = low[: most + 1]
         low = beneath(low, slope, alpha * (cap - np.arange(len(low), dtype=np.float64)))
         bound[: len(low) - 1] = np.maximum(bound[: len(low) - 1], np.minimum(low[1:], low[:-1]))
@@ -152,14 +185,14 @@ def _mixed(
     return value, first, second
 
 
-def _mixture(weighing: Weighing, one: _Touched, other: _Touched, w: int, allowed: float, bound: float) -> Mixture:
+def _mixture(weighing: Weighing, one: _Touched, other: _Touched, w: int, allowed: float) -> Mixture:
     found = [
         Found(float(each.mean[w]), w + float(each.excess[w]) / weighing.alpha, each.choice[: w + 1], w)
         for each in (one, other)
     ]
     width = float(other.excess[w] - one.excess[w])
     share = min(max((float(other.excess[w]) - allowed) / width, 0.0), 1.0) if width > 0 else 1.0
-    return Mixture(found[0], found[1], share, bound)
+    return Mixture(found[0], found[1], share)
 
 
 def _safest(weighing: Weighing) -> _Touched:

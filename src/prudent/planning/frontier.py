@@ -262,7 +262,7 @@ def frontier(
                     break
                 weight = (right.expected - left.expected) / (left.cvar - right.cvar)
                 try:
-                    between, _ = weighing.weigh(weight)
+                    between = weighing.weigh(weight)
                 except Stopped as stopped:
                     weighing.stopped = stopped.reason
                     break

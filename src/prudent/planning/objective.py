@@ -189,7 +189,7 @@ def _value_at_risk(prepared: Prepared, alpha: float, limits: Limits) -> tuple[Bu
 
 def _mean_plus_cvar(prepared: Prepared, alpha: float, weight: float, limits: Limits) -> tuple[BudgetPolicy, Achieved]:
     weighing = Weighing(explore(prepared, alpha, limits), alpha, limits)
-    found, _ = weighing.weigh(weight)
+    found = weighing.weigh(weight)
     value = prepared.scale.in_units(found.expected) + weight * prepared.scale.in_units(found.cvar)
     lower = (1 + weight) * bracket_below(prepared, weighing.lines[-1][1] / (1 + weight))
     policy = BudgetPolicy.of_rows(prepared, found.choice)

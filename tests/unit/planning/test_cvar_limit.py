@@ -1,0 +1,118 @@
+"""Limits on CVaR: they count from the optimum's bounds, and are kept, or the plan says that they may not be."""
+
+from time import process_time
+
+import numpy as np
+import pytest
+
+import prudent
+from cents import in_cents, spare_parts
+
+UNKEPT = "may not be kept"
+
+
+def check_kept(model, alpha, plan, truth, most):
+    """The plan keeps its limit or says so; the limit is not above the one that counts from the optimum."""
+    result = prudent.evaluate(model, plan.policy)
+    assert plan.max_cvar <= most * (1 + 1e-9)
+    assert plan.lower <= truth.upper and truth.lower <= plan.upper
+    assert plan.expected == pytest.approx(result.mean, rel=1e-9)
+    assert plan.expected_lower <= plan.expected
+    if any(UNKEPT in note for note in plan.notes):
+        assert plan.status in ("gap_not_reached", "interrupted")
+        assert plan.max_cvar < plan.upper
+    else:
+        assert result.cvar_at_most(alpha) <= plan.max_cvar * (1 + 1e-9)
+
+
+def asked(plan, cheap, rng):
+    """Limits of each kind, each with the largest value that it may have for a user."""
+    top = plan.upper + rng.uniform(0.1, 0.9) * max(cheap.cvar - plan.upper, 0.01)
+    yield {"slack": 0.02}, 1.02 * plan.upper
+    yield {"absolute_slack": 0.05 * plan.upper}, 1.05 * plan.upper
+    yield {"max_cvar": top}, top
+    yield {"slack": 0.01, "randomise": True}, 1.01 * plan.upper
+
+
+def check_random(seeds, most_states):
+    plain = limits = 0.0
+    for seed in seeds:
+        rng = np.random.default_rng([seed, 1])
+        model, alpha = in_cents(seed, most_states), float(rng.choice([0.3, 0.1, 0.02]))
+        began = process_time()
+        plan = prudent.solve(model, alpha, threads=1)
+        between = process_time()
+        cheap = prudent.solve(model, alpha, method="expected", step=plan.step)
+        options = list(asked(plan, cheap, rng))
+        for limit, most in options:
+            before = process_time()
+            check_kept(model, alpha, prudent.solve(model, alpha, threads=1, **limit), plan, most)
+            limits += (process_time() - before) / len(options)
+        plain += between - began
+    return plain, limits
+
+
+def test_limits_on_models_in_cents():
+    check_random(range(6), 8)
+
+
+@pytest.mark.slow
+def test_limits_on_a_hundred_models_in_cents():
+    plain, limits = check_random(range(100, 200), 20)
+    print(f"plain {plain:.1f} s, within a limit {limits:.1f} s")
+
+
+@pytest.mark.parametrize(
+    "limit", [{"slack": 0.01}, {"absolute_slack": 20.0}, {"max_cvar": 3650.0}, {"slack": 0.01, "randomise": True}]
+)
+def test_a_limit_on_a_store_of_spare_parts(limit):
+    model, alpha = spare_parts(13, 4), 0.05
+    plan = prudent.solve(model, alpha)
+    most = limit.get("max_cvar", plan.upper * (1 + limit.get("slack", 0.0)) + limit.get("absolute_slack", 0.0))
+    within = prudent.solve(model, alpha, **limit)
+    check_kept(model, alpha, within, plan, most)
+    assert not any(UNKEPT in note for note in within.notes)
+    assert within.expected < 0.97 * plan.expected  # what a limit is for
+    assert within.expected - within.expected_lower < 0.04 * within.expected
+
+
+def refund():
+    """A rare refund, with costs that have no common step; the optimum of the rest is 14.14."""
+    root = 2**0.5
+    return prudent.build(
+        "s",
+        {
+            "s": {"go": [(1e-6, "g", -1e10), (1 - 1e-6, "u", 0)]},
+            "u": {"safe": [(1, "g", 10 * root)], "risky": [(0.9, "g", 1.0), (0.1, "g", 20 * root)]},
+        },
+    )
+
+
+@pytest.mark.parametrize("limit", [{"absolute_slack": 1.0}, {"slack": 0.05}, {"max_cvar": 15.0}])
+@pytest.mark.parametrize("randomise", [False, True])
+def test_a_limit_counts_from_the_bounds_of_the_optimum(limit, randomise):
+    """Here the step is coarse, so the optimum is known only roughly; the plan found may be far from it."""
+    plan = prudent.solve(refund(), 0.05, time_limit=4, randomise=randomise, **limit)
+    optimum, own = 10 * 2**0.5, prudent.evaluate(refund(), plan.policy).cvar_at_most(0.05)
+    most = {"absolute_slack": optimum + 1, "slack": 1.05 * optimum, "max_cvar": 15.0}[next(iter(limit))]
+    assert plan.max_cvar <= most
+    assert plan.status not in ("optimal", "within_gap") or own <= most
+    assert own <= plan.max_cvar or any(UNKEPT in note for note in plan.notes)
+
+
+def test_a_limit_that_is_stopped_is_kept_or_the_plan_says_so():
+    model, alpha = spare_parts(13, 4), 0.05
+    plain = prudent.solve(model, alpha)
+    for limit in (0.02, 0.1, 0.5):
+        for options in ({"slack": 0.02}, {"max_cvar": 1.05 * plain.upper}, {"slack": 0.02, "randomise": True}):
+            most = options.get("max_cvar", 1.02 * plain.upper)
+            check_kept(model, alpha, prudent.solve(model, alpha, time_limit=limit, **options), plain, most)
+
+
+def test_a_step_too_coarse_to_keep_a_limit_is_told():
+    model = spare_parts(6, 4)
+    plain = prudent.solve(model, 0.05)
+    plan = prudent.solve(model, 0.05, max_cvar=1.001 * plain.upper, step=60.0)
+    assert plan.upper > plan.max_cvar
+    assert plan.status == "gap_not_reached"
+    assert any(UNKEPT in note and f"at most {plan.upper:.9g}" in note for note in plan.notes)
