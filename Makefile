@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
+.PHONY: setup test suite test-lowest test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
 
 setup: $(VENV)/.dev
 
@@ -20,11 +20,20 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	-$(PIP) "stormpy>=2"  # not for every machine; without it, what needs Storm is skipped
 	touch $@
 
-# What continuous integration runs: first what ends soonest, and the documentation when the kernels are compiled.
-test: lint
+# What continuous integration runs: the linters, the suite and, now that the kernels are compiled, the documentation.
+test: lint suite
+	$(MAKE) docs
+
+suite: $(VENV)/.dev
 	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-	$(MAKE) docs
+
+# The suite and the documentation with the lowest versions that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	mkdir -p build
+	python3.11 tests/lowest.py > build/lowest.txt
+	PIP_CONSTRAINT=$(CURDIR)/build/lowest.txt NUMBA_CACHE_DIR=$(CURDIR)/build/numba \
+	  $(MAKE) PYTHON=python3.11 VENV=build/lowest suite docs
 
 # The suite for device="gpu" on a machine that has one, with the Python that has CuPy, Numba, SciPy, click, rich,
 # safetensors and pytest: nothing is installed.

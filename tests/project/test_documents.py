@@ -121,10 +121,13 @@ def test_names_break_after_dots_and_underscores_alone():
 def test_the_changelog_has_sections_for_each_release_and_a_line_for_each_change():
     first, *releases = re.split(r"^## ", (DOCS.parent / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert first.startswith("# Changelog")
-    assert releases[0].startswith(prudent.__version__)
-    for release in releases:
-        title, *lines = (line for line in release.splitlines() if line)
+    titles = [release.partition("\n")[0] for release in releases]
+    assert titles[0] == "Unreleased"
+    assert titles[1].startswith(f"{prudent.__version__} - ")
+    for title in titles[1:]:
         assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+ - [0-9]{4}-[0-9]{2}-[0-9]{2}", title)
+    for release in releases:
+        lines = [line for line in release.splitlines()[1:] if line]
         for line in lines:
             assert re.fullmatch(r"### (Added|Changed|Deprecated|Removed|Fixed|Security)|\* \S.*[.]", line), line
             assert len(line) <= 120, line
