@@ -1,4 +1,4 @@
-# Set-up and daily commands. Everything comes from PyPI; nothing outside .venv is touched.
+# Set-up and daily commands. Everything comes from PyPI, into .venv (for the lowest versions, into build/lowest).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
