@@ -1,34 +1,39 @@
-# Set-up and daily commands. Everything comes from PyPI; nothing outside .venv is touched.
+# Set-up and daily commands. Everything comes from PyPI, into .venv (for the lowest versions, into build/lowest).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
+.PHONY: setup test suite test-lowest test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
 
 setup: $(VENV)/.dev
 
-$(VENV)/.core: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(PIP) --editable ".[$*]"
 	touch $@
 
-$(VENV)/.plot: $(VENV)/.core
-	$(PIP) --editable ".[plot]"
-	touch $@
-
-$(VENV)/.web: $(VENV)/.core
-	$(PIP) --editable ".[web]"
-	touch $@
-
-$(VENV)/.dev: $(VENV)/.core
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) --editable ".[dev]"
 	-$(PIP) "stormpy>=2"  # not for every machine; without it, what needs Storm is skipped
 	touch $@
 
-test: $(VENV)/.dev
+# What continuous integration runs: the linters, the suite and, now that the kernels are compiled, the documentation.
+test: lint suite
+	$(MAKE) docs
+
+suite: $(VENV)/.dev
 	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The suite and the documentation with the lowest versions that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	mkdir -p build
+	python3.11 tests/lowest.py > build/lowest.txt
+	PIP_CONSTRAINT=$(CURDIR)/build/lowest.txt NUMBA_CACHE_DIR=$(CURDIR)/build/numba \
+	  $(MAKE) PYTHON=python3.11 VENV=build/lowest suite docs
 
 # The suite for device="gpu" on a machine that has one, with the Python that has CuPy, Numba, SciPy, click, rich,
 # safetensors and pytest: nothing is installed.
@@ -75,20 +80,16 @@ fuzz: $(VENV)/.dev
 	  echo "make fuzz needs atheris: $(BIN)/python -m pip install --editable '.[fuzz]'"; exit 1; }
 	@for format in $(FORMATS); do $(BIN)/python tests/fuzz/fuzz.py $$format --runs $(RUNS) || exit 1; done
 
-$(VENV)/.docs: $(VENV)/.dev
-	$(PIP) --editable ".[docs]"
-	touch $@
-
 # Every page runs its own code; a warning, a broken link inside or a check that fails ends it.  TRAFFIC=FILE for the
 # paper's traffic data, as below.
 SPHINX = $(if $(TRAFFIC),PRUDENT_TRAFFIC=$(abspath $(TRAFFIC))) $(BIN)/python -m sphinx --fresh-env --fail-on-warning \
   --keep-going --jobs 2 --doctree-dir docs/_build/doctrees
-docs: $(VENV)/.docs
+docs: $(VENV)/.dev
 	rm -rf docs/api docs/_build
 	$(SPHINX) --builder html docs docs/_build/html
 
 # Links to other places: needs the network, so it is asked for.
-linkcheck: $(VENV)/.docs
+linkcheck: $(VENV)/.dev
 	$(SPHINX) --builder linkcheck docs docs/_build/linkcheck
 
 # TRAFFIC=FILE takes the paper's traffic data for Autonomous Navigation.

@@ -4,10 +4,13 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,3 +97,24 @@ def test_the_reference_lists_everything_public():
     public |= {f"domains.{name}" for name in prudent.domains.__all__}
     public |= {f"plot.{name}" for name in prudent.plot.__all__}
     assert public - set(listed()) == set()
+
+
+def test_the_daily_run_is_the_linters_the_suite_and_the_documentation_once_each():
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "make test"
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    done = subprocess.run(
+        ["make", "--dry-run", "test"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    tools = ("ruff check", "ruff format", "mypy", "lint-imports", "python docs/prose.py", "-m pytest", "-m sphinx")
+    found = re.findall("|".join(map(re.escape, tools)), done.stdout)
+    assert found == list(tools)
+
+
+def test_every_requirement_has_a_lowest_version_to_run_with():
+    done = subprocess.run([sys.executable, "tests/lowest.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    lowest = sorted(line.partition("==")[0] for line in set(done.stdout.split()))  # a name once: extras agree
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = project["dependencies"], *project["optional-dependencies"].values()
+    assert lowest == sorted({re.match(r"[\w-]+", each)[0] for group in groups for each in group} - {"prudent"})
