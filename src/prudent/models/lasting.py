@@ -6,12 +6,10 @@ action that stays among sure states and, whatever nature does, has a chance to l
 actions are never held for long, so a plan can do without the other held ones.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from prudent.models.intervals import NEAR, Intervals
-from prudent.models.rows import BoolArray, offsets, ranges
+from prudent.models.rows import BoolArray, ranges
 from prudent.models.ssp import SSP
 
 __all__ = ["lasting"]
@@ -37,7 +35,6 @@ def lasting(model: SSP, intervals: Intervals) -> tuple[SSP, Intervals]:
         used = inside & (onwards | ~held)
     left_out = np.flatnonzero(~used & held & inside & sure[model.action_state])
     used |= ~sure[model.action_state]  # no action leads there any more
-    outcome, names = ranges(model.outcome_start, np.flatnonzero(used)), model.names[1]
     notes = model.notes
     if len(left_out):  # what is left out otherwise may lead where no plan is sure to reach a goal
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
@@ -46,18 +43,8 @@ def lasting(model: SSP, intervals: Intervals) -> tuple[SSP, Intervals]:
             "the bounds are for plans of plan.model, which is without; to plan with all actions, give the outcomes "
             "that lead on a low above 0",
         )
-    smaller = replace(
-        model,
-        action_start=offsets(used)[model.action_start],
-        outcome_start=offsets(np.diff(model.outcome_start)[used]),
-        probability=model.probability[outcome],
-        successor=model.successor[outcome],
-        cost=model.cost[outcome],
-        action_names=[names[a] for a in np.flatnonzero(used).tolist()],
-        notes=notes,
-        **model.known_of(outcome),
-    )
-    return smaller, Intervals(intervals.low[outcome], intervals.high[outcome])
+    outcome = ranges(model.outcome_start, np.flatnonzero(used))
+    return model.with_actions(used, notes=notes), Intervals(intervals.low[outcome], intervals.high[outcome])
 
 
 def _held(model: SSP, sets: Intervals, used: BoolArray) -> BoolArray:

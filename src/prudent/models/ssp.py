@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
-from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, row_of
+from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, ranges, row_of
 
 if TYPE_CHECKING:
     from prudent.models.intervals import Intervals
@@ -177,6 +177,21 @@ class SSP(Rows):
             bounds = (np.append(bound, 1.0)[outcome] for bound in (sets.low, sets.high))
             known["intervals"] = type(sets)(*bounds)
         return known
+
+    def with_actions(self, kept: BoolArray, **fields: Any) -> "SSP":
+        """Return the model with some of its actions, and other fields where given (internal)."""
+        outcome, names = ranges(self.outcome_start, np.flatnonzero(kept)), self.names[1]
+        return replace(
+            self,
+            action_start=offsets(kept)[self.action_start],
+            outcome_start=offsets(np.diff(self.outcome_start)[kept]),
+            probability=self.probability[outcome],
+            successor=self.successor[outcome],
+            cost=self.cost[outcome],
+            action_names=[names[a] for a in np.flatnonzero(kept).tolist()],
+            **self.known_of(outcome),
+            **fields,
+        )
 
     def index(self, state: Hashable) -> int:
         """Return the number of the state with this name.

@@ -21,7 +21,7 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.values.reachability import Extreme, Reachability
 from prudent.errors import PrudentError, as_number
 from prudent.models.amend import amend, leading
-from prudent.models.rows import BoolArray, FloatArray, offsets, ranges
+from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.runtime.tables import probability
 
@@ -69,7 +69,7 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
     if reach.sure[start]:
         sure = np.append(reach.sure, False)[state_of]  # at -1: a state that the start cannot reach
         leaves = np.bincount(model.outcome_action, ~sure[model.successor] & (model.probability > 0), model.n_actions)
-        return _kept(model, ~sure[model.action_state] | (leaves == 0)), 1.0
+        return model.with_actions(~sure[model.action_state] | (leaves == 0)), 1.0
     wins = reach.extreme(reach.sure, -1.0)
     fails = wins._replace(value=1.0 - wins.value)  # which is as good as long as no run that may fail rather succeeds
     if (wins.value[wins.choice >= 0] > 0.5).any():
@@ -92,7 +92,7 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
             f"the maximal probability of reaching a goal of {model.name}, about {probability(chance)}, is not known "
             "to 9 digits, since cycles are hardly ever left; remove outcomes whose probability does not matter"
         )
-    return amend(_kept(model, attaining), dead_end_cost=price), chance
+    return amend(model.with_actions(attaining), dead_end_cost=price), chance
 
 
 def _attaining(model: SSP, reach: Reachability, wins: Extreme, fails: Extreme) -> BoolArray | None:
@@ -129,20 +129,3 @@ def _lost(model: SSP, prepared: Prepared, value: FloatArray, sense: float) -> tu
     moves = model.probability * (state_of[model.successor] != state_of[model.outcome_state])
     lost, away = (np.bincount(model.outcome_action, each, model.n_actions) for each in (sense * rise, moves))
     return np.asarray(lost), np.asarray(own[model.action_state] * away)
-
-
-def _kept(model: SSP, action: BoolArray) -> SSP:
-    """Return the model with some of its actions."""
-    if action.all():
-        return model
-    chosen = np.flatnonzero(action)
-    outcome, names = ranges(model.outcome_start, chosen), model.names[1]
-    return replace(
-        model,
-        action_start=offsets(action)[model.action_start],
-        outcome_start=offsets(np.diff(model.outcome_start)[chosen]),
-        probability=model.probability[outcome],
-        successor=model.successor[outcome],
-        cost=model.cost[outcome],
-        action_names=[names[a] for a in chosen.tolist()],
-    )

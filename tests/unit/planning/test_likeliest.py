@@ -1,7 +1,9 @@
 """The likeliest goal: what is asked for, refused and kept."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -114,3 +116,17 @@ def test_the_commands_take_it(model, tmp_path):
     assert (done.exit_code, json.loads(done.stdout)["mean"]) == (0, pytest.approx(10.9))
     done = CliRunner().invoke(main, ["solve", *about, "--alpha", "0.2", "--horizon", "5"])
     assert done.exit_code == 2 and "--goal likeliest" in done.stderr
+
+
+def test_counts_stay_with_the_outcomes_that_are_left():
+    model = prudent.build(
+        "s",
+        {
+            "s": {"worse": [(0.5, "g", 1), (0.5, "x", 1)], "better": [(0.8, "g", 1), (0.2, "x", 1)]},
+            "x": {"on": [(1, "x", 1)]},
+        },
+    )
+    model = replace(model, count=np.array([50.0, 50.0, 8.0, 2.0, 7.0]))
+    plan = prudent.solve(model, 0.1, goal="likeliest", dead_end_cost=9)
+    assert plan.model.count.tolist() == [8.0, 2.0, 0.0]  # giving up was never seen
+    assert plan.model.action_names[0] == "better"
