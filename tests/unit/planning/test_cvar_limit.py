@@ -109,6 +109,23 @@ def test_a_limit_that_is_stopped_is_kept_or_the_plan_says_so():
             check_kept(model, alpha, prudent.solve(model, alpha, time_limit=limit, **options), plain, most)
 
 
+@pytest.mark.parametrize("randomise", [False, True])
+def test_stopped_while_the_bound_is_sought(monkeypatch, randomise):
+    """The plan found is kept; only its bound is missing."""
+    stopped = prudent.runtime.limits.Stopped("time", "this")
+
+    def stop(*args, **options):
+        raise stopped
+
+    monkeypatch.setattr("prudent.methods.mean_cvar.Weighing.bound", stop)
+    monkeypatch.setattr("prudent.methods.mixture._surely", stop)
+    model = spare_parts(13, 4)
+    plan = prudent.solve(model, 0.05, slack=0.01, randomise=randomise, time_limit=600)
+    assert plan.status == "gap_not_reached"
+    assert prudent.evaluate(model, plan.policy).cvar_at_most(0.05) <= plan.max_cvar
+    assert "an extra CVaR of" in plan.notes[-1]
+
+
 def test_a_step_too_coarse_to_keep_a_limit_is_told():
     model = spare_parts(6, 4)
     plain = prudent.solve(model, 0.05)
