@@ -46,8 +46,9 @@ def check_random(seeds, most_states):
         options = list(asked(plan, cheap, rng))
         for limit, most in options:
             before = process_time()
-            check_kept(model, alpha, prudent.solve(model, alpha, threads=1, **limit), plan, most)
+            within = prudent.solve(model, alpha, threads=1, **limit)
             limits += (process_time() - before) / len(options)
+            check_kept(model, alpha, within, plan, most)
         plain += between - began
     return plain, limits
 
@@ -58,7 +59,7 @@ def test_limits_on_models_in_cents():
 
 @pytest.mark.slow
 def test_limits_on_a_hundred_models_in_cents():
-    plain, limits = check_random(range(100, 200), 20)
+    plain, limits = check_random(range(100, 200), 8)
     print(f"plain {plain:.1f} s, within a limit {limits:.1f} s")
 
 
